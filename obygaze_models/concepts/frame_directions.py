@@ -1,5 +1,6 @@
 """Fit the directions of frames that tell clips with a concept from clips without, less films' means."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -83,8 +84,9 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         rows_of_film = np.flatnonzero(movies == movie)
         total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
         film_means[movie] = total / is_present[rows_of_film].sum()
-        n_blocks = -(-len(rows_of_film) // BLOCK)
+        n_blocks = math.ceil(len(rows_of_film) / BLOCK)
         for rows in np.array_split(rows_of_film, n_blocks):
+            # Absent frames stay 0.
             block = (frames[rows] - film_means[movie]) * is_present[rows, :, None]
             frames[rows] = block
             flat = block.reshape(-1, n_features)

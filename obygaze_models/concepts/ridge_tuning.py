@@ -181,13 +181,15 @@ def _errors_without_movie(
     return errors
 
 
-def _root_of_difference(whole: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Factor ``whole - scaled scaled'``, [n, n], of the n clips of a movie by Cholesky.
+def _root_of_difference(
+    without_mean: NDArray[np.float64], scaled: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Factor ``without_mean - scaled scaled'``, [n, n], of the n clips of a movie by Cholesky.
 
     LAPACK itself does it, for scipy's checks take as long as the arithmetic on so few clips.
     """
     difference = scaled @ scaled.T
-    np.subtract(whole, difference, out=difference)
+    np.subtract(without_mean, difference, out=difference)
     root: NDArray[np.float64]
     # Symmetric: its transpose is the same in LAPACK's order.
     root, failed = dpotrf(difference.T, overwrite_a=True, clean=False)

@@ -168,10 +168,15 @@ class _TokenSums:
         return safe_scale(self.origin + offset, deviation, dtype)
 
     def directions(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
-        """Find where tokens of the two labels scatter most differently: n directions and their opposites.
+        """Find the directions in which tokens of the two labels scatter most differently, both ways.
 
-        They are the eigenvectors [D, 2 n] of the largest values of the difference between the scatters of
-        standardised tokens around their own clip's mean.
+        Scatters are of standardised tokens around their own clip's mean, on some folds, marked in [F].
+
+        Returns
+        -------
+        ndarray, shape [D, 2 n]
+            n eigenvectors of the difference of the two scatters, of the largest eigenvalues, then the same
+            with the other sign.
         """
         scatter_by_label = []
         for label in (0, 1):
@@ -205,31 +210,48 @@ def first_look(
         A feature is not finite.
     """
     n_groups = learns.shape[1]
+    # A group for each fold, and the last of all clips; without folds, all clips count as one fold.
     has_folds = n_groups > 1
+    n_folds = n_groups - 1 if has_folds else 1
     # A clip is outside one group at most, that of its fold; without folds, this gives 0 for all.
     fold_of = np.argmin(learns, axis=1)
+    sums = _sum_tokens(clips, y, fold_of, n_folds, dtype)
+    means = []
+    scales = []
+    directions = []
+    for group in range(n_groups):
+        is_kept = np.ones(n_folds, bool)
+        if has_folds and group < n_folds:
+            is_kept[group] = False
+        moments = sums.moments(is_kept, dtype)
+        means.append(moments.mean)
+        scales.append(moments.scale)
+        directions.append(sums.directions(is_kept, moments.scale, n_directions))
+    return FirstLook(np.stack(means), np.stack(scales), np.stack(directions))
+
+
+def _sum_tokens(
+    clips: Floats | StoredClips,
+    y: NDArray[np.int64],
+    fold_of: NDArray[np.intp],
+    n_folds: int,
+    dtype: np.dtype[Any],
+) -> _TokenSums:
+    """Read clips [N, T, D] block by block, and add up their tokens by fold and label, [N] each."""
     sums: _TokenSums | None = None
     for rows in blocks_of(len(y), clips.shape[1]):
         block = read_block(clips, rows, dtype)
         if not np.isfinite(block.X).all():
             raise ValueError("a feature of a frame or token is not finite")
         if sums is None:
-            sums = _TokenSums(max(n_groups - 1, 1), block.X[0, 0])
+            # Sums are of tokens less the first one, whatever it is.
+            sums = _TokenSums(n_folds, block.X[0, 0])
         for clip in range(len(block.X)):
             row = rows.start + clip
             sums.add(block.present_of(clip), fold_of[row], y[row])
     if sums is None:
         raise ValueError("there are no clips")
-    moments = []
-    directions = []
-    for group in range(n_groups):
-        # The group of all clips, the last, holds out no fold: no fold has its number.
-        kept_folds = np.arange(len(sums.counts)) != (group if has_folds else -1)
-        moments.append(sums.moments(kept_folds, dtype))
-        directions.append(sums.directions(kept_folds, moments[-1].scale, n_directions))
-    mean = np.stack([of_group.mean for of_group in moments])
-    scale = np.stack([of_group.scale for of_group in moments])
-    return FirstLook(mean, scale, np.stack(directions))
+    return sums
 
 
 # --- training

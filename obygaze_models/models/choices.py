@@ -120,11 +120,11 @@ def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
 
 
-SOME = 256
-"""About how many clips' scores are averaged where there are more, so that a mean costs little."""
+FEWEST_AVERAGED = 256
+"""Clips whose scores suffice for a mean, where there are more: scoring all of them would cost time."""
 
 
 def some_of(clips: Any) -> Any:
-    """Take `SOME` clips of [N, ...] or a few more, at equal steps; all of them if they are fewer."""
-    step = max(1, len(clips) // SOME)
+    """Take every n-th of many clips [N, ...], so that `FEWEST_AVERAGED` at least are left; else take all."""
+    step = max(1, len(clips) // FEWEST_AVERAGED)
     return clips[::step]

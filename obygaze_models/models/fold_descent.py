@@ -297,10 +297,11 @@ class FoldDescent:
         return np.asarray(direction)
 
     def _length(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
-        """Find how far to go along each step [D + 1, K], and leave residuals and curvatures of that place.
+        """Find how far to go along each step [D + 1, K]; residuals and curvatures become those of that place.
 
-        Newton's method in one dimension, kept between a length known to be too short and one known to be too
-        long. Slopes are those of the logits as they are, which products in float32 give only nearly.
+        It is Newton's method in one dimension, kept between a length known to be too short and one known to
+        be too long, for each fit until the slope along its step is flat enough. Slopes are those of the
+        logits as they are, which products in float32 give only nearly.
 
         Parameters
         ----------
@@ -318,25 +319,29 @@ class FoldDescent:
         length = np.ones(len(n_clips))
         too_short = np.zeros_like(length)
         too_long = np.full_like(length, np.inf)
-        tried = np.arange(len(n_clips))
-        there = self.losses.look_along(change, length, slice(None))
+        # The fits whose length is still searched, and what is seen at their present lengths.
+        searching = np.arange(len(n_clips))
+        seen = self.losses.look_along(change, length, slice(None))
+        self.curvature[searching] = seen.curvature / n_clips[searching]
         for _ in range(MOST_TRIALS):
-            self.curvature[tried] = there.curvature / n_clips[tried]
-            slope_of_penalty = penalty_slope[tried] + length[tried] * penalty_bend[tried]
-            slope = there.slope / n_clips[tried] + slope_of_penalty
-            is_steep = np.abs(slope) > flat_slope[tried]
+            slope_of_penalty = penalty_slope[searching] + length[searching] * penalty_bend[searching]
+            slope = seen.slope / n_clips[searching] + slope_of_penalty
+            is_steep = np.abs(slope) > flat_slope[searching]
             if not is_steep.any():
                 break
-            tried = tried[is_steep]
+            searching = searching[is_steep]
             slope = slope[is_steep]
-            bend = self.losses.bend_along(change, tried) / n_clips[tried] + penalty_bend[tried]
+            bend_of_losses = self.losses.bend_along(change, searching) / n_clips[searching]
+            bend = bend_of_losses + penalty_bend[searching]
+            # Where the loss still falls the length is too short.
             falls = slope < 0
-            too_short[tried[falls]] = length[tried[falls]]
-            too_long[tried[~falls]] = length[tried[~falls]]
-            length[tried] = _next_length(length[tried], slope, bend, too_short[tried], too_long[tried])
-            there = self.losses.look_along(change, length[tried], tried)
-        else:
-            self.curvature[tried] = there.curvature / n_clips[tried]
+            too_short[searching[falls]] = length[searching[falls]]
+            too_long[searching[~falls]] = length[searching[~falls]]
+            length[searching] = _next_length(
+                length[searching], slope, bend, too_short[searching], too_long[searching]
+            )
+            seen = self.losses.look_along(change, length[searching], searching)
+            self.curvature[searching] = seen.curvature / n_clips[searching]
         return length
 
 

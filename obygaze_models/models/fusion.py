@@ -239,6 +239,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     ) -> JoinedModel:
         """Fit the model of a set of modalities on all clips of X [N, D] that have the whole set."""
         has_set = has_all(present_modalities(features, self.columns), pattern)
+        # The folds are not used here: they are dealt to say early, and of which clips, that they cannot be.
         try:
             inner_folds(labels[has_set], movies[has_set])
         except ProtocolError as error:

@@ -95,7 +95,19 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
 def _of_layers(
     spec: ModelSpec, name: str, title: str, layers: tuple[str, ...], columns: tuple[slice, ...]
 ) -> ModelSpec:
-    """Describe the model of some layers, of which one is chosen, given a model of vectors."""
+    """Turn the spec of a model of vectors into that of a model which chooses among some layers.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+        Of the model of vectors.
+    name, title : str
+        Of the new model.
+    layers : tuple of str
+        Names of the layers.
+    columns : tuple of slice
+        The layers' columns in a row of features.
+    """
     uses = tuple(sorted({*spec.requests(), "groups"}))
     make = partial(_make, spec, layers, columns)
     return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())

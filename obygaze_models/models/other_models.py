@@ -151,10 +151,10 @@ def _check_new_name(name: str, text: str) -> None:
     """Refuse a name that a model of the zoo has, or that is no name; `text` is the whole option."""
     if name in _builtin_names():
         problem = "is a model of the zoo"
-    elif fits(name, Name):
-        return
-    else:
+    elif not fits(name, Name):
         problem = f"expected {expected(Name)}"
+    else:
+        return
     raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
 
 

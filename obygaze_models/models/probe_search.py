@@ -293,7 +293,7 @@ class _Search:
         for fits in self.logistic.minima(masks, strengths):
             for column, index in enumerate(fits.subsets.tolist()):
                 C = self.choose.values[best_of_sides[index]]
-                fitted.append(self._pipeline(C, fits, column))
+                fitted.append(self._fitted_pipeline(C, fits, column))
         return fitted
 
     def _masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
@@ -303,9 +303,13 @@ class _Search:
             masks[rows, column] = True
         return masks
 
-    def _pipeline(self, C: float, fits: FoldFits, column: int) -> Pipeline:
-        """Make the fitted estimator of one of the fits, by its column."""
+    def _fitted_pipeline(self, C: float, fits: FoldFits, column: int) -> Pipeline:
+        """Make a pipeline with a penalty, and set what its steps learnt to the numbers of one of the fits.
+
+        `column` is the column of the fit in the arrays of `fits`.
+        """
         pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
+        # The steps before the scaler learn nothing from clips, and are the same for all fits.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
         scaler = pipeline[-2]
         scaler.mean_ = fits.moments.mean[column].copy()

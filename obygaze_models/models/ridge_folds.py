@@ -138,7 +138,7 @@ class FoldLogistic:
             for penalty, C in enumerate(strengths):
                 # The fits of a block follow the fit on all clips from one penalty to the next.
                 start = self._start(C)
-                block.move((start - last_start)[:, None])
+                block.add((start - last_start)[:, None])
                 last_start = start
                 block.forget_steps()
                 block.descend(np.full(len(columns), C), self.base.narrow, NARROW_TOLERANCE)
@@ -172,10 +172,10 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                block.move(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
+                block.add(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
                 block.descend(C_of_fits, self.base.narrow, NARROW_TOLERANCE)
             else:
-                block.move(coefficients[:, columns])
+                block.add(coefficients[:, columns])
             block.descend(C_of_fits, self.base.wide, TOLERANCE)
             yield block.fits(columns)
 
@@ -186,8 +186,9 @@ class FoldLogistic:
             yield np.arange(first, min(first + width, n_subsets))
 
     def _start(self, C: float) -> Floats:
-        """Give weights and intercept [D + 1] of the fit on all clips with a penalty."""
+        """Return weights and intercept [D + 1] of the fit on all clips with a penalty C."""
         if C not in self._starts:
+            # C weighs the sum of losses, and the path minimises their mean.
             self._fit_on_all.advance(1 / (C * len(self.y)), START_TOLERANCE, MOST_STEPS)
             weights, intercept = self._fit_on_all.solution()
             self._starts[C] = np.append(weights, intercept)
@@ -232,9 +233,12 @@ class _Block:
         self.n_steps = np.zeros(n_filled, np.int64)
         self._history = StepHistory.empty(n_coefficients, n_filled)
 
-    def move(self, by: Floats) -> None:
-        """Add numbers [D + 1, n_fits], or [D + 1, 1] for all fits alike, to the coefficients."""
-        self.coefficients += by if by.shape[1] == 1 else by[:, self.subset_of]
+    def add(self, change: Floats) -> None:
+        """Add to the coefficients a change of each fit, [D + 1, n_fits], or one for all fits, [D + 1, 1]."""
+        if change.shape[1] > 1:
+            # A column for each of the K fits, repeats included.
+            change = change[:, self.subset_of]
+        self.coefficients += change
         # A feature that is constant in a fit's clips has no weight.
         self.coefficients[:-1][self.scaling.stretch == 0] = 0.0
 
@@ -263,22 +267,28 @@ class _Block:
         )
 
     def descend(self, strengths: Floats, features: Numbers, tolerance: float) -> None:
-        """Minimise the losses with penalties C [n_fits], in the precision of the base's features [N, D]."""
-        running = np.arange(len(self.subset_of))
-        descent = FoldDescent(
-            FoldProblem(
-                self.clips.base,
-                self.clips.axes,
-                self.clips.y,
-                self.scaling,
-                self.inside,
-                strengths[self.subset_of],
-            ),
-            features,
-            tolerance,
-            self.coefficients.copy(),
-            self._history.copy(),
+        """Minimise the losses of all fits, and drop those from the steps that have ended.
+
+        Parameters
+        ----------
+        strengths : ndarray, shape [n_fits]
+            C of each fit.
+        features : ndarray, shape [N, D]
+            The base, in the precision of the steps.
+        tolerance : float
+            Of `FoldDescent`.
+        """
+        problem = FoldProblem(
+            base=self.clips.base,
+            axes=self.clips.axes,
+            y=self.clips.y,
+            scaling=self.scaling,
+            inside=self.inside,
+            C=strengths[self.subset_of],
         )
+        # Which of the K fits take steps.
+        running = np.arange(len(self.subset_of))
+        descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
         # Logits of fits that end early are written into those of the first descent.
         self.logits = descent.losses.logits
         for _ in range(MOST_STEPS):

@@ -118,7 +118,7 @@ def standardise(
 
 
 def moments(X: NDArray[np.floating[Any]]) -> Moments:
-    """Compute mean and standard deviation of each column of X [N, D]; 1 for constant columns."""
+    """Compute mean and standard deviation of each column of X [N, D]; the deviation is 1 of constant ones."""
     mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
     return safe_scale(mean, scale, X.dtype)

@@ -199,11 +199,12 @@ def test_the_command_resumes_after_the_last_epoch(run_units, tmp_path, monkeypat
         raise KeyboardInterrupt
 
     assert run_units(tmp_path / "whole").exit_code == 0
-    # Killed when all epochs are done: nothing is left to learn.
+    # Killed when all epochs are done, before units are described.
     monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest", killed)
     run_units(tmp_path / "resumed")
     assert (tmp_path / "resumed.partial.npz").exists()
     monkeypatch.undo()
+    # Nothing is left to learn: a step would end the command.
     monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._step", killed)
     assert run_units(tmp_path / "resumed").exit_code == 0
     assert not (tmp_path / "resumed.partial.npz").exists()

@@ -48,7 +48,8 @@ def test_a_weight_does_what_repeating_the_clip_does():
 def test_a_subsample_is_even_in_order_and_keeps_the_smaller_class():
     y = planted()[1].astype(np.float32)
     for labels in (y, 1 - y):
-        smaller = np.flatnonzero(labels == (1 if labels.mean() < 0.5 else 0))
+        smaller_label = 1 if labels.mean() < 0.5 else 0
+        smaller = np.flatnonzero(labels == smaller_label)
         rows = even_rows(labels, np.random.default_rng(0))
         assert (np.diff(rows) > 0).all()
         assert set(smaller) <= set(rows)
