@@ -475,11 +475,9 @@ def test_a_figure_ends_with_its_film(ends):
     assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in times)
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN))
+@pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
 def test_no_name_of_a_concept_is_cut_in_a_figure(name):
-    longest = max(builtin_codebook(name).concept_names, key=text_width, default="")
-    if not longest:
-        pytest.skip("a codebook of levels alone")
+    longest = max(builtin_codebook(name).concept_names, key=text_width)
     film = invented_film(concepts=((longest, 0.9, 0.1),), codebook=name, **SMALL)
     film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
     figure = str(film_figure(FilmView(film, "f1", Words("en"), top=5), 100.0, 200.0))
