@@ -19,7 +19,7 @@ from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.exchange.tiers import Decided
-from obygaze_film.page import charts, film_page
+from obygaze_film.page import Owned, ScoredCopy, charts, film_page
 from obygaze_film.page.figures import film_figure, text_width
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
@@ -305,6 +305,19 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
     page = film_page([film])
     assert "of violent" in text_of(page)
     assert "Sure" not in text_of(page)
+
+
+def test_a_page_says_whether_frames_of_the_film_are_in_it():
+    film, words = invented_film(**SMALL), Words("en")
+    layout = {"starts": [0.0], "width": 96, "height": 54, "columns": 40}
+    stills = {"sheet": "data:image/webp;base64,AAAA", **layout}
+    owned = {film.movie: Owned(copy=ScoredCopy(600.0, 24.0, "key", stills))}
+    with_stills, without = film_page([film], owned=owned), film_page([film])
+    assert words["has_stills"] in with_stills
+    assert words["no_frames"] not in with_stills
+    assert "f1-stills" in with_stills
+    assert words["no_frames"] in without
+    assert "f1-stills" not in without
 
 
 # --- charts and words
