@@ -200,7 +200,7 @@ def film_figure(
     left = GAP + max(math.ceil(text_width(name)) for name in names)
     part = FigurePart(part_start_s, part_end_s, start_s, min(end_s, view.whole_s), left, WIDTH - GAP - left)
     top = 26
-    rows = {}
+    rows: dict[str, list[FigureRow]] = {}
     for kind, names_of_kind, high in (
         ("passages", [words["segments"]] if passages else [], 12),
         ("decided", [*decided], 12),

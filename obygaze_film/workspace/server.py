@@ -37,6 +37,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
 from obygaze_film.page.figures import film_figure
+from obygaze_film.page.view_model import minutes_data
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
@@ -77,6 +78,7 @@ MODULES: Final = (
     "table",
     "evidence",
     "keys",
+    "minutes",
     "panel",
     "desk",
 )
@@ -218,6 +220,7 @@ class Workspace:
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
             Route(f"{film}/next", self.following),
+            Route(f"{film}/minutes", self.minutes),
             Route(f"{film}/decide", self.decide, methods=["POST"]),
             *(
                 Route(f"{film}/{job.__name__}", job, methods=["GET", "POST"])
@@ -277,6 +280,11 @@ class Workspace:
         """Say what is seen and said in a span, and what is like it."""
         film, words = self.film(request), Words(_language(request))
         return JSONResponse(span_evidence(film, self.films, *_ends(request), words))
+
+    def minutes(self, request: Request) -> Response:
+        """Send the timeline minute by minute, for a table."""
+        view = self.film(request).view(_language(request))
+        return JSONResponse(minutes_data(view.minutes, view))
 
     def figure(self, request: Request) -> Response:
         """Draw a span as a figure for an article."""

@@ -3,6 +3,7 @@ import {make} from "./drawing.js";
 import {nextOpen} from "./list.js";
 import {mediaOf} from "./media.js";
 import {listen} from "./keys.js";
+import {MinuteTable} from "./minutes.js";
 import {Panel} from "./panel.js";
 import {Player} from "./player.js";
 import {Rows, filled, saidOf, timesOf} from "./rows.js";
@@ -60,6 +61,7 @@ const act = {
 };
 const tiers = new Tiers("d", find(".d-desk"), store, player, {...state, rows}, act), panel = new Panel(document.body, store, state, act);
 store.changed = () => { panel.draw(); tiers.draw(); };
+if (find("#d-minutes")) new MinuteTable(find("#d-minutes"), () => got("minutes"), words);
 drawStrips(tiers, {said: saidOf(state.said), cuts}, rows);
 
 // In turn: what is pressed before an answer came is of the decision that the answer tells.

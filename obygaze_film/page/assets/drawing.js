@@ -46,7 +46,10 @@ export class View {
  // An svg.z is stretched over the film; what has data-a begins then, and ends at data-b.
  draw() {
   const {root, from, span} = this, at = (t) => `${100 * this.share(t)}%`;
-  for (const part of root.querySelectorAll("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
+  for (const part of root.querySelectorAll("svg.z")) {
+   const height = part.getAttribute("viewBox").split(" ")[3]; // as text: the parsed one makes the browser lay out the page
+   part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${height}`);
+  }
   for (const part of root.querySelectorAll("[data-a]")) {
    const {a, b} = part.dataset;
    part.setAttribute("x", at(a));

@@ -1,4 +1,4 @@
-// The timeline as a table, minute by minute; made when it is opened, or printed.
+// The timeline as a table, minute by minute; made when it is opened, or printed. `load` gives what it is made of.
 import {make} from "./drawing.js";
 import {MISSING, Numbers, numbersOf, percentsOf} from "./rows.js";
 import {clock} from "./time.js";
@@ -6,14 +6,15 @@ import {clock} from "./time.js";
 const MINUTE_S = 60;
 
 export class MinuteTable {
- constructor(details, data, words) {
-  Object.assign(this, {table: details.querySelector("table"), data, words, numbers: new Numbers(words)});
+ constructor(details, load, words) {
+  Object.assign(this, {table: details.querySelector("table"), load, words, numbers: new Numbers(words)});
   details.addEventListener("toggle", () => this.fill());
   addEventListener("beforeprint", () => this.fill());
  }
- fill() {
-  if (this.table.tBodies[0].rows.length) return;
-  const {data, words, numbers} = this, judged = numbersOf(data.judged);
+ async fill() {
+  const {words, numbers} = this, data = await this.load();
+  if (!data?.judged || this.table.tBodies[0].rows.length) return; // a desk that was stopped answers nothing
+  const judged = numbersOf(data.judged);
   const [p, low, high, ...concepts] = [data.p, data.low, data.high, ...data.concepts].map(percentsOf);
   const cell = (text) => make("td", {className: "n", textContent: text});
   const number = (value) => value === MISSING ? "" : numbers.percent(value);

@@ -42,7 +42,7 @@ class FilmPage {
   this.openOwn();
   if (this.part("stills")) this.showStills(this.part("stills"), data.copy.stills);
   if (this.part("lines")) this.subtitles = new Subtitles(prefix, this.said, data.lines, act.go);
-  this.minutes = new MinuteTable(this.part("minutes"), data.minutes, words);
+  this.minutes = new MinuteTable(this.part("minutes"), () => data.minutes, words);
   this.draw();
  }
  // Stills that the owner put into the page.

@@ -143,8 +143,17 @@ export function bandPath({starts, ends, percents: high}, {percents: low}) {
   if (high[first] === MISSING) continue;
   while (after < starts.length && high[after] !== MISSING) after++;
   path += `M${tenths(starts[first])} ${level(high[first])}`;
-  for (let k = first; k < after; k++) path += `V${level(high[k])}H${tenths(ends[k])}`;
-  for (let k = after - 1; k >= first; k--) path += `V${level(low[k])}H${tenths(starts[k])}`;
+  for (let k = first; k < after; k++) {
+   if (k + 1 < after && high[k + 1] === high[k]) continue;
+   path += `H${tenths(ends[k])}`;
+   if (k + 1 < after) path += `V${level(high[k + 1])}`;
+  }
+  path += `V${level(low[after - 1])}`;
+  for (let k = after - 1; k >= first; k--) {
+   if (k > first && low[k - 1] === low[k]) continue;
+   path += `H${tenths(starts[k])}`;
+   if (k > first) path += `V${level(low[k - 1])}`;
+  }
   path += "Z";
  }
  return path;

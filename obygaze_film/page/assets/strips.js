@@ -3,8 +3,6 @@ import {drawn} from "./drawing.js";
 import {whenSeen} from "./lazy.js";
 import {bandPath, linePath, spansPath, stepsOf, stripPaths, ticksPath} from "./rows.js";
 
-const HALF = 2; // steps of a pixel
-
 // Coloured steps of a strip.
 export function fillStrip(stretched, steps) {
  const paths = stripPaths(steps).map((d, step) => d && drawn("path", {class: `s${step + 1}`, d}));
@@ -31,7 +29,7 @@ export function drawStrips(view, {said, cuts}, rows) {
   const stretched = node.querySelector(".z");
   let last = "";
   const paint = ({from, to}) => {
-   const part = {from, to, count: HALF * view.width}, now = Object.values(part).join();
+   const part = {from, to, count: view.width}, now = Object.values(part).join();
    if (now === last) return;
    last = now;
    fill(node.dataset.drawn, stretched, part);

@@ -76,6 +76,8 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     page.get_by_role("button", name="How sure is this?").click()
     sure = page.get_by_role("dialog").inner_text()
     assert all(words in sure for words in ("films left out", "kappa", "cannot be judged"))
+    page.locator("#d-minutes summary").click()  # the tiers as a table
+    until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")
     page.keyboard.press("Escape")
     seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
     assert len(seen) > 1

@@ -25,7 +25,7 @@ test("a time is told with its row, the band, concepts that are seen and found, a
 test("paths go through every step and break where there is no value", () => {
  const steps = {starts: [0, 1, 2, 3], ends: [1, 2, 3, 4], percents: [50, 50, MISSING, 100]};
  assert.equal(linePath(steps), "M0 50H10H20M30 0H40");
- assert.equal(bandPath({...steps, percents: [60, 60, MISSING, MISSING]}, {...steps, percents: [40, 40, MISSING, MISSING]}), "M0 40V40H10V40H20V60H10V60H0Z");
+ assert.equal(bandPath({...steps, percents: [60, 60, MISSING, MISSING]}, {...steps, percents: [40, 40, MISSING, MISSING]}), "M0 40H20V60H0Z");
  assert.deepEqual(stripPaths(steps), ["", "", "", "M0 5H20", "", "", "M30 5H40"]);
  assert.equal(spansPath([0, 10], [5, 12], {from: 0, to: 100, count: 1000}), "M0 5H50M100 5H120");
 });
