@@ -31,7 +31,7 @@ from ..files import written
 from ..video.conftest import draw, spoiled
 from ..video.encoding import encode
 from .pretended_cards import Breaks, FallsBack, Narrow, NoCard, Noted, PretendedCard, WrongBit
-from .test_decode_pool import alone_of, in_order, quarter, same
+from .test_decode_pool import assert_same, decoded_alone, in_order, quarter
 
 N_FRAMES = 100
 LIMIT_S = 600.0
@@ -81,18 +81,19 @@ def without_hands(clip):
 def assert_as_by_cores(clips, tasks):
     assert len(clips) == len(tasks)
     for clip, task in zip(clips, tasks, strict=True):
-        assert same(without_hands(clip), alone_of(task)), clip.clip_id
+        assert_same(without_hands(clip), decoded_alone(task))
 
 
 FILMS = ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm")
 
 
 def wait_for_card(pool):
-    """Wait until the process of a card is there, so that a test does not hang on who is quicker."""
+    """Wait until the process of a card is there, so that a test does not depend on who is quicker."""
     while not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
             assert not pool._take_from_card(event)
+    return pool
 
 
 def all_on_card(tasks, card, timeout_s=LIMIT_S):
@@ -236,6 +237,7 @@ def by_cores(folder, tree, tmp_path_factory):
 )
 def test_stores_are_equal_whoever_decoded(folder, tmp_path, card, monkeypatch, tree, by_cores):
     monkeypatch.setattr(card_pool, "CARD", lambda _number: card)
+    monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
     with_card, report = stored(folder, tmp_path / "s", tree, decoder="cuda")
     assert with_card == by_cores
     assert report["failed"] == 1
@@ -245,6 +247,7 @@ def test_stores_are_equal_whoever_decoded(folder, tmp_path, card, monkeypatch, t
 @pytest.mark.long
 def test_frames_that_are_kept_are_equal_too(folder, tmp_path, monkeypatch, tree):
     monkeypatch.setattr(card_pool, "CARD", lambda _number: PretendedCard())
+    monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
     settings = {"keep_frames": tmp_path / "kept"}
     by_cores, _ = stored(folder, tmp_path / "cores", tree, **settings)
     kept = tree(tmp_path / "kept")
