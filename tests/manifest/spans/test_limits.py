@@ -301,7 +301,9 @@ def test_halves_of_letters_come_back_as_they_are(child, tmp_path):
 
 
 def test_a_message_has_every_fact_of_accounts_and_tables():
-    assert {"path", *read_apart._AccountMessage.__struct_fields__} == {*Account.__dataclass_fields__}
+    assert {"path", "left_out", *read_apart._AccountMessage.__struct_fields__} == {
+        *Account.__dataclass_fields__
+    }
     assert {"path", "rows", *read_apart._TableMessage.__struct_fields__} == {*Table.__dataclass_fields__}
 
 
