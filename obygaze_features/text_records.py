@@ -92,6 +92,7 @@ def split_records(
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
     offset = line - 1
+    problem = ""
     # Where tabs are between cells, quotes may be letters, as in IMDb's tables.
     for quotes in ('"', None)[: 1 + (delimiter == "\t")]:
         reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
@@ -103,13 +104,19 @@ def split_records(
                 if len(record) > 1 or "".join(record).strip():
                     records.append((line, shared_cells(record, known)))
                 line = reader.line_num + 1 + offset
-        except csv.Error:
+        except csv.Error as error:
+            problem = _problem(error)
             continue
         return records, delimiter
-    raise refusal(
-        f"{path}: line {line}: not a well-formed table: a quote is never closed, or one inside a cell is "
-        "not doubled"
-    )
+    raise refusal(f"{path}: line {line}: {problem}")
+
+
+def _problem(error: csv.Error) -> str:
+    """Say what is wrong with a table that its reader gives up."""
+    if "field limit" in str(error):
+        most = csv.field_size_limit()
+        return f"a cell of more than {most:,} characters: is a quote before it never closed?"
+    return "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
 
 
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:

@@ -178,6 +178,7 @@ def _of_facts() -> Iterator[Use]:
         for key in {"cell", "own", "read"} & facts.keys():
             yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
     yield from _of_formats(folder)
+    yield from _of_networks(folder)
     for source in STATED:
         yield Use("video.stills.STATED", re.compile(source), FIRST)
     for binary in (False, True):
@@ -198,6 +199,38 @@ def _of_formats(folder: Path) -> Iterator[Use]:
             yield Use(f"{name}.within", anywhere_pattern(facts["within"]), FIRST)
         for mark in {"lines", "cells", "members"} & facts.keys():
             yield Use(f"{name}.{mark}", re.compile(facts[mark]), WHOLE)
+        if "bytes" in facts:
+            yield Use(f"{name}.bytes", re.compile(facts["bytes"].encode("latin-1"), re.DOTALL), START)
+
+
+def _of_networks(folder: Path) -> Iterator[Use]:
+    """Yield the patterns of names of tensors that a checkpoint may have beside its network's."""
+    networks = tomllib.loads((folder / "backbones/networks.toml").read_text(encoding="utf-8"))
+    for entry in _tables_in(networks):
+        for source in entry.get("unexpected", ()):
+            yield Use("networks.unexpected", re.compile(source), WHOLE)
+
+
+def _tables_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the tables of a document of TOML, at any depth."""
+    if isinstance(value, dict):
+        yield value
+        for part in value.values():
+            yield from _tables_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _tables_in(part)
+
+
+def texts_like_patterns() -> Iterator[str]:
+    """Yield the texts in tables of facts that are written as patterns are, by their classes and repeats."""
+    like_a_pattern = re.compile(r"\\[.dwsbAZ$]|\.[*+]|\(\?|\[\^")
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.toml")):
+            for table in _tables_in(tomllib.loads(path.read_text(encoding="utf-8"))):
+                values = [value if isinstance(value, list) else [value] for value in table.values()]
+                texts = [text for value in values for text in value if isinstance(text, str)]
+                yield from filter(like_a_pattern.search, texts)
 
 
 # --- texts on which a pattern could be slow

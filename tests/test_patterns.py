@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.patterns import ALL, Shape, Use, shapes_for, uses
+from obygaze_features.file_kinds import XML_PROLOGUE
+from tests.patterns import ALL, Shape, Use, shapes_for, texts_like_patterns, uses
 
 pytestmark = pytest.mark.long
 
@@ -61,7 +62,7 @@ def _is_slow(use: Use, shape: Shape, n: int) -> bool:
 
 
 KNOWN_HIDDEN = {
-    "obygaze_features.backbones.checkpoint": "keys of networks.toml, on names of tensors",
+    "obygaze_features.backbones.checkpoint": "networks.toml, here too",
     "obygaze_features.backbones.xclip_lsmdc_network": "a name of ours, escaped",
     "obygaze_features.extraction.job_scripts": "lines of our own scripts, by an option's letters",
     "obygaze_features.extraction.sbatch_options": "forms of options that a person types",
@@ -99,6 +100,14 @@ def test_no_pattern_takes_time_that_grows_with_the_square_of_a_text(found):
 def test_every_pattern_is_looked_at(found):
     assert len(found[0]) > 200
     assert {place.partition(":")[0] for place in found[1]} <= KNOWN_HIDDEN.keys()
+
+
+def test_every_pattern_in_a_table_of_facts_is_looked_at(found):
+    sources = [use.pattern.pattern for use in found[0]]
+    looked_at = [source.decode("latin-1") if isinstance(source, bytes) else source for source in sources]
+    facts = [text.replace("{xml}", XML_PROLOGUE) for text in texts_like_patterns()]
+    assert len(facts) > 30
+    assert [text for text in facts if not any(text in source for source in looked_at)] == []
 
 
 @pytest.mark.parametrize(

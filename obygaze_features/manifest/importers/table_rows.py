@@ -83,22 +83,21 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     have_labels = any(_has_label(row, labels, words) for row in body.rows)
     left_out = []
     for at, row in enumerate(rows):
-        is_untimed = has_times and not are_timed[at]
-        # Nearly all rows of a table are timed clips, of which nothing more needs to be known.
-        if not is_untimed and not are_sums[at]:
-            continue
         reason = ""
-        if is_untimed and _says_only_no(row):
-            reason = "without times, and nothing but marks of no"
-        elif is_untimed and _is_unreadable_row(row, starts):
-            reason = "times and film cannot be read"
-        elif are_sums[at]:
-            is_unlabelled = have_labels and not _has_label(row, labels, words)
-            is_last = at >= len(rows) - LAST_ROWS
-            reason = "a sum" if is_untimed or (is_unlabelled and is_last) else ""
-        elif at > last_timed or len(_filled(row)) == 1:
+        if has_times and not are_timed[at]:
+            can_be_remark = at > last_timed or len(_filled(row)) == 1
             is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
-            reason = "a remark, without times" if is_bare else ""
+            if _says_only_no(row):
+                reason = "without times, and nothing but marks of no"
+            elif _is_unreadable_row(row, starts):
+                reason = "times and film cannot be read"
+            elif are_sums[at]:
+                reason = "a sum"
+            elif can_be_remark and is_bare:
+                reason = "a remark, without times"
+        elif are_sums[at] and at >= len(rows) - LAST_ROWS:
+            is_labelled = _has_label(row, labels, words)
+            reason = "a sum" if have_labels and not is_labelled else ""
         if reason:
             left_out.append(LeftOut(row, reason))
     table = _without(table, left_out)

@@ -23,8 +23,10 @@ ESCAPED: Final = b"j"
 
 NAMES: Final = "names"
 ROWS: Final = "rows"
+LEFT_OUT: Final = "left out"
 REST: Final = "rest"
-"""Kinds of parts besides those of records: the names of the cells of the rows that follow, rows, the rest."""
+"""Kinds of parts besides those of records: the names of the cells of the rows that follow, rows, the records
+that are left out, the rest."""
 
 PART_BYTES: Final = 1 << 16
 
@@ -87,12 +89,11 @@ class Task:
 
 
 class _AccountMessage(msgspec.Struct, array_like=True):
-    """An account without its path."""
+    """An account without its path and the records that are left out."""
 
     kind: str
     seen: int
     used: int
-    left_out: list[tuple[str, str]]
     notes: list[str]
     is_beside_model: bool
 
@@ -122,7 +123,7 @@ class _Part(msgspec.Struct, array_like=True):
     Attributes
     ----------
     kind
-        What it holds: records of a class of this name, names of the cells of rows, rows, or the rest.
+        What it holds: records of a class of this name, or one of the kinds above.
     content
         As msgpack; or as values of JSON.
     """
@@ -155,6 +156,8 @@ def read_apart(
     records: list[Any] = []
     names: tuple[str, ...] = ()
     rows: list[Row] = []
+    left_out: list[tuple[str, str]] = []
+    reasons: dict[str, str] = {}
     rest: _Rest | None = None
     for packed in child.call(content_parts, task, path=path):
         part = _unpacked(packed)
@@ -162,13 +165,16 @@ def read_apart(
             names = part.content
         elif part.kind == ROWS:
             rows += [Row(line, dict(zip(names, cells, strict=True))) for line, cells in part.content]
+        elif part.kind == LEFT_OUT:
+            # Very many records may be left out for one reason, which is one text in memory.
+            left_out += [(where, reasons.setdefault(reason, reason)) for where, reason in part.content]
         elif part.kind == REST:
             rest = part.content
         else:
             records += part.content
     assert rest is not None  # noqa: S101 - a child that ends without it has raised
     file = SpanFile(path, reading)
-    file.account = Account(path, **_fields(rest.account))
+    file.account = Account(path, left_out=left_out, **_fields(rest.account))
     table = None if rest.table is None else Table(path, rows=tuple(rows), **_fields(rest.table))
     return FileContent(file, records, table, rest.headings, rest.header, rest.more)
 
@@ -186,6 +192,7 @@ def content_parts(task: Task) -> Iterator[bytes]:
             yield _packed(NAMES, names)
             yield from _packed_lists(((row.line, [*row.cells.values()]) for row in rows), lambda _: ROWS)
     account = content.file.account
+    yield from _packed_lists(account.left_out, lambda _: LEFT_OUT)
     rest = _Rest(
         _AccountMessage(*(getattr(account, name) for name in _AccountMessage.__struct_fields__)),
         None
@@ -275,6 +282,8 @@ def _type_of(kind: str) -> Any:
         return tuple[str, ...]
     if kind == ROWS:
         return list[tuple[int, list[str]]]
+    if kind == LEFT_OUT:
+        return list[tuple[str, str]]
     classes: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
     by_name = {each.__name__: each for each in classes}
     return list[by_name[kind]]  # type: ignore[valid-type]

@@ -350,6 +350,10 @@ FILES: dict[str, Callable[[int], str]] = {
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator",
         [f"c{i},m,m.mp4,1,2,S,Body;Look,p" for i in range(n)],
     ),
+    "table of other headings": lambda n: table(
+        "Film,From,To,Rating,Remark", [f"m,{i},{i + 1},S,he sees {i}" for i in range(n)]
+    ),
+    "table of ranges": lambda n: table("Film,When,Rating", [f"m,{i} - {i + 1},S" for i in range(n)]),
     "table overlapping": lambda n: table(
         "movie,start_s,end_s,level,annotator",
         [f"m,{i},{i + 5000},{'S' if i % 2 else 'EN'},p{i % 3}" for i in range(n)],

@@ -178,7 +178,7 @@ def test_all_this_holds_for_forks_of_a_process_without_other_threads():
         check=False,
     )
     assert process.returncode == 0, process.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", process.stdout)[1]) == 9
+    assert int(re.search(r"(\d+) passed", process.stdout)[1]) == 10
 
 
 WATCHED = """
@@ -287,6 +287,30 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
     assert len(guess_codebook(path).concepts) == 20_000
 
 
+def leave_out(file: SpanFile) -> FileContent[RawSpan]:
+    """Leave out very many records, one of them of a text that no UTF-8 has."""
+    for number in range(20_000):
+        file.account.leave(f"line {number}", "no text")
+    file.account.leave("line \ud83d", "no end")
+    return FileContent(file)
+
+
+def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a")
+    account = read_apart.read_apart(child, path, Reading(), leave_out).file.account
+    assert account.left_out[:2] == [("line 0", "no text"), ("line 1", "no text")]
+    assert account.left_out[-1] == ("line \ud83d", "no end")
+    assert len(account.left_out) == 20_001
+
+
+def test_a_cell_that_is_too_long_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"movie,start_s,end_s,level,note\nm,1,2,S,a\nm,3,4,S,{'x' * 200_000}\n")
+    with pytest.raises(ManifestError, match=r"line 3.*131,072"):
+        import_spans([path], tmp_path)
+
+
 def half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
     """Find a text that no UTF-8 has."""
     return FileContent(file, [RawSpan("line 1", 1.0, float("nan"), "\ud83d")])
@@ -301,7 +325,9 @@ def test_halves_of_letters_come_back_as_they_are(child, tmp_path):
 
 
 def test_a_message_has_every_fact_of_accounts_and_tables():
-    assert {"path", *read_apart._AccountMessage.__struct_fields__} == {*Account.__dataclass_fields__}
+    assert {"path", "left_out", *read_apart._AccountMessage.__struct_fields__} == {
+        *Account.__dataclass_fields__
+    }
     assert {"path", "rows", *read_apart._TableMessage.__struct_fields__} == {*Table.__dataclass_fields__}
 
 
