@@ -87,6 +87,7 @@ def take_pictures(page: Any, demo: Path, folder: Path) -> None:
         page.get_by_role("button", name="Body", exact=True).hover()
         page.screenshot(path=PICTURES / "workspace-read.png")
         page.get_by_role("link", name="Judge blind").click()
+        page.locator("#d-title:not(:empty)").wait_for()  # its script runs
         page.get_by_role("button", name="Begin").click()
         page.locator("[data-level]").first.wait_for()
         page.locator("#d-stills").wait_for()
