@@ -257,14 +257,15 @@ def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
             assert f"{claim.who[0]} {words.share(claim.number)}" in figure
         assert told.removesuffix(".") in figure
     assert [few.judges for few in found.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
-    assert words["each_own"] in figure
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
     found = judged(AB=[POSITIVE, NEGATIVE] * N, CD=[NEGATIVE] * N)
     figure, words = figure_of(found, language), Words(language)
-    assert words.say("judged_by_panel", annotators=words.listed(["AB", "CD"])) in figure
+    (panel,) = [claim for claim in shares_in(found) if claim.is_of_panel]
+    assert phrases.judged_share_what(panel, "S (Sure)", words) in figure
+    assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
 
 
@@ -327,7 +328,7 @@ def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_wa
         words = Words(language)
         assert words["unsure_left_out"] in phrases.groups_sentence([claim], words)
         page = comparison_page(compared, language=language)
-        assert words.say("windows_judged_surely", n=13, judged=14, who="AB") in page
+        assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
         assert words["years_blocks"] not in page  # a decade has too few films here, or none is asked for
 
 
