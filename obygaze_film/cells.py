@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import Manifest
 from obygaze_film.draws import SUCCESSIVE, Law, random_order
 from obygaze_film.errors import FilmError
+from obygaze_film.positive import positive_of
 from obygaze_film.rows import SLACK_S, overlaps
 from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
 from obygaze_film.timeline import Timeline
@@ -108,24 +109,30 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
         The labels are of several annotators, or none is of this film.
     """
     cells = cells_of(timeline, key)
-    model = timeline.model(key)
+    positive = positive_of(timeline.model(key))
     names = {clip.annotator for clip in labels}
     if len(names) > 1:
         raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
-    levels = set(labels.codebook.labels)
+    levels = labels.codebook.labels
     named = labels.spelled_as([timeline.movie])
-    clips_of_film = [clip for clip in named if clip.movie == timeline.movie and clip.level in levels]
+    of_film = [clip for clip in named if clip.movie == timeline.movie]
+    clips_of_film = [clip for clip in of_film if positive.calls(clip, levels) is not None]
+    if positive.never_named(clips_of_film):
+        raise FilmError(
+            f"film {timeline.movie}: the labels in place of the model's name no concept, so that nothing "
+            f"says where {positive.text} is: give labels with concepts"
+        )
     timed = [
-        (clip.start_s, clip.end_s, clip.level in model.positive)
+        (clip.start_s, clip.end_s, bool(positive.calls(clip, levels)))
         for clip in clips_of_film
         if clip.end_s is not None
     ]
     spans = np.array(timed, dtype=np.float64).reshape(-1, 3)
     covered = overlaps(cells.spans, spans[:, :2])
     seconds = covered.sum(axis=1)
-    positive = covered @ spans[:, 2]
+    positive_s = covered @ spans[:, 2]
     if not seconds.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
-    mean = positive.sum() / seconds.sum()
-    p = np.divide(positive, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
+    mean = positive_s.sum() / seconds.sum()
+    p = np.divide(positive_s, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
     return replace(cells, counted=np.minimum(seconds, cells.content), p=p)

@@ -25,6 +25,7 @@ from obygaze_film.agreement import (
 from obygaze_film.claims import document, sentences
 from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
+from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
@@ -86,7 +87,7 @@ class Marks:
     listed: pd.DataFrame | None = None
 
 
-def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
+def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
     """Collect positive spans by film and annotator; annotators without any are included.
 
     Films are named as in `ids`, however the truth spells them.
@@ -94,11 +95,13 @@ def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> d
     Raises
     ------
     FilmError
-        The codebook lacks the levels, an annotated clip has no span, or annotators differ in case alone.
+        The codebook lacks the levels or the concept, an annotated clip has no span, or annotators differ in
+        case alone.
     """
-    if unknown := sorted(positive - set(truth.codebook.level_names)):
+    if unknown := positive.unknown_to(truth.codebook):
+        kind = "concept" if positive.is_concept else "level"
         raise FilmError(
-            f"the model calls {unknown[0]!r} positive, which is no level of the truth's codebook "
+            f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
     by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
@@ -111,7 +114,7 @@ def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> d
         annotator = clip.annotator or "annotator"
         signed.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         spans_of_annotator = by_movie.setdefault(clip.movie, {}).setdefault(annotator, [])
-        if clip.level in positive:
+        if positive.calls(clip, truth.codebook.labels):
             spans_of_annotator.append((clip.start_s, clip.end_s))
     refuse_twins("annotator", signed)
     merged_by_movie = {}
@@ -192,8 +195,9 @@ def evaluate_films(
 ) -> FilmEvaluation:
     """Measure a model's timelines against annotations.
 
-    Each annotator is the reference once; the others are measured like the model. A clip counts if its level
-    is one that the model calls positive; every other second of a film that the annotator watched is negative.
+    Each annotator is the reference once; the others are measured like the model. A clip counts if it is
+    what the model calls positive (`positive.positive_of`); every other second of a film that the annotator
+    watched is negative.
 
     Parameters
     ----------
@@ -225,7 +229,8 @@ def evaluate_films(
     """
     model = films[0].model(key)
     ids = [film.movie for film in films]
-    people = annotated(truth, set(model.positive), ids)
+    positive = positive_of(model)
+    people = annotated(truth, positive, ids)
     annotated_films = [film for film in films if film.movie in people]
     unknown_names = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
     if not annotated_films:
@@ -252,7 +257,8 @@ def evaluate_films(
         humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
     record = {
         "model": model.key,
-        "positive": sorted(model.positive),
+        "positive": list(positive.names),
+        "is_concept": positive.is_concept,
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
         "not_scored": unknown_names,
@@ -543,7 +549,7 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
         cells.append("" if of_model is None or pd.isna(of_model.p) else number(of_model.p))
         rows.append(tuple(cells))
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
-    notes = ["mean over films and its 95 % interval; p: how often the model, moved in time, does as well"]
+    notes = ["mean over films and its 95% interval; p: how often the model, moved in time, does as well"]
     if summary["low"].isna().all():
         n = int(summary["n_films"].max())
         notes.append(f"{n} film{'' if n == 1 else 's'}: no interval")
@@ -571,7 +577,8 @@ def _title(metric: str) -> str:
 def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     """Yield the report's notes: what counts as positive, how to read the tables, and what was left out."""
     positive = ", ".join(record.get("positive", ()))
-    yield f"Positive: clips of level {positive}; negative: all other seconds of an annotated film."
+    which = "with the concept" if record.get("is_concept") else "of level"
+    yield f"Positive: clips {which} {positive}; negative: all other seconds of an annotated film."
     people = [rater for rater in dict.fromkeys(summary["who"]) if str(rater).startswith("human: ")]
     if len(people) < 2:
         yield "One annotator only: nothing says how far people agree on these films."

@@ -38,10 +38,17 @@ from obygaze_film.comparison import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import NOTHING
-from obygaze_film.judged_rate import correct_rates, counted_windows, main_rate
-from obygaze_film.judged_windows import WindowCounts, judged_film, votes
+from obygaze_film.judged_rate import (
+    agreement_of_judges,
+    alpha_of_judges,
+    correct_rates,
+    counted_windows,
+    main_rate,
+)
+from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, votes
 from obygaze_film.notes import LATER, said
-from obygaze_film.schema import CorrectedRate, shared_seconds
+from obygaze_film.positive import Positive, positive_of
+from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, shared_seconds
 from obygaze_film.timeline import Timeline
 
 ALL: Final = said("all_films_name")
@@ -118,8 +125,14 @@ class FilmComparison:
         it accounts for who judged.
     notes : tuple of str
         What was left out, and why.
-    by, positive, model : str
-        The column of groups; what the model finds; its key.
+    by, model : str
+        The column of groups; the model's key.
+    positive : Positive
+        What the model finds.
+    agreement : tuple of JudgesAgreement
+        Of every two judges, over the windows of these films that both judged.
+    alpha : JudgesAlpha or None
+        Of three judges or more together.
     """
 
     films: tuple[ComparedFilm, ...]
@@ -127,8 +140,10 @@ class FilmComparison:
     changes: pd.DataFrame
     notes: tuple[str, ...]
     by: str
-    positive: str
+    positive: Positive
     model: str
+    agreement: tuple[JudgesAgreement, ...] = ()
+    alpha: JudgesAlpha | None = None
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
@@ -335,6 +350,7 @@ def compare_films(
     left_out: dict[str, list[str]] = {}
     notes: list[str] = []
     compared = []
+    judged_films: list[JudgedFilm] = []
     for film in kept:
         cells = every[film.movie]
         group = _group_of(film.movie, cells, by, staged)
@@ -350,6 +366,8 @@ def compare_films(
                 left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
             judged = _judged(film, judgements, key, labels)
             notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
+            if judged.film is not None:
+                judged_films.append(judged.film)
             has_rate = labels is not None or film.model(key).rate.value is not None
             expected = judged.sample.expected if has_rate else np.nan
             one = ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
@@ -367,8 +385,10 @@ def compare_films(
         changes=_table(changes),
         notes=tuple(notes),
         by=by or ALL,
-        positive=" or ".join(shown[0].positive) or shown[0].task_title,
+        positive=positive_of(shown[0]),
         model=shown[0].key if labels is None else labels.clips[0].annotator,
+        agreement=tuple(agreement_of_judges(judged_films).agreement),
+        alpha=alpha_of_judges(judged_films),
     )
 
 
@@ -495,12 +515,16 @@ def _names_apart(
 
 
 class _Judged(NamedTuple):
-    """A film as its judges saw it: its sample, the rate that stands for it, and what was left out."""
+    """A film as its judges saw it: its sample, the rate that stands for it, and what was left out.
+
+    `film` is None where it counts as not judged.
+    """
 
     sample: FilmSample
     rate: CorrectedRate | None
     counts: WindowCounts | None
     notices: list[str]
+    film: JudgedFilm | None = None
 
 
 def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None) -> _Judged:
@@ -518,7 +542,7 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
             rate = _film_rate(film, own, key, labels)
-            return _Judged(sample, rate, counts, notices)
+            return _Judged(sample, rate, counts, notices, judged)
         key = "note_few" if counts.left else "note_none_left"
         notices.append(said(key, counted=counted_windows(counts), least=counts.least))
     nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))

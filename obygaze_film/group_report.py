@@ -15,8 +15,8 @@ from obygaze_models.report import NOTHING, Block, Column, Report, block, interva
 
 NOTES: Final = (said("note_share"), said("note_worth"), said("note_alone"))
 
-SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), interval)
-CHANGE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), signed)
+SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), interval)
+CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), signed)
 WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
 EXPECTED: Final[Column] = ("model alone", "expected", number)
 COUNTS: Final[tuple[Column, ...]] = (
@@ -31,7 +31,7 @@ def _film_share(value: float, low: float, high: float) -> str:
     return number(value) if math.isnan(low) else interval(value, low, high)
 
 
-FILM_SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), _film_share)
+FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _film_share)
 
 
 def comparison_report(compared: FilmComparison) -> Report:
@@ -69,7 +69,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         if len(table):
             blocks.append(block(name, columns[name], table.to_dict("records")))
     claims = group_claims(compared)
-    record = {"by": compared.by, "positive": compared.positive, "model": compared.model}
+    record = {"by": compared.by, "positive": compared.positive.text, "model": compared.model}
     return Report(
         name="film-compare",
         title=title,

@@ -26,6 +26,7 @@ from obygaze_film.judged_windows import (
     votes,
 )
 from obygaze_film.notes import said
+from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
     UNREADABLE,
@@ -102,7 +103,7 @@ def correct_rates(
     notices = [*film.notices, *film.gaps()]
     if not any(windows.is_enough for windows in own.values()):
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
-    agreement, n_pairs = _agreements(film)
+    agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
@@ -118,7 +119,7 @@ def correct_rates(
             rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
         else:
             too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
-    return FilmRates(tuple(rates), tuple(agreement), _alpha(film), tuple(too_few), tuple(notices))
+    return FilmRates(tuple(rates), tuple(agreement), alpha_of_judges([film]), tuple(too_few), tuple(notices))
 
 
 def rates_by_definition(
@@ -226,7 +227,7 @@ def correct_rate(
     if not has_rate:
         raise _too_few(film, [windows.counts], notices)
     rate = _Estimator(timeline, key, labels).rate(windows, judges)
-    agreement, n_pairs = _agreements(film)
+    agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     return structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)), notices
@@ -255,6 +256,8 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 def counted_windows(counts: WindowCounts) -> str:
     """Say how many windows were judged blindly, and how many of them surely where that is fewer."""
     key = "counted" if counts.are_all_sure else "counted_sure"
+    if counts.judged < 2:
+        key += f"_{counts.judged}"
     return said(key, judged=counts.judged, sure=counts.sure)
 
 
@@ -271,6 +274,7 @@ class _Estimator:
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
         model = timeline.model(key)
         self.name, self.expected = model.key, model.rate.value
+        self.positive = positive_of(model)
         cells = cells_of(timeline, key)
         self.machine: Cells | None = None
         if labels is not None:
@@ -305,6 +309,8 @@ class _Estimator:
             is_of_labels=self.machine is not None,
             annotators=[*judges],
             positives=[sum(own[judge] for own in calls) for judge in judges],
+            positive=self.positive.text,
+            is_of_concept=self.positive.is_concept,
             content_s=float(content.sum()),
             n_unsure=len(windows.unsure),
             unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
@@ -357,24 +363,28 @@ class _NamedCalls(NamedTuple):
     judged: NDArray[np.bool_]
 
 
-def _named_calls(film: JudgedFilm) -> _NamedCalls:
-    """Gather what each judge who has a name says of each window."""
-    names = [name for name in film.judges if name]
-    places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
-    called = np.full((len(names), len(places)), np.nan)
+def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
+    """Gather what each judge who has a name says of each window of some films, one film after the other."""
+    names = list(dict.fromkeys(name for film in films for name in film.judges if name))
+    windows = []
+    for film in films:
+        places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+        windows += [(film, place) for place in places]
+    called = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(called.shape, dtype=np.bool_)
     for row, name in enumerate(names):
-        for column, place in enumerate(places):
-            judged[row, column] = place in film.calls[name]
-            call = film.calls[name].get(place)
+        for column, (film, place) in enumerate(windows):
+            calls = film.calls.get(name, {})
+            judged[row, column] = place in calls
+            call = calls.get(place)
             if call is not None:
                 called[row, column] = call
     return _NamedCalls(names, called, judged)
 
 
-def _alpha(film: JudgedFilm) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of three judges or more; of two there is kappa."""
-    every = _named_calls(film)
+def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
+    """Compute Krippendorff's alpha of three judges or more of some films; of two there is kappa."""
+    every = _named_calls(films)
     value = krippendorff_alpha(every.called)
     if len(every.names) < 3 or value is None:
         return None
@@ -384,9 +394,16 @@ def _alpha(film: JudgedFilm) -> JudgesAlpha | None:
     return JudgesAlpha(len(every.names), int((n_sure >= 2).sum()), value, n_unsure)
 
 
-def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
-    """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
-    every = _named_calls(film)
+class JudgePairs(NamedTuple):
+    """How far pairs of judges agree, and how many pairs there are; of many, some were drawn at random."""
+
+    agreement: list[JudgesAgreement]
+    n_pairs: int
+
+
+def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
+    """Compare every two judges on the cells of some films that both judged."""
+    every = _named_calls(films)
     known = ~np.isnan(every.called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []
@@ -398,7 +415,7 @@ def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
         n_unsure = int((every.judged[pair].all(axis=0) & ~are_sure).sum())
         alike = int((a == b).sum())
         agreements.append(JudgesAgreement(who, len(a), alike, value, low, high, n_unsure))
-    return agreements, len(pairs)
+    return JudgePairs(agreements, len(pairs))
 
 
 def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
@@ -424,7 +441,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
     """Write corrected rates beside a timeline, those of each model, for the page."""
-    document = _Rates(format="obygaze film rate", number=4, models=[*rates])
+    document = _Rates(format="obygaze film rate", number=5, models=[*rates])
     write_whole(
         folder / RATES, json_bytes(msgspec.to_builtins(document, enc_hook=str)), links=False
     )  # a stranger's folder

@@ -25,6 +25,7 @@ from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import said
+from obygaze_film.positive import Positive, positive_of
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
@@ -282,16 +283,18 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     """
     model = timeline.model(key)
     cells = cells_of(timeline, key)
-    unknown = [level for level in model.positive if level not in judgements.codebook.level_names]
+    positive = positive_of(model)
+    unknown = positive.unknown_to(judgements.codebook)
     if unknown:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown[0], **books))
+        raise FilmError(said("rate_level", model=model.key, level=unknown, **books))
     sieve = _Sieve(judgements.spelled_as([timeline.movie]))
     if model.is_trained_on:  # perhaps on these judgements: it is right where they are, not elsewhere
         mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))
         cells = replace(cells, p=np.full_like(cells.p, mean))
         sieve.notices.append(said("note_trained"))
     law = _keep_drawn(sieve, timeline.movie)
+    _keep_who_names_concepts(sieve, positive)
     judged = judgements_of(judgements.with_clips(sieve.clips))
     judged.refuse_two_definitions()
     windows_of: dict[str, set[int]] = {name: set() for name in judged.judges}
@@ -299,7 +302,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         windows_of[judgement.judge].add(judgement.place)
     clip_of = _keep_windows(sieve, cells)
     content, n_changed = _content_when_drawn(cells, clip_of)
-    calls = _calls(sieve, judged.judges, judgements.codebook.labels, model.positive)
+    calls = _calls(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
         sieve.notices.append(said("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
     if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
@@ -346,6 +349,15 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     sieve.keep(lambda clip: named_law(clip) == law, said("why_law", law=law))
     _refuse_two_draws(movie, sieve.clips)
     return law
+
+
+def _keep_who_names_concepts(sieve: _Sieve, positive: Positive) -> None:
+    """Of a concept, leave out the judges who name none in any window: they do not say that it is absent."""
+    clips_of: dict[str, list[Clip]] = {}
+    for clip in sieve.clips:
+        clips_of.setdefault(clip.annotator, []).append(clip)
+    silent = {judge for judge, clips in clips_of.items() if positive.never_named(clips)}
+    sieve.keep(lambda clip: clip.annotator not in silent, said("why_no_concept", concept=positive.text))
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
@@ -399,7 +411,7 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple
 
 
 def _calls(
-    sieve: _Sieve, judges: Iterable[str], labels: Collection[str], positive: Collection[str]
+    sieve: _Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
     """Gather what each judge says of each place of the draw; of two rows the later counts."""
     calls: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
@@ -407,13 +419,13 @@ def _calls(
     for clip in sieve.clips:
         calls_of_judge = calls[clip.annotator]
         place = place_in(clip)
-        call = clip.level in positive if clip.level in labels else None
+        call = positive.calls(clip, labels)
         before = calls_of_judge.get(place)
         if before is not None and call is not None and before != call:
             n_twice += 1
         if call is not None or place not in calls_of_judge:  # who was sure once was sure
             calls_of_judge[place] = call
-    sieve.tell(sum(clip.level not in labels for clip in sieve.clips), said("why_unsure"))
+    sieve.tell(sum(positive.calls(clip, labels) is None for clip in sieve.clips), said("why_unsure"))
     if n_twice:
         sieve.notices.append(said("note_twice", n=n_twice))
     return calls

@@ -16,7 +16,7 @@ from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
 
-NUMBER: Final = 3
+NUMBER: Final = 4
 """Format number of a film's folder; raised when readers of one format would misread the other."""
 
 COLUMNS = (
@@ -184,8 +184,6 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
         Films it was fitted on.
     clips : dict of str to int
         Clips of each level that it was fitted on; empty where the model's card does not say.
-    levels_left_out : list of str
-        Levels of the codebook that it was not fitted on. Films have them, so the share is refused.
     film_error, worst_film_error : float or None
         Mean and largest distance between expected and true share of positive clips of a film left out.
     clip_s : float or None
@@ -197,7 +195,6 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
     error: float
     n_movies: int
     clips: dict[str, int]
-    levels_left_out: list[str]
     film_error: float | None = None
     worst_film_error: float | None = None
     clip_s: float | None = None
@@ -224,6 +221,33 @@ class EvidenceRecord(Struct, frozen=True, kw_only=True):
     p_skilled: Share | None
 
 
+class HumanRecord(Struct, frozen=True, kw_only=True):
+    """Agreement of two annotators with the same codebook, as a reference for timelines.
+
+    Attributes
+    ----------
+    corpus : str
+    positive : list of str
+        The levels that count as marked: on others they agree otherwise.
+    kappa, second_f1, segment_f1, boundary_f1 : float
+        Of seconds; segments matched at tIoU 0.5; onset and offset within 5 s.
+    rank_correlation : float
+        Spearman's, of films' rates.
+    rank_low, rank_high : float or None
+        Its 95 % interval over films.
+    """
+
+    corpus: str
+    positive: list[str]
+    kappa: float
+    second_f1: float
+    segment_f1: float
+    boundary_f1: float
+    rank_correlation: float
+    rank_low: float | None = None
+    rank_high: float | None = None
+
+
 class ModelRecord(Struct, frozen=True, kw_only=True):
     """A model that scored a film.
 
@@ -237,11 +261,18 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         Of the model file; empty without one.
     task, task_title : str
         The task it was trained for.
+    levels : list of str
+        The levels that its task is about.
     negative, positive : list of str
-        Levels of the two classes; empty for a concept's model.
+        Levels of the two classes; empty for a concept's model. Who asks what is positive asks
+        `positive.positive_of`.
+    concept : str
+        The concept that it finds; empty for a model of levels.
     codebook : str
-    construct, means : str
-        What the codebook says its levels measure, and what the positive class means; empty where it does not.
+    construct : str
+        What the codebook says its levels measure; empty where it does not.
+    means : dict of str to str
+        What the codebook says its positive levels, or its concept, mean; those of which it does.
     backbone : str
     concepts : list of ConceptRecord
         Its concepts, in the model's order.
@@ -273,6 +304,12 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         What films left out show of it; None where none was.
     no_skill : bool
         Whether these films leave open that it is no better than chance.
+    levels_left_out : list of str
+        Levels of the codebook that it was neither calibrated nor tested on. Films have them: its share is
+        refused, and what else it says of a film rests on clips of other levels.
+    human : HumanRecord or None
+        How far two people agree on what it calls positive, in a corpus with the same codebook; None where
+        that is not known.
     """
 
     key: str
@@ -300,11 +337,15 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     is_trained_on: bool
     flags: dict[str, Seconds]
     rate: Rate
+    levels: list[str] = []
+    concept: str = ""
     construct: str = ""
-    means: str = ""
+    means: dict[str, str] = {}
     perceives: list[str] = []
     evidence: EvidenceRecord | None = None
     no_skill: bool = False
+    levels_left_out: list[str] = []
+    human: HumanRecord | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -348,30 +389,6 @@ class ShotsRecord(Struct, frozen=True, kw_only=True):
     n: Count
 
 
-class HumanRecord(Struct, frozen=True, kw_only=True):
-    """Agreement of two annotators with the same codebook, as a reference for timelines.
-
-    Attributes
-    ----------
-    corpus : str
-    kappa, second_f1, segment_f1, boundary_f1 : float
-        Of seconds; segments matched at tIoU 0.5; onset and offset within 5 s.
-    rank_correlation : float
-        Spearman's, of films' rates.
-    rank_low, rank_high : float or None
-        Its 95 % interval over films.
-    """
-
-    corpus: str
-    kappa: float
-    second_f1: float
-    segment_f1: float
-    boundary_f1: float
-    rank_correlation: float
-    rank_low: float | None = None
-    rank_high: float | None = None
-
-
 class FilmRecord(Struct, frozen=True, kw_only=True):
     """`film.json`: everything about a scored film except its tables.
 
@@ -394,14 +411,13 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     shots : ShotsRecord or None
     models : list of ModelRecord
         At least one.
-    human : HumanRecord or None
     versions : dict of str to str
     tables : dict of str to str
         File -> SHA-256 of the tables beside it; empty unless it lies in a folder.
     """
 
     format: Literal["obygaze film"]
-    number: Literal[3]
+    number: Literal[4]
     movie: str
     title: str
     year: Annotated[int, Meta(ge=1, le=9999)] | None
@@ -412,7 +428,6 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     rows: RowsRecord
     shots: ShotsRecord | None
     models: Annotated[list[ModelRecord], Meta(min_length=1)]
-    human: HumanRecord | None
     versions: dict[str, str]
     tables: dict[str, str] = {}
 
@@ -552,6 +567,10 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
         The target: a judge, or the judges of a panel. A judge without a name has an empty one.
     positives : list of int
         Number of windows that each of them calls positive.
+    positive : str
+        What counts as positive: levels, or a concept.
+    is_of_concept : bool
+        Whether it is a concept.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     content_s : float or None
@@ -577,6 +596,8 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     expected: Share | None
     annotators: list[str]
     positives: list[Count]
+    positive: str
+    is_of_concept: bool = False
     definition: str = ""
     content_s: Annotated[float, Meta(ge=0)] | None = None
     n_unsure: Count = 0

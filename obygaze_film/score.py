@@ -65,17 +65,45 @@ PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")
 
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
-MOBYGAZE = HumanRecord(
-    corpus="MObyGaze (20 films)",
-    kappa=0.308,
-    second_f1=0.401,
-    segment_f1=0.172,
-    boundary_f1=0.095,
-    rank_correlation=0.433,
-    rank_low=-0.137,
-    rank_high=0.788,
+MOBYGAZE = (
+    HumanRecord(
+        corpus="MObyGaze (20 films)",
+        positive=["S"],
+        kappa=0.308,
+        second_f1=0.401,
+        segment_f1=0.172,
+        boundary_f1=0.095,
+        rank_correlation=0.433,
+        rank_low=-0.137,
+        rank_high=0.788,
+    ),
+    HumanRecord(
+        corpus="MObyGaze (20 films)",
+        positive=["HN", "S"],
+        kappa=0.317,
+        second_f1=0.561,
+        segment_f1=0.198,
+        boundary_f1=0.093,
+        rank_correlation=0.692,
+        rank_low=0.235,
+        rank_high=0.898,
+    ),
+    HumanRecord(
+        corpus="MObyGaze (20 films)",
+        positive=["HN", "NS", "S"],
+        kappa=0.360,
+        second_f1=0.611,
+        segment_f1=0.221,
+        boundary_f1=0.099,
+        rank_correlation=0.674,
+        rank_low=0.169,
+        rank_high=0.898,
+    ),
 )
-"""Agreement of MObyGaze's annotators 1 and 2; recomputed in tests/film/test_agreement.py."""
+"""Agreement of MObyGaze's annotators 1 and 2 on some levels; recomputed in tests/film/test_agreement.py."""
+
+BOOKS_OF_MOBYGAZE = ("obygaze12", "mobygaze")
+"""Codebooks whose levels are those of MObyGaze."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +282,6 @@ def _score(
         rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
-        human=MOBYGAZE if {model.codebook for model in models} <= {"obygaze12", "mobygaze"} else None,
         versions={name: version(name) for name in PACKAGES},
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
@@ -287,28 +314,31 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
             **{name: getattr(fitted, name) for name in FITTED},
             n_movies=population["n_movies"],
             clips=dict(population["clips"]),
-            levels_left_out=list(card.levels_left_out or ()),
             clip_s=population.get("clip_s"),
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
-    positive = sides[-1] if sides else []
+    concept = card.target["concept"]
+    # The only class of a concept's target are all levels: that of the clips with it, and of those without.
+    negative, positive = ([], []) if concept or not sides else (sides[0], sides[-1])
     name = card.codebook["name"]
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
     if name in BUILTIN:
         construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
     perceives = [perceived(each["provenance"]) for each in card.inputs]
-    meant = positive[-1] if positive else card.target["name"].removeprefix("concept:")
+    meant = [concept] if concept else positive
     return ModelRecord(
         **{name: getattr(card, name) for name in KEPT},
         key=loaded.key,
         sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
-        negative=sides[0] if sides else [],
+        levels=list(dict.fromkeys(level for side in sides for level in side)),
+        negative=negative,
         positive=positive,
+        concept=concept,
         codebook=name,
         construct=construct,
-        means=means.get(meant, ""),
+        means={level: means[level] for level in meant if level in means},
         perceives=sorted({name for names in perceives for name in names}) if all(perceives) else [],
         concepts=[
             _concept(model, name, float(threshold))
@@ -325,7 +355,19 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         rate=expected_rate(rows, model, is_trained_on=seen),
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
+        levels_left_out=list(card.levels_left_out or ()),
+        human=agreement_of_people(name, positive),
     )
+
+
+def agreement_of_people(codebook: str, positive: Sequence[str]) -> HumanRecord | None:
+    """Find how far two people agree on some levels of a codebook; None where that is not known."""
+    if codebook not in BOOKS_OF_MOBYGAZE:
+        return None
+    for human in MOBYGAZE:
+        if set(human.positive) == set(positive):
+            return human
+    return None
 
 
 def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:

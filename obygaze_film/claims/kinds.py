@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from obygaze_features.arguments import checked
+from obygaze_film.positive import Positive
 
 # --- conditions: what must be known to read a number
 # ---------------------------------------------------------------------------
@@ -26,7 +27,8 @@ SOME_LESS: Final = "some agree less than by chance"
 BELOW_THRESHOLD: Final = "below the threshold"
 DECIDES_NOTHING: Final = "finds concepts alone"
 UNCALIBRATED: Final = "no calibration"
-LEVELS_LEFT_OUT: Final = "calibrated without levels of the codebook"
+LEVELS_LEFT_OUT: Final = "neither calibrated nor tested on levels that films have"
+OF_CONCEPT: Final = "of a concept, at any level"
 REFUSED: Final = "refused"
 BLIND: Final = "blind"
 IN_SIGHT: Final = "in sight of the score"
@@ -113,14 +115,28 @@ def document(claim: FilmClaim) -> dict[str, Any]:
 # --- of models
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Title(FilmClaim):
+class ModelClaim(FilmClaim):
+    """A statement that rests on how a model was calibrated and tested.
+
+    Attributes
+    ----------
+    levels_left_out : tuple of str
+        Levels that films have, and that the model was neither calibrated nor tested on: then the condition
+        is `LEVELS_LEFT_OUT`.
+    """
+
+    levels_left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title(ModelClaim):
     """What must be known of a film before any number: `what` is its title, conditions are warnings."""
 
     KIND: ClassVar[str] = "title"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEvidence(FilmClaim):
+class ModelEvidence(ModelClaim):
     """What films left out of training show of a model: `number` is the mean AUC within films.
 
     Attributes
@@ -169,7 +185,7 @@ class FrequentConcept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedPassages(FilmClaim):
+class MarkedPassages(ModelClaim):
     """How many passages of the judged time a model marks: `number` counts them, `what` is what they are.
 
     It has no interval: the edges of the 80 % band are curves of their own, and of a higher one passages may
@@ -182,8 +198,8 @@ class MarkedPassages(FilmClaim):
         Whether the film was scored by other models too, so that a sentence must name this one.
     at_low_edge, at_high_edge : int
         Passages that the lower and the upper edge of the band give, by the same rule.
-    is_meaning : bool
-        Whether `what` is the codebook's own wording; else it is a level's name.
+    positive : Positive
+        What it finds, with what the codebook says that means.
     marked_s : float
         Seconds of the passages that have a probability.
     called_s : float
@@ -201,7 +217,7 @@ class MarkedPassages(FilmClaim):
     is_one_of_several: bool
     at_low_edge: int
     at_high_edge: int
-    is_meaning: bool
+    positive: Positive
     marked_s: float
     called_s: float
     concepts: tuple[FrequentConcept, ...]
@@ -262,7 +278,7 @@ class ClassSeen(FilmClaim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage(FilmClaim):
+class Passage(ModelClaim):
     """A passage of a film: `number` is its mean probability, `interval` the 80 % band.
 
     Attributes
@@ -299,7 +315,7 @@ class UnjudgedSpan(FilmClaim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedShare(FilmClaim):
+class ExpectedShare(ModelClaim):
     """The share of a film's time that a model expects, or why there is none; the interval is for new films.
 
     Attributes
@@ -308,8 +324,6 @@ class ExpectedShare(FilmClaim):
         Mean and largest error of the share on films left out.
     clips : dict of str to int
         Clips of each level that the calibration was fitted on.
-    levels_left_out : tuple of str
-        Levels that it was not fitted on.
     unlike : float
         Share that the model cannot judge of the film without black and credits: of more than a fifth there
         is no share.
@@ -322,7 +336,6 @@ class ExpectedShare(FilmClaim):
     error: float | None
     worst_error: float | None
     clips: dict[str, int]
-    levels_left_out: tuple[str, ...]
     unlike: float
     reason: str
 
@@ -430,6 +443,8 @@ class StagingMean(FilmClaim):
 class Experts(FilmClaim):
     """How far two experts of a corpus (`who`) agree on whole films: `number` is kappa, second by second.
 
+    `what` are the levels that count as marked.
+
     Attributes
     ----------
     rank : float
@@ -502,7 +517,7 @@ class PanelAgreement(FilmClaim):
 class JudgedShare(FilmClaim):
     """The share of a film's content that judges would call positive, from windows that they judged blindly.
 
-    Where no window is left to judge there is no interval.
+    `what` is what counts as positive. Where no window is left to judge there is no interval.
 
     Attributes
     ----------

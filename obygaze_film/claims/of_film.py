@@ -17,6 +17,7 @@ from obygaze_film.claims.kinds import (
     LITTLE_JUDGED,
     NEAR_CHANCE,
     NO_SKILL,
+    OF_CONCEPT,
     REFUSED,
     TRAINED_ON,
     UNCALIBRATED,
@@ -46,10 +47,10 @@ from obygaze_film.claims.kinds import (
 )
 from obygaze_film.classes import classes_of_span
 from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time
+from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import (
     NO_CLASSES,
     ConceptRecord,
-    HumanRecord,
     ModelRecord,
     WindowsRecord,
     durations,
@@ -120,7 +121,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     windows = other_windows(model, film.record.windows)
     if windows is not None:
         claims.append(windows)
-    experts = corpus_experts(film.record.human)
+    experts = corpus_experts(model)
     if experts is not None:
         claims.append(experts)
     return claims
@@ -153,19 +154,36 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
 
 def film_title(film: "Timeline") -> Title:
     """Take a film's title, and of each model the gravest warning."""
-    warnings, record = [], film.record
+    warnings: list[str] = []
+    levels_left_out: list[str] = []
+    record = film.record
     for model in record.models:
         reason = why_no_prediction(model, film.time(model.key))
         if reason in TOLD_BESIDE_THE_TITLE:
             warnings.append(reason)
-        elif model.no_skill:
+            continue
+        if model.no_skill:
             warnings.append(NO_SKILL)
+        if model.decides:
+            warnings += _levels_condition(model)
+            levels_left_out += model.levels_left_out
     return Title(
         who=tuple(model.key for model in record.models),
         what=record.title,
         time=ClaimTime("film", record.duration_s),
         conditions=tuple(dict.fromkeys(warnings)),
+        levels_left_out=tuple(dict.fromkeys(levels_left_out)),
     )
+
+
+def _levels_condition(model: ModelRecord) -> list[str]:
+    """Tell whether a model was neither calibrated nor tested on levels that films have."""
+    return [LEVELS_LEFT_OUT] if model.levels_left_out else []
+
+
+def _concept_condition(positive: Positive) -> list[str]:
+    """Tell whether what is claimed is of a concept."""
+    return [OF_CONCEPT] if positive.is_concept else []
 
 
 def model_evidence(model: ModelRecord) -> ModelEvidence:
@@ -183,6 +201,8 @@ def model_evidence(model: ModelRecord) -> ModelEvidence:
             conditions = [UNTESTED]
     if number is None and UNTESTED not in conditions:
         conditions.append(UNDEFINED)
+    if UNTESTED not in conditions:
+        conditions += _levels_condition(model)
     return ModelEvidence(
         who=(model.key,),
         what="AUC",
@@ -192,6 +212,7 @@ def model_evidence(model: ModelRecord) -> ModelEvidence:
         conditions=tuple(conditions),
         n_clips=n_clips,
         n_films=n_films,
+        levels_left_out=tuple(model.levels_left_out),
     )
 
 
@@ -249,17 +270,20 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
         return None
     marked = segments[segments["reaches"] == 1]
     inside = _rows_in(rows[is_counted(rows)], marked)
+    positive = positive_of(model)
+    limits = (TRAINED_ON,) if model.is_trained_on else ()
     return MarkedPassages(
         who=(model.key,),
-        what=model.means or _positive(model),
+        what=positive.text,
         time=ClaimTime("judged", judged.judged_s),
         number=len(marked),
-        conditions=(TRAINED_ON,) if model.is_trained_on else (),
+        conditions=(*limits, *_levels_condition(model), *_concept_condition(positive)),
+        levels_left_out=tuple(model.levels_left_out),
         judged=judged,
         is_one_of_several=len(film.record.models) > 1,
         at_low_edge=n_reaching(rows, model, "p_low"),
         at_high_edge=n_reaching(rows, model, "p_high"),
-        is_meaning=bool(model.means),
+        positive=positive,
         marked_s=float(durations(inside).sum()),
         called_s=float(durations(inside[inside["p"] >= model.threshold_p]).sum()),
         concepts=_frequent_concepts(model, inside),
@@ -329,11 +353,12 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
     found = reasons(row)
     return Passage(
         who=(model.key,),
-        what=_positive(model),
+        what=positive_of(model).text,
         time=time,
         number=row["p"],
         interval=Bounds(row["p_low"], row["p_high"], BAND),
         conditions=_limits_of_passage(model, reaches=bool(row["reaches"])),
+        levels_left_out=tuple(model.levels_left_out),
         name=str(row["number"]),
         judged_s=row["judged_s"],
         reasons=passage_reasons(model, found, time),
@@ -370,13 +395,13 @@ def _limits_of_passage(model: ModelRecord, *, reaches: bool) -> tuple[str, ...]:
         limits.append(TRAINED_ON)
     elif model.no_skill:
         limits.append(NO_SKILL)
-    return tuple(limits)
+    return (*limits, *_levels_condition(model))
 
 
 def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> UnjudgedSpan:
     """Tell why a model says nothing of a span, by the rows in it, of which none is judged."""
     reason = _why_unjudged(model, film_time(rows))
-    return UnjudgedSpan(who=(model.key,), what=_positive(model), time=time, conditions=(reason,))
+    return UnjudgedSpan(who=(model.key,), what=positive_of(model).text, time=time, conditions=(reason,))
 
 
 def passage_reasons(
@@ -414,17 +439,19 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         Its rows in the film.
     """
     rate, calibration, time = model.rate, model.calibration, film_time(rows)
+    positive = positive_of(model)
+    limits = [*_why_no_share(model, time), *_levels_condition(model), *_concept_condition(positive)]
     return ExpectedShare(
         who=(model.key,),
-        what=_positive(model),
+        what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_interval(rate.bracket_low, rate.bracket_high, BAND),
-        conditions=_why_no_share(model, time),
+        conditions=tuple(dict.fromkeys(limits)),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
         clips=calibration.clips if calibration else {},
-        levels_left_out=tuple(calibration.levels_left_out) if calibration else (),
+        levels_left_out=tuple(model.levels_left_out),
         unlike=rate.unreliable,
         reason=rate.reason,
     )
@@ -439,7 +466,7 @@ def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
         return (REFUSED, reason)
     by_weight = {
         LITTLE_JUDGED: model.rate.is_unreliable,
-        LEVELS_LEFT_OUT: model.calibration is not None and bool(model.calibration.levels_left_out),
+        LEVELS_LEFT_OUT: bool(model.levels_left_out),
     }
     for condition, applies in by_weight.items():
         if applies:
@@ -447,13 +474,14 @@ def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
     return (REFUSED,)
 
 
-def corpus_experts(human: HumanRecord | None) -> Experts | None:
-    """Take how far two experts of a corpus agree; None where that is not known."""
+def corpus_experts(model: ModelRecord) -> Experts | None:
+    """Take how far two experts of a corpus agree on what a model finds; None where that is not known."""
+    human = model.human
     if human is None:
         return None
     return Experts(
         who=(human.corpus,),
-        what="agreement of two experts",
+        what=positive_of(model).titled,
         time=OTHER_FILMS,
         number=human.kappa,
         rank=human.rank_correlation,
@@ -506,7 +534,7 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
 def no_passage(model: ModelRecord) -> NoPassage:
     """Tell that no passage of a film reaches the threshold."""
     return NoPassage(
-        who=(model.key,), what=_positive(model), time=ClaimTime("film"), number=model.threshold_p
+        who=(model.key,), what=positive_of(model).text, time=ClaimTime("film"), number=model.threshold_p
     )
 
 
@@ -527,7 +555,7 @@ def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, 
     """Tell how learning changed a passage's probability."""
     start_s, end_s = ends
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
-    return Moved(who=(model.key,), what=_positive(model), time=time, number=after, before=before)
+    return Moved(who=(model.key,), what=positive_of(model).text, time=time, number=after, before=before)
 
 
 def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
@@ -541,8 +569,3 @@ def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
         number=max(span.number - reason.number, 0.0),
         before=span.number,
     )
-
-
-def _positive(model: ModelRecord) -> str:
-    """Name what a model finds."""
-    return " / ".join(model.positive) or model.task_title

@@ -9,6 +9,7 @@ import numpy as np
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     NOT_SURE,
+    OF_CONCEPT,
     OTHER_JUDGES,
     REFUSED,
     Bounds,
@@ -22,8 +23,9 @@ from obygaze_film.claims.kinds import (
     TimelineAgreement,
 )
 from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, expected_share
-from obygaze_film.claims.of_judgements import CONTENT, judged_share
+from obygaze_film.claims.of_judgements import CONTENT, judged_share, pair_agreement, panel_agreement
 from obygaze_film.notes import LATER
+from obygaze_film.positive import Positive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,22 +36,25 @@ if TYPE_CHECKING:
 
 @checked
 def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
-    """Compute the claims on groups of films: their shares, differences and the trend.
+    """Compute the claims on groups of films: shares, differences and the trend, and how far judges agree.
 
     Parameters
     ----------
     compared : FilmComparison
     """
-    shares = [group_share(row, compared.positive) for row in _rows(compared.groups)]
-    changes = [group_change(row, compared.positive) for row in _rows(compared.changes)]
-    return [*shares, *changes]
+    positive = compared.positive
+    shares = [group_share(row, positive) for row in _rows(compared.groups)]
+    changes = [group_change(row, positive) for row in _rows(compared.changes)]
+    pairs = [pair_agreement(pair) for pair in compared.agreement]
+    panel = [] if compared.alpha is None else [panel_agreement(compared.alpha)]
+    return [*shares, *changes, *pairs, *panel]
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
     return table.to_dict(orient="records")
 
 
-def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
+def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     """Make a claim of a row of `FilmComparison.groups`."""
     number = _known(row["value"])
     conditions = (REFUSED,) if number is None else ()
@@ -58,9 +63,11 @@ def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
         conditions, time = (*conditions, NOT_SURE), ClaimTime("sure")
     if row.get("is_mixed"):
         conditions = (*conditions, OTHER_JUDGES)
+    if positive.is_concept:
+        conditions = (*conditions, OF_CONCEPT)
     return GroupShare(
         who=_judges(row),
-        what=positive,
+        what=positive.text,
         time=time,
         number=number,
         interval=_interval(row),
@@ -76,12 +83,12 @@ def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
     )
 
 
-def group_change(row: Mapping[Any, Any], positive: str) -> GroupChange:
+def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
     """Make a claim of a row of `FilmComparison.changes`."""
     number = _known(row["value"])
     return GroupChange(
         who=_judges(row),
-        what=positive,
+        what=positive.text,
         time=CONTENT,
         number=number,
         interval=_interval(row),

@@ -16,6 +16,7 @@ from obygaze_film.claims.kinds import (
     NO_INTERVAL,
     NO_SCORE,
     NOT_SURE,
+    OF_CONCEPT,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
     SOME_LESS,
@@ -129,11 +130,13 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         conditions.append(NOT_SURE)
     if is_one_of_definitions:
         conditions.append(SEVERAL_DEFINITIONS)
+    if rate.is_of_concept:
+        conditions.append(OF_CONCEPT)
     if rate.is_of_panel:
         conditions += _panel_doubts(agreement)
     return JudgedShare(
         who=tuple(rate.annotators),
-        what="share",
+        what=rate.positive,
         time=_time_of(rate),
         number=rate.value,
         interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
@@ -211,14 +214,14 @@ def panel_agreement(alpha: JudgesAlpha) -> PanelAgreement:
 
 
 def share_so_far(
-    who: str, positive: str, ends: tuple[float, float], rate: CorrectedRate, *, is_of_earlier_law: bool
+    who: str, ends: tuple[float, float], rate: CorrectedRate, *, is_of_earlier_law: bool
 ) -> ShareSoFar:
     """Tell what a film's share lies between, whenever its judge stops.
 
     Parameters
     ----------
-    who, positive : str
-        The judge, and what is judged.
+    who : str
+        The judge.
     ends : (float, float)
         Of the interval that is valid at any time.
     rate : CorrectedRate
@@ -234,7 +237,7 @@ def share_so_far(
         conditions.append(EARLIER_LAW)
     return ShareSoFar(
         who=(who,),
-        what=positive,
+        what=rate.positive,
         time=_time_of(rate),
         number=high - low,
         interval=Bounds(low, high, LEVEL),

@@ -21,6 +21,7 @@ from obygaze_film.claims.kinds import (
     NEAR_CHANCE,
     NO_SKILL,
     NOT_SURE,
+    OF_CONCEPT,
     OTHER_JUDGES,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
@@ -48,6 +49,7 @@ from obygaze_film.claims.kinds import (
     LearntChange,
     ManyPairs,
     MarkedPassages,
+    ModelClaim,
     ModelEvidence,
     Moved,
     NoJudgedShare,
@@ -64,6 +66,7 @@ from obygaze_film.claims.kinds import (
 )
 from obygaze_film.claims.words import Words, clock
 from obygaze_film.film_time import SLACK_S
+from obygaze_film.positive import Positive
 from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
@@ -75,6 +78,7 @@ WARNINGS: Final = {
     ALL_UNREAD: "verdict_unread",
     ALL_UNLIKE: "verdict_unlike",
     NO_SKILL: "verdict_no_skill",
+    LEVELS_LEFT_OUT: "verdict_levels",
 }
 """Condition of a film -> its text beside the title."""
 
@@ -173,17 +177,32 @@ def number_ends(claim: FilmClaim, words: Words) -> str:
 # ---------------------------------------------------------------------------
 def title_sentence(claim: Title, words: Words) -> str:
     """Write a film's title with its gravest warnings."""
-    warnings = [words[WARNINGS[condition]] for condition in claim.conditions]
-    return " · ".join([claim.what, *warnings])
+    return " · ".join([claim.what, *_warnings(claim, words)])
+
+
+def _warnings(claim: ModelClaim, words: Words) -> list[str]:
+    """Write what must be known to read a model's numbers, in clauses."""
+    levels = _levels_left_out(claim, words)
+    return [words.say(WARNINGS[one], levels=levels) for one in claim.conditions if one in WARNINGS]
+
+
+def _levels_left_out(claim: ModelClaim, words: Words) -> str:
+    """Name the levels that films have, and that a model was neither calibrated nor tested on."""
+    return words.listed(claim.levels_left_out) if claim.levels_left_out else ""
+
+
+def as_positive(claim: FilmClaim, positive: str, words: Words) -> str:
+    """Write as what something is marked: as a level, or as having a concept."""
+    return words.say("as_concept" if claim.has(OF_CONCEPT) else "as_level", positive=positive)
 
 
 def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     """Say what films left out show of a model: clips and films tested, AUC, and whether it may be chance."""
     if claim.has(UNTESTED):
         return words["evidence_none"]
-    tested = words.say("tested_films", films=claim.n_films)
+    tested = words.counted("count_films", claim.n_films)
     if claim.n_clips is not None:
-        tested = words.say("tested_clips", clips=claim.n_clips, films=claim.n_films)
+        tested = words.say("tested_clips", clips=words.counted("count_clips", claim.n_clips), films=tested)
     if claim.number is None:
         measured = words.say("evidence_undefined", tested=tested)
     else:
@@ -193,14 +212,22 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
             auc = words.say("evidence_interval", auc=auc, ends=ends, level=level)
         measured = words.say("evidence", auc=auc, tested=tested)
     doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""
-    return f"{measured}{doubt}."
+    limits = without_levels_sentence(claim, words)
+    return f"{measured}{doubt}. {limits}".rstrip()
+
+
+def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
+    """Say which levels films have that a model was neither calibrated nor tested on; empty if none."""
+    if not claim.has(LEVELS_LEFT_OUT):
+        return ""
+    return words.say("without_levels", levels=_levels_left_out(claim, words))
 
 
 def evidence_note(claim: ModelEvidence, words: Words) -> str:
     """Say of how many films the interval of an AUC is, and of which models."""
     if claim.number is None:
         return words["no_figure"]
-    known = {"n": claim.n_films, "chance": words.number(0.5)}
+    known = {"films": words.counted("count_films", claim.n_films), "chance": words.number(0.5)}
     if claim.interval is None:
         return words.say("auc_plain", **known)
     return words.say("auc_note", level=words.share(claim.interval.level), **known)
@@ -263,15 +290,16 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
     )
     before = _of_the_judged(claim, judged, nothing, words)
-    means = words.say("meaning" if claim.is_meaning else "quoted", text=claim.what)
+    means = _meanings(claim.positive, words)
     if not claim.number:
-        return words.say("sentence_none", before=before, means=means)
+        key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
+        return words.say(key, before=before, means=means)
     mostly = ""
     if claim.concepts:
         names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
         n_more = len(claim.concepts) - len(names)
         if n_more:
-            names.append(words.say("more_concepts", n=n_more))
+            names.append(words.counted("more_concepts", n_more))
         mostly = words.say("mostly", names=words.listed(names))
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
@@ -279,9 +307,22 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         n=round(claim.number),
         time=marked,
         called="" if called == marked else words.say("sentence_called", called=called),
-        means=means,
+        means=words.say("marked_concept" if claim.positive.is_concept else "as_level", positive=means),
         mostly=mostly,
     )
+
+
+def _meanings(positive: Positive, words: Words) -> str:
+    """Name what a model finds: each level, or its concept, with its title and what it means."""
+    named = []
+    for meaning in positive.meanings:
+        about = [text for text in (meaning.title, meaning.text) if text]
+        quoted = words.say("quoted", text=meaning.name)
+        text = words["colon"].join(about)
+        named.append(words.say("meaning", name=meaning.name, text=text) if about else quoted)
+    if not named:
+        return words.say("quoted", text=positive.otherwise)
+    return f" {words['or']} ".join(named)
 
 
 def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Words) -> str:
@@ -400,7 +441,7 @@ def passage_label(claim: Passage, words: Words) -> str:
     if claim.has(BELOW_THRESHOLD):
         parts.append(words["below"])
     if claim.flags:
-        parts.append(", ".join(claim.flags))
+        parts.append(words.flags(";".join(claim.flags)))
     return "; ".join(parts)
 
 
@@ -410,8 +451,8 @@ def citation_sentence(
     """Cite the probability of a level in a span by a model, with its band, or why there is none.
 
     What must be known to read it goes with it: whether it is below the threshold, of how much of the span it
-    is, whether the model was trained on the film or may be no better than chance, and windows of another
-    length than the model's clips.
+    is, whether the model was trained on the film, may be no better than chance or was not tested on levels
+    that films have, and windows of another length than the model's clips.
 
     Parameters
     ----------
@@ -433,7 +474,7 @@ def citation_sentence(
     if _is_judged_in_part(claim):
         length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
         parts.append(words.say("cited_judged", length=length, judged=judged))
-    parts += [words[key] for condition, key in WARNINGS.items() if claim.has(condition)]
+    parts += _warnings(claim, words)
     if windows is not None:
         window = words.seconds(windows.number or 0.0)
         parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
@@ -504,7 +545,8 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
     mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
     if claim.n_known == claim.n_windows:
         return mean
-    return words.say("mean_of_windows", mean=mean, n=claim.n_known, all=claim.n_windows)
+    known = words.counted("count_windows", claim.n_known)
+    return words.say("mean_of_windows", mean=mean, windows=known, all=claim.n_windows)
 
 
 def figure_notes(positive: str, model: str, threshold_p: float | None, words: Words) -> list[str]:
@@ -538,7 +580,7 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
             named = own if most is None else own[:most]
             phrases = [reason_phrase(reason, words) for reason in named]
             if len(named) < len(own):
-                phrases.append(words.say("more_concepts", n=len(own) - len(named)))
+                phrases.append(words.counted("more_concepts", len(own) - len(named)))
             parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
     if parts:
         return " ".join(parts)
@@ -565,9 +607,10 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
         is_more = claim.p > claim.usual_p
-        # Means of probabilities and of values may part: then numbers that say the opposite are not printed.
-        if p != usual and is_more == (claim.amount == "more"):
-            notes.append(words.say("why_usual", p=p, usual=usual))
+        if p != usual:
+            # Means of probabilities and of values may part: then it is said of which the words are.
+            key = "why_usual" if is_more == (claim.amount == "more") else "why_parted"
+            notes.append(words.say(key, p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{amount} ({', '.join(notes)})" if notes else amount
@@ -631,7 +674,8 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     """Say which share of a film's time a model expects, or why it says none."""
     if claim.number is None:
         return no_share_sentence(claim, words)
-    parts = [words.say("expects", share=words.share(claim.number), positive=claim.what)]
+    key = "expects_concept" if claim.has(OF_CONCEPT) else "expects"
+    parts = [words.say(key, share=words.share(claim.number), positive=claim.what)]
     if claim.interval is not None:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
     if claim.error is not None:
@@ -641,10 +685,10 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
     """Say why a model has no share of a film."""
-    for condition, key in NO_SHARE.items():
-        if claim.has(condition):
-            levels = words.listed(claim.levels_left_out) if claim.levels_left_out else ""
-            return words.say(key, share=words.share(claim.unlike), levels=levels)
+    levels = _levels_left_out(claim, words)
+    for condition in claim.conditions:  # the gravest first
+        if condition in NO_SHARE:
+            return words.say(NO_SHARE[condition], share=words.share(claim.unlike), levels=levels)
     return words.say("no_rate", reason=claim.reason)
 
 
@@ -664,23 +708,33 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
     """Say how far the shares of films left out were off; empty where that is not known."""
     if claim.error is None:
         return ""
-    return words.say("sure_share", error=words.apart(claim.error))
+    error = words.apart(claim.error)
+    if claim.has(LEVELS_LEFT_OUT):
+        return words.say("sure_share_among", error=error, levels=words.listed([*claim.clips]))
+    return words.say("sure_share", error=error)
+
+
+def expected_what(claim: ExpectedShare, positive: str, words: Words) -> str:
+    """Say what the share of a figure is that a model expects."""
+    return words.say("expected_concept" if claim.has(OF_CONCEPT) else "expected", positive=positive)
 
 
 # --- of people
 # ---------------------------------------------------------------------------
 def experts_sentence(claim: Experts, words: Words) -> str:
-    """Say how far two experts agree on whole films: second by second, and on a film's share."""
+    """Say how far two experts agree on what a model finds: second by second, and on a film's share."""
     kappa, rank, level = words.number(claim.number or 0.0), words.number(claim.rank), ""
     if claim.rank_interval is not None:
         rank = f"{rank} [{words.numbers(claim.rank_interval)}]"
         level = f" ({words.share(claim.rank_interval.level)})"
-    return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank, level=level)
+    known = {"corpus": claim.who[0], "positive": claim.what}
+    return words.say("human", **known, kappa=kappa, rank=rank, level=level)
 
 
 def experts_note(claim: Experts, words: Words) -> str:
     """Say how far two experts agree second by second."""
-    return words.say("sure_human", corpus=claim.who[0], kappa=words.number(claim.number or 0.0))
+    kappa = words.number(claim.number or 0.0)
+    return words.say("sure_human", corpus=claim.who[0], positive=claim.what, kappa=kappa)
 
 
 def boundaries_sentence(claim: Experts, words: Words) -> str:
@@ -691,7 +745,7 @@ def boundaries_sentence(claim: Experts, words: Words) -> str:
 def experts_caveat(claim: Experts, words: Words) -> str:
     """Say how far two experts agree second by second, and on boundaries."""
     known = {"kappa": words.number(claim.number or 0.0), "boundary": words.number(claim.boundary)}
-    return words.say("caveat_human", corpus=claim.who[0], **known)
+    return words.say("caveat_human", corpus=claim.who[0], positive=claim.what, **known)
 
 
 def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
@@ -708,15 +762,22 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         time=judged_time_phrase(claim, words),
         ends=words.shares(interval) if interval else "",
         level=words.share(interval.level) if interval else "",
+        marked=as_positive(claim, claim.what, words),
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
         all=claim.n_windows,
-        blindly=_blindly(claim, words),
+        windows=_judged_windows(claim, words),
     )
     text = words["semicolon"].join([text, *_panel_doubts(claim, words)])
     if claim.has(SEVERAL_DEFINITIONS):
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
     return text
+
+
+def _judged_windows(claim: JudgedShare, words: Words) -> str:
+    """Write how many windows were judged (by each of a panel), and how."""
+    kind = "windows_each_judged" if claim.is_of_panel else "windows_judged_so"
+    return words.counted(kind, claim.n, blindly=_blindly(claim, words))
 
 
 def _blindly(claim: FilmClaim, words: Words) -> str:
@@ -728,11 +789,7 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write of which time a share by judges is: without black, credits and windows they were not sure of."""
     if not claim.has(NOT_SURE):
         return words["of_content"]
-    windows = words.say(
-        "unsure_one" if claim.n_unsure == 1 else "unsure_many",
-        n=claim.n_unsure,
-        time=words.duration(claim.unsure_s),
-    )
+    windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
     who = words.say("unsure_judge", who=words.judge(claim.who[0]))
     if len(claim.who) > 1:
         who = words["unsure_panel"]
@@ -770,16 +827,18 @@ def judged_share_line(claim: JudgedShare, words: Words) -> str:
 
 
 def judged_share_what(claim: JudgedShare, positive: str, words: Words) -> str:
-    """Say what the share of a figure is: of which time, of one judge or a mean, and from how many windows."""
-    known = {"time": judged_time_phrase(claim, words), "positive": positive, "n": claim.n}
-    known["blindly"] = _blindly(claim, words)
-    if claim.is_of_panel:
-        return words.say("corrected_panel", judges=len(claim.who), **known)
-    return words.say("corrected", **known)
+    """Say what the share of a figure is: whose, of which time, and from how many windows."""
+    known = {
+        "who": words.listed([words.judge(name) for name in claim.who]),
+        "time": judged_time_phrase(claim, words),
+        "marked": as_positive(claim, positive, words),
+        "windows": _judged_windows(claim, words),
+    }
+    return words.say("corrected_panel" if claim.is_of_panel else "corrected", **known)
 
 
 def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Words) -> str:
-    """Say whose judgements a share is of, what a model was worth, how far they agree, and what others say.
+    """Say what a judged share's interval is, what a model was worth, how far judges agree, what others say.
 
     Parameters
     ----------
@@ -789,8 +848,7 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
     words : Words
     """
     who = "panel" if claim.is_of_panel else "judge"
-    annotators = words.listed([words.judge(name) for name in claim.who])
-    parts = [words.say(f"judged_by_{who}", annotators=annotators)]
+    parts = []
     if claim.interval is None:
         parts.append(words[f"judged_all_{who}"])
     else:
@@ -817,14 +875,34 @@ def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
     rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
-    parts = [f"{judged_share_sentence(claim, words)}." for claim in shares[:MOST_NAMES]]
-    if len(shares) > MOST_NAMES:
-        parts.append(words.say("other_judges", n=len(shares) - MOST_NAMES))
+    named = shares if len(shares) <= MOST_SIDE_BY_SIDE else shares[:MOST_NAMES]
+    parts = [f"{judged_share_sentence(claim, words)}." for claim in named]
+    if len(named) < len(shares):
+        parts.append(other_shares_sentence(shares[len(named) :], words))
     told = [sentence(claim, words) for claim in [*rest, *pairs[:MOST_PAIRS]]]
     parts += [f"{text.removesuffix('.')}." for text in told]
     if len(pairs) > MOST_PAIRS:
-        parts.append(words.say("other_pairs", n=len(pairs) - MOST_PAIRS))
+        parts.append(_other_pairs(pairs[MOST_PAIRS:], words))
     return parts
+
+
+def other_shares_sentence(claims: Sequence[JudgedShare], words: Words) -> str:
+    """Say between which shares those of other judges lie, who are too many to name each."""
+    shares = [claim.number or 0.0 for claim in claims]
+    low, high = words.share(min(shares)), words.share(max(shares))
+    return words.say("other_judges", n=len(shares), low=low, high=high)
+
+
+def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
+    """Say between which kappas those of other pairs of judges lie, and of how many it is undefined."""
+    kappas = [claim.number for claim in claims if claim.number is not None]
+    parts = []
+    if kappas:
+        low, high = words.number(min(kappas)), words.number(max(kappas))
+        parts.append(words.say("other_pairs", n=len(kappas), low=low, high=high))
+    if len(kappas) < len(claims):
+        parts.append(words.say("other_pairs_undefined", n=len(claims) - len(kappas)))
+    return " ".join(parts)
 
 
 def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
@@ -838,12 +916,12 @@ def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
     """Say that these are the shares of single judges, or the least and the most of many."""
     key = "corrected_range" if len(claims) > MOST_SIDE_BY_SIDE else "corrected_each"
-    return words.say(key, positive=positive, n=len(claims))
+    return words.say(key, marked=as_positive(claims[0], positive, words), n=len(claims))
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
     """Say that each share is a judge's own, with its interval, and why there is none together."""
-    parts = [words["each_own"], *judges_sentences([*claims, *others], words)]
+    parts = judges_sentences([*claims, *others], words)
     return " ".join([*parts, *alone_expected_sentences(claims[0], words)])
 
 
@@ -864,7 +942,7 @@ def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -
     key = "counted_by_each" if is_of_panel else "counted"
     if sure < judged:
         key += "_sure"
-    return words.say(key, judged=judged, sure=sure)
+    return words.counted(key, judged, judged=judged, sure=sure)
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -895,7 +973,8 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
             kappa = f"{kappa} ({words[text_of]})"
     who = words.listed([words.judge(name) for name in claim.who])
     share = words.share(claim.alike / claim.n)
-    known = {"who": who, "alike": claim.alike, "n": claim.n, "share": share, "kappa": kappa}
+    alike = words.counted("count_windows", claim.alike)
+    known = {"who": who, "alike_windows": alike, "n": claim.n, "share": share, "kappa": kappa}
     if claim.n_unsure:
         return words.say("pair_sure", unsure=claim.n_unsure, **known)
     return words.say("pair", **known)
@@ -933,14 +1012,14 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         kappa += f" [{words.numbers(claim.interval)}]"
-    of_films = words["of_one_film"] if claim.n_films == 1 else words.say("mean_of_films", n=claim.n_films)
+    of_films = words.counted("mean_of_films", claim.n_films)
     return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
 
 
 # --- of several films
 # ---------------------------------------------------------------------------
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
-    """Write the groups' shares, as those who judged them would mark, and the trend of years."""
+    """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
     if not shares:
         return words["no_group"]
@@ -954,11 +1033,15 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     who = words.listed(shares[0].who) if have_same_judges else words["judges"]
     unsure = words["unsure_left_out"] if any(claim.has(NOT_SURE) for claim in shares) else ""
     level = words.share(shares[0].interval.level) if shares[0].interval else ""
-    known = {"who": who, "positive": shares[0].what, "unsure": unsure, "level": level}
+    known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
+    known |= {"unsure": unsure, "level": level}
+    known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
     is_mixed = any(claim.has(OTHER_JUDGES) for claim in shares)
-    return words.say(
+    text = words.say(
         "would_mark_mixed" if is_mixed else "would_mark", **known, rates=words["semicolon"].join(parts)
     )
+    agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
+    return " ".join([text, *judges_sentences(agreement, words)])
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
@@ -993,8 +1076,9 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Say from how many windows, and whose, the share of one film is, or that it is the model's alone."""
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
-        key = "windows_judged_surely" if claim.has(NOT_SURE) else "windows_judged"
-        return words.say(key, n=claim.n, judged=claim.n + claim.n_unsure, who=who)
+        if claim.has(NOT_SURE):
+            return words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)
+        return words.counted("windows_judged", claim.n, who=who)
     return words["model_only"]
 
 
@@ -1034,7 +1118,7 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
     if claim.number is None:
         return f"{change}: {words.again(claim.reason)}"
     points = words.say("points_of", points=words.points(claim.number, claim.interval))
-    note = f"; {words.again(claim.note)}" if claim.note else ""
+    note = f"{words['semicolon']}{words.again(claim.note)}" if claim.note else ""
     return f"{change}: {points}{note}"
 
 

@@ -64,6 +64,18 @@ class Words:
         """Fill a text."""
         return self._texts[key].format(**values)
 
+    def counted(self, key: str, n: int, **values: object) -> str:
+        """Fill the text of a number of things: of none or of one the text may be one of its own.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> [Words("en").counted("count_windows", n) for n in (0, 1, 2)]
+        ['0 windows', '1 window', '2 windows']
+        """
+        own = {0: f"{key}_0", 1: f"{key}_1"}.get(n, key)
+        return self.say(own if own in self._texts else key, n=n, **values)
+
     def again(self, note: Any) -> Any:
         """Write a note in this language; what is none stays as it is."""
         if not isinstance(note, Said):

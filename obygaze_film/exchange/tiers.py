@@ -23,6 +23,7 @@ from obygaze_film.claims.of_film import (
     why_no_prediction,
 )
 from obygaze_film.notes import said
+from obygaze_film.positive import positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -201,8 +202,8 @@ class Exported:
 
     @property
     def positive(self) -> str:
-        """Title of what the model finds."""
-        return "/".join(self.model.positive) or self.model.task_title
+        """What the model finds."""
+        return positive_of(self.model).text
 
     @property
     def licence(self) -> str:
@@ -230,9 +231,10 @@ class Exported:
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
         ending = "." if has_people else said("caveat_people")
         lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
-        lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
+        lines += [said("caveat_span", positive=self.positive), said("caveat_faces")]
+        lines += self._caveats_of_p()
         lines += self._caveats_of_reading()
-        experts = corpus_experts(self.film.record.human)
+        experts = corpus_experts(model)
         if experts is not None:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
         judged = judged_time(model, self.film.time(model.key))
@@ -242,6 +244,20 @@ class Exported:
             lines.append(phrases.nothing_caveat(judged, ENGLISH))
         if self.licence:
             lines.append(said("caveat_licence", licence=self.licence))
+        return lines
+
+    def _caveats_of_p(self) -> list[str]:
+        """Say on what probabilities were calibrated, and what contributions are, as far as there are any."""
+        model = self.model
+        lines: list[str] = []
+        if model.calibration is not None:
+            levels = list(model.calibration.clips)
+            if model.levels_left_out and levels:
+                lines.append(said("caveat_p_levels", levels=ENGLISH.listed(levels)))
+            else:
+                lines.append(said("caveat_p"))
+        if model.by_concepts:
+            lines.append(said("caveat_contributions"))
         return lines
 
     def _caveats_of_reading(self) -> list[str]:
@@ -283,7 +299,7 @@ def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
     """Return the levels of a model's codebook, for people to choose from."""
     is_builtin = model.codebook in BUILTIN
-    return builtin_codebook(model.codebook).level_names if is_builtin else (*model.negative, *model.positive)
+    return builtin_codebook(model.codebook).level_names if is_builtin else tuple(model.levels)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:

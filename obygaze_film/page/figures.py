@@ -82,7 +82,8 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
         away = 0.0 if year is None or trend is None else trend[slope] * (year - middle) / 10
         return f"{x(middle if year is None else year)} {y(share + away)}"
 
-    axis = words.say("years_axis", positive=compared.positive)
+    key = "as_concept" if compared.positive.is_concept else "as_level"
+    axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
     return _figure(
         "years", HIGH + 50, f"{words['years_title']}: {axis}", words, alone=alone, axis=axis,
         x=x, y=y, at=at, left=LEFT, right=RIGHT, dated=dated, trend=trend, ends=(min(years), max(years)),

@@ -173,6 +173,7 @@ def film_page(
         models=models.values(),
         keys=READING_KEYS,
         boundaries=_boundaries(views, words),
+        contributions=_contributions(views, words),
         texts=json_data(_script_texts(words)),
     )
 
@@ -191,10 +192,21 @@ def _script_texts(words: Words) -> dict[str, str]:
 
 def _boundaries(views: Sequence[FilmView], words: Words) -> str:
     """Say how sharp the ends of passages are, beside what is known of experts."""
-    for view in views:
-        if view.experts is not None:
-            return phrases.boundaries_sentence(view.experts, words)
-    return words["about_4_unknown"]
+    experts = views[0].experts
+    if experts is None or any(view.experts != experts for view in views):
+        return words["about_4_unknown"]
+    return phrases.boundaries_sentence(experts, words)
+
+
+def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
+    """Say what contributions of concepts are, and what is usual of one, where a model has them."""
+    models = [view.model for view in views]
+    lines = []
+    if any(model.by_concepts for model in models):
+        lines.append(words["about_3"])
+    if any(concept.usual is not None for model in models for concept in model.concepts):
+        lines.append(words["about_3_usual"])
+    return lines
 
 
 def _joined(*modules: str) -> str:

@@ -36,7 +36,7 @@ def _share(view: "FilmView") -> KeyFigure:
     words, expected = view.words, view.expected
     if view.judges:
         return _judged_share(view)
-    what = words.say("expected", positive=view.positive)
+    what = phrases.expected_what(expected, view.positive, words)
     value, ends = phrases.share_value(expected, words), phrases.share_ends(expected, words)
     if expected.number is None:
         return KeyFigure(value, "", None, what, phrases.no_share_sentence(expected, words))
@@ -83,6 +83,8 @@ def _ranked(view: "FilmView") -> str:
     """Say which scenes the AUC sets apart: those of the levels that the model was tested on."""
     words, model = view.words, view.model
     tested = model.calibration.clips if model.calibration is not None else {}
+    if model.concept:
+        return words.say("within_auc_concept", positive=view.positive)
     others = [level for level in tested if level not in model.positive]
     if not others:
         return words["within_auc"]

@@ -16,6 +16,7 @@ from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
+from obygaze_film.positive import positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -149,7 +150,7 @@ class FilmView:
         self.marked = of_film.marked_passages(film, self.model, self.segments)
         self.model_evidence = of_film.model_evidence(self.model)
         self.expected = of_film.expected_share(self.model, self.rows)
-        self.experts = of_film.corpus_experts(film.record.human)
+        self.experts = of_film.corpus_experts(self.model)
         self.judges = self._judges(rates)
 
     def _judges(self, rates: "Sequence[FilmRates]") -> list[FilmClaim]:
@@ -226,9 +227,8 @@ class FilmView:
 
     @cached_property
     def positive(self) -> str:
-        """What the model finds: its positive levels with their titles."""
-        levels = [self.level_text(name) for name in self.model.positive]
-        return " / ".join(levels) or self.model.task_title
+        """What the model finds: its positive levels with their titles, or its concept."""
+        return positive_of(self.model).titled
 
     def level_text(self, name: str) -> str:
         """Write a level with its title, if they differ."""

@@ -159,9 +159,9 @@ class Decisions:
         """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
         return self.rules.place_of(clip)
 
-    def verdict(self, level: str) -> str:
+    def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Say what a judgement of a passage that the model marks is (`FilmRules.verdict`)."""
-        return self.rules.verdict(level)
+        return self.rules.verdict(level, concepts)
 
     def blind(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
         """Map who judged blindly to their judgements by place in the draw.

@@ -30,7 +30,7 @@ from obygaze_film.claims.of_judgements import (
     panel_agreement,
     share_so_far,
 )
-from obygaze_film.claims.phrases import judged_share_sentence
+from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
@@ -374,7 +374,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
         "concepts": clip.concepts, "note": row.get("note", ""),
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
         "blind": clip.extras.get(SEEN_SCORE) == "0", "parents": line.parents, "judges": ", ".join(judges),
-        "verdict": film.decisions.verdict(clip.level) if clip.level else "note",
+        "verdict": film.decisions.verdict(clip.level, clip.concepts) if clip.level else "note",
         "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
 
@@ -437,17 +437,16 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     if not windows.is_enough:
         few = TooFewJudged(judges=[who], **windows.counts._asdict())
         return {"few": f"{sentence(no_judged_share(few), words)}."}
-    positive = f" {words['or']} ".join(film.timeline.model().positive)
     order, y, _ = votes(windows.by_cell)
     rate, _ = correct_rate(film.timeline, own)
     estimates = {}
     if not rate.is_census:  # else the share is counted
         ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
         is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
-        claim = share_so_far(who, positive, ends, rate, is_of_earlier_law=is_of_earlier_law)
+        claim = share_so_far(who, ends, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
     if whole:
-        estimates["share"] = words.say("named", name=positive, what=_shares(film, who, words))
+        estimates["share"] = _shares(film, who, words)
     return estimates
 
 
@@ -458,9 +457,11 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     clips = [clip for judged in seen for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
-    left_out = others[MOST_NAMED - 1 :]
-    named = [judged_share(rate) for rate in found.rates if rate not in left_out]
+    rest = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
+    named = [judged_share(rate) for rate in found.rates if rate not in rest]
     told = [f"{judged_share_sentence(claim, words)}." for claim in named]
+    if rest:
+        told.append(other_shares_sentence([judged_share(rate) for rate in rest], words))
     told += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]

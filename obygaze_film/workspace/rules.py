@@ -1,7 +1,7 @@
 """Say what a decision about a film must be: its columns, its level and concepts, its place in the film."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,6 +28,7 @@ from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import is_blind, named_law, named_seed
 from obygaze_film.notes import said
+from obygaze_film.positive import positive_of
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import extras_of
@@ -140,15 +141,17 @@ class FilmRules:
         ends_there = abs((clip.end_s or 0.0) - end_s) <= SLACK_S
         return place if starts_there and ends_there else 0
 
-    def verdict(self, level: str) -> str:
+    def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Say what a judgement of a passage that the model marks is: agree, disagree, or unsure.
 
         As in rates: what is not positive is negative, whatever levels the model was trained on; a level that
         the codebook puts in no task is neither.
         """
-        if level in self.film.model().positive:
-            return "agree"
-        return "disagree" if level in self.codebook.labels else "unsure"
+        judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
+        call = positive_of(self.film.model()).calls(judged, self.codebook.labels)
+        if call is None:
+            return "unsure"
+        return "agree" if call else "disagree"
 
     def row_of(
         self, kind: str, start_s: float, end_s: float, who: str, *, draw: Draw, more: Mapping[str, Any]
@@ -173,7 +176,7 @@ class FilmRules:
             if place:
                 row |= drawn_at(draw, place) | {FIXED: str(more.get("windows") or "")}
             else:
-                row["judgement"] = self.verdict(row["level"])
+                row["judgement"] = self.verdict(row["level"], more.get("concepts", ()))
             if self.codebook.name != BUILTIN[0]:
                 row[CODEBOOK_COLUMN] = self.codebook.name
         return {name: cell for name, cell in row.items() if cell}

@@ -161,7 +161,7 @@ def _on_model(name: str, card: "Card", known: Collection[str]) -> list[str]:
     if name != "bank" and not card.calibration:
         lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")
     elif name != "bank":
-        lines.append(f"{name}: {evidence_line(card.evidence)}")
+        lines.append(f"{name}: {evidence_line(card.evidence, card.levels_left_out or ())}")
     if card.kind == "arrays" and name not in known:
         lines.append(
             f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "

@@ -11,7 +11,7 @@ that names a `Metric`; a script gives it to `evaluate(metrics=...)`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -396,7 +396,8 @@ LEVEL_METRICS: dict[str, Metric] = {
 def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     """Return the metrics of two classes or of ordered levels, by name.
 
-    They are ours, those of installed packages, and those of `own`.
+    They are ours, those of installed packages, and those of `own`. An error in levels is at most that from
+    the lowest to the highest.
 
     Raises
     ------
@@ -405,6 +406,9 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     """
     has_levels = n_classes != 2
     known = dict(LEVEL_METRICS if has_levels else METRICS)
+    if has_levels:
+        error = known["mean_absolute_error"]
+        known[error.name] = replace(error, bounds=(0.0, n_classes - 1.0))
     further = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
     further += [("metrics=", metric) for metric in own]
     for where, metric in further:

@@ -1,5 +1,6 @@
 """Define what films left out show of a model. A model's file keeps it, and its predictions state it."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from obygaze_features.schema import Count, Number
@@ -56,9 +57,25 @@ def may_be_chance(evidence: Evidence) -> bool:
     return p_skilled is None or p_skilled < SKILLED
 
 
-def evidence_line(evidence: Evidence | None) -> str:
-    """Say in one line what films left out show of a model."""
-    return UNTESTED if evidence is None else describe_evidence(evidence)
+def evidence_line(evidence: Evidence | None, levels_left_out: Sequence[str] = ()) -> str:
+    """Say in one line what films left out show of a model, and of clips of which levels they show nothing.
+
+    Parameters
+    ----------
+    evidence : Evidence or None
+    levels_left_out : sequence of str
+        Levels of the codebook of which no clip was tested or calibrated on (`Card.levels_left_out`).
+
+    Examples
+    --------
+    >>> few = Evidence(n_clips=7, n_movies=4, auc=None, auc_low=None, auc_high=None, p_skilled=0.95)
+    >>> evidence_line(few, ["EN"]).rpartition("; ")[2]
+    'neither calibrated nor tested on clips of EN'
+    """
+    line = UNTESTED if evidence is None else describe_evidence(evidence)
+    if not levels_left_out:
+        return line
+    return f"{line}; neither calibrated nor tested on clips of {' or '.join(levels_left_out)}"
 
 
 def describe_evidence(evidence: Evidence) -> str:

@@ -225,7 +225,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     values = {
         "entry": entry,
         "card": file.card,
-        "evidence": evidence_line(file.card.evidence),
+        "evidence": evidence_line(file.card.evidence, file.card.levels_left_out or ()),
         "number": PROTOCOL,
         "reach": file.about.get("reach_distances"),
         "notes": notes.strip(),

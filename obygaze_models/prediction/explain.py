@@ -81,6 +81,9 @@ class Explained:
         no better than chance.
     evidence : str
         What films left out show of the model, in one line.
+    levels_left_out : tuple of str
+        Levels that the model was neither calibrated nor tested on: of their clips nobody knows what its
+        probability is worth.
     threshold, threshold_p : float
         Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
@@ -138,6 +141,7 @@ class Explained:
     changed: Decision | None = None
     frames: tuple[Mapping[str, float | None], ...] = ()
     classes: Mapping[str, tuple[LikelyClass, ...]] = field(default_factory=dict)
+    levels_left_out: tuple[str, ...] = ()
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -183,7 +187,8 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         is_unlike=is_far,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
-        evidence=evidence_line(card.evidence),
+        evidence=evidence_line(card.evidence, card.levels_left_out or ()),
+        levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
         decision=_decide(model, model.logits(X), is_near=not is_far),

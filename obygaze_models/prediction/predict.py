@@ -166,7 +166,12 @@ def predict(
         values = np.concatenate([part.pop(name) for part in parts])[order]
         columns[name] = pd.array(values).astype("Int64") if name == "called" else values
     table = pd.DataFrame(columns, copy=False)
-    return Predicted(table, readable.excluded, evidence_line(model.card.evidence), recognition)
+    return Predicted(
+        table,
+        readable.excluded,
+        evidence_line(model.card.evidence, model.card.levels_left_out or ()),
+        recognition,
+    )
 
 
 def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
@@ -289,7 +294,7 @@ def summary(card: Card) -> dict[str, object]:
         "calibrated": bool(card.calibration),
         "evidence": card.evidence,
         "no_skill": card.no_skill,
-        "evidence_line": evidence_line(card.evidence),
+        "evidence_line": evidence_line(card.evidence, card.levels_left_out or ()),
         "licence": card.licence,
         "format": PROTOCOL,
     }

@@ -48,6 +48,9 @@ PAPERS: Mapping[str, str] = _LISTED["papers"]
 NEEDS: Mapping[str, str] = _LISTED["needs"]
 """What a claim is computed from, and where it comes from."""
 
+DATA: Mapping[str, str] = _LISTED["data"]
+"""What data that is."""
+
 
 NONE = "none"
 CONSTANT = "constant"
@@ -60,6 +63,9 @@ IN_PART = "in part"
 HOLDS = "holds"
 BY_READING = "depends on how it is read"
 """Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
+
+PLURAL = {FAILS: "fail", HOLDS: "hold", BY_READING: "depend on how they are read"}
+"""Verdicts on several sentences, where their words are others."""
 
 
 class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "to"}):
@@ -118,6 +124,10 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     parts : tuple of Part
     unmeasured : tuple of str
         What else the sentence says, of which nothing is measured.
+    is_elsewhere : bool
+        Whether it is tested on other data than those that its paper speaks of.
+    finding_of : str
+        Whose finding it states; empty where it is the paper's own.
     is_printed : bool
         Whether it is a sentence of a paper; else it is one of ours, on what a paper leaves open.
     """
@@ -129,6 +139,8 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     needs: str = "printed"
     parts: tuple[Part, ...]
     unmeasured: tuple[str, ...] = ()
+    is_elsewhere: bool = False
+    finding_of: str = ""
     is_printed: bool = True
 
 
@@ -302,13 +314,27 @@ def claims(files: Sequence[Path]) -> Report:
 
 
 def _answers(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Count the verdicts on sentences of the papers, and give those on ours beside them."""
+    """Count the verdicts on sentences of the papers, by whether the data are their own, and give ours."""
     kind_of = {row["claim"]: re.split("[:;]", str(row["verdict"]))[0] for row in rows}
-    decided = Counter(kind_of[claim.name] for claim in CLAIMS if claim.is_printed)
-    counts = ", ".join(f"{n} {kind}" for kind, n in decided.items())
-    printed = f"of {decided.total()} sentences of the papers: {counts}"
+    printed = [claim for claim in CLAIMS if claim.is_printed]
+    own = Counter(kind_of[claim.name] for claim in printed if not claim.is_elsewhere)
+    answers = [f"of {own.total()} sentences of the papers, on their own data: {_tally(own)}"]
+    for needs in dict.fromkeys(claim.needs for claim in printed if claim.is_elsewhere):
+        other = Counter(
+            kind_of[claim.name] for claim in printed if claim.is_elsewhere and claim.needs == needs
+        )
+        answers.append(f"of {other.total()} more, on {DATA[needs]}: {_tally(other)}")
     ours = [f"of ours, {claim.name}: {kind_of[claim.name]}" for claim in CLAIMS if not claim.is_printed]
-    return (printed, *ours)
+    return (*answers, *ours)
+
+
+def _tally(decided: Mapping[str, int]) -> str:
+    """Write how many sentences got each verdict."""
+    counts = []
+    for kind, n in decided.items():
+        text = PLURAL.get(kind, kind) if n > 1 else kind
+        counts.append(f"{n} {text}")
+    return ", ".join(counts)
 
 
 def _findings(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
@@ -339,6 +365,8 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "paper": claim.paper,
                 "place": claim.place,
                 "sentence": claim.sentence,
+                "data": DATA[claim.needs],
+                "is_elsewhere": claim.is_elsewhere,
                 "statistic": _statistic(part),
                 "true_from": least,
                 "true_to": most,
@@ -398,7 +426,9 @@ def _notes(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
             continue
         parts_of_claim = [part for part in parts if part["claim"] == claim.name]
         statistics = "; ".join(part["statistic"] for part in parts_of_claim)
-        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}); {statistics}')
+        tested = f"tested on {DATA[claim.needs]}" if claim.is_elsewhere else f"on {DATA[claim.needs]}"
+        whose = f", a finding of {claim.finding_of}" if claim.finding_of else ""
+        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}{whose}); {tested}; {statistics}')
         row = _claim_row(claim, parts_of_claim)
         if len(parts_of_claim) > 1 or claim.unmeasured:
             notes.append(f"{claim.name}, the sentence: {row['verdict']}")
@@ -432,6 +462,7 @@ def _chance(middle: float, low: float, high: float, planted: str, null: str) -> 
 COLUMNS: Sequence[Column] = (
     ("claim", ("claim", "part"), lambda claim, part: claim if part == 1 else f"{claim} ({part})"),
     ("place", "place", str),
+    ("data", "is_elsewhere", lambda is_elsewhere: "not the paper's" if is_elsewhere else "the paper's"),
     ("number [95 %]", ("value", "low", "high", "unit"), _number),
     ("units", ("n", "unit"), lambda n, unit: f"{n:,} {unit}" if unit else NOTHING),
     ("chance, median [95 %]", ("chance", "chance_low", "chance_high", "planted", "null"), _chance),

@@ -369,7 +369,7 @@ def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
     """Count the smallest rise of all annotators."""
     rises = {name: smallest_rise(own, "segments") for name, own in grouped(segments, "annotator").items()}
     name = min(rises, key=lambda annotator: np.nan_to_num(rises[annotator].value, nan=-math.inf))
-    return replace(rises[name], note=f"the least, of {name}: {rises[name].note}")
+    return replace(rises[name], note=f"the least rise is that of {name}")
 
 
 @under_paper_labels

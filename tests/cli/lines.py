@@ -363,9 +363,9 @@ film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
-    1 | 0 windows judged blindly
+    1 | no window judged blindly
 film rate out/scored in/truth.csv --labels in/truth.csv
-    1 | 0 windows judged blindly
+    1 | no window judged blindly
 film compare out/scored --labels in/truth.csv
     3 | No group has enough judged films
 =film compare out/scored --html out/groups.html

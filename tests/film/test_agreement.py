@@ -38,9 +38,12 @@ from obygaze_film.evaluation import (
     human_marks,
     marks_of,
 )
+from obygaze_film.positive import Meaning, Positive
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 from tests.film.page.invented import invented_film
+
+SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
 
@@ -221,12 +224,12 @@ def test_annotators_of_one_name_are_refused(segments, twin):
     first, *rest = segments
     clips = [replace(first, annotator=twin), *(replace(clip, annotator="AB 1") for clip in rest)]
     with pytest.raises(ManifestError, match="one name"):
-        annotated(segments.with_clips(clips), {"S"})
+        annotated(segments.with_clips(clips), SURE)
 
 
 @pytest.fixture(scope="module")
 def people(segments):
-    found = annotated(segments, {"S"})
+    found = annotated(segments, SURE)
     length = {}
     for clip in segments:
         length[clip.movie] = max(length.get(clip.movie, 0), int(np.ceil(clip.end_s)))

@@ -303,7 +303,7 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     shares = groups[["value", "low", "high"]].map(words.share).to_numpy().tolist()
     assert len(shares) > 0
     assert re.findall('class="n">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
-    assert found.positive == "S"
+    assert found.positive.text == "S"
     french = side_by_side.comparison_page(found, language="fr")
     assert ("1990s minus 2000s" in page, "1990s moins 2000s" in french, "minus" in french) == (
         True,

@@ -60,7 +60,7 @@ def films():
     metrics = [{"metric": "auc", "movie_mean": 0.6, "n_movies": 9}]
     half = with_model(half, clip_s=60.0, metrics=metrics, licence="")
     windows = changed(half.record.windows, hop_s=None)
-    half = replace(half, record=changed(half.record, windows=windows, human=None))
+    half = with_model(replace(half, record=changed(half.record, windows=windows)), human=None)
     levels = {"codebook": "violence", "levels": (("calm",), ("violent", "gore"))}
     trained = invented_film("c/d", "C", seed=3, trained_on=True, **levels, **SMALL)
     trained = with_model(trained, rate=changed(half.model().rate, unreliable=0.0))

@@ -257,14 +257,44 @@ def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
             assert f"{claim.who[0]} {words.share(claim.number)}" in figure
         assert told.removesuffix(".") in figure
     assert [few.judges for few in found.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
-    assert words["each_own"] in figure
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
+def test_a_figure_hides_no_judges_share_and_calls_none_the_films(n_judges, seed, language):
+    """Each judge's share is there, or lies between the two ends that are said of the others."""
+    rng, words = np.random.default_rng(seed), Words(language)
+    names = ["AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR"][:n_judges]
+    shares = rng.random(n_judges)
+    calls = {
+        name: np.where(rng.random(14) < share, POSITIVE, NEGATIVE)
+        for name, share in zip(names, shares, strict=True)
+    }
+    found = judged(**calls)
+    figure = figure_of(found, language)
+    own = [claim for claim in shares_in(found) if not claim.is_of_panel]
+    hidden = [claim for claim in own if phrases.judged_share_sentence(claim, words) not in figure]
+    if n_judges == 1:
+        assert "AB" in phrases.judged_share_what(own[0], "S", words)
+        assert phrases.judged_share_what(own[0], "S (Sure)", words) in figure
+    elif hidden:
+        assert n_judges > 4
+        assert phrases.other_shares_sentence(hidden, words) in figure
+        numbers = [claim.number for claim in hidden]
+        assert words.share(min(numbers)) in phrases.other_shares_sentence(hidden, words)
+        assert words.share(max(numbers)) in phrases.other_shares_sentence(hidden, words)
+    for claim in own:
+        assert claim.who[0] in phrases.judged_share_sentence(claim, words)
+        assert claim.what == "S"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
     found = judged(AB=[POSITIVE, NEGATIVE] * N, CD=[NEGATIVE] * N)
     figure, words = figure_of(found, language), Words(language)
-    assert words.say("judged_by_panel", annotators=words.listed(["AB", "CD"])) in figure
+    (panel,) = [claim for claim in shares_in(found) if claim.is_of_panel]
+    assert phrases.judged_share_what(panel, "S (Sure)", words) in figure
+    assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
 
 
@@ -327,7 +357,7 @@ def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_wa
         words = Words(language)
         assert words["unsure_left_out"] in phrases.groups_sentence([claim], words)
         page = comparison_page(compared, language=language)
-        assert words.say("windows_judged_surely", n=13, judged=14, who="AB") in page
+        assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
         assert words["years_blocks"] not in page  # a decade has too few films here, or none is asked for
 
 
@@ -383,6 +413,32 @@ def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_
     one, other = (phrases.groups_sentence(group_claims(found), Words("en")) for found in (alone, mixed))
     assert one.startswith("AB would mark")
     assert not other.startswith("AB and CD would mark")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_means_over_judges_say_so_and_how_far_the_judges_agree_over_all_films(judged_films, language):
+    """Planted: CD judges each window of ten films as AB does, but for every third."""
+    films, judgements = judged_films
+    words, both = Words(language), []
+    n_alike = n_sure = 0
+    for place, clip in enumerate(judgements):
+        other = clip.level
+        if clip.level != NOT_SURE and place % 3 == 0:
+            other = NEGATIVE if clip.level == POSITIVE else POSITIVE
+        if clip.level != NOT_SURE:
+            n_sure += 1
+            n_alike += other == clip.level
+        both.append(replace(clip, annotator="AB", clip_id=f"a-{clip.clip_id}"))
+        both.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}", level=other))
+    alone = group_claims(compare_films(films, judgements))
+    mixed = group_claims(compare_films(films, Manifest(tuple(both), Path())))
+    assert not [claim for claim in alone if isinstance(claim, kinds.PairKappa)]
+    (pair,) = [claim for claim in mixed if isinstance(claim, kinds.PairKappa)]
+    assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
+    said = phrases.groups_sentence(mixed, words)
+    assert phrases.sentence(pair, words) in said
+    assert words["mean_of_judges"] in said
+    assert words["mean_of_judges"] not in phrases.groups_sentence(alone, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
+from obygaze_film.claims import Words
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
@@ -81,8 +82,10 @@ def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
     passages = data_of(film_page([film]))["passages"]
     (card,) = (one for one in passages if one["start"] == film.segments().iloc[0]["start_s"])
     words = card["sentence"]
-    assert "For it: more Activity than usual; more Body than usual (0.95, usual 0.17)" in words
-    assert "Against it: more Look than usual (not shown to be found better than chance)" in words
+    parted = Words("en").say("why_parted", p="0.01", usual="0.17")
+    assert f"For it: more Activity than usual ({parted}); more Body than usual (0.95, usual 0.17)" in words
+    against = words[words.index("Against it: more Look than usual") :]
+    assert Words("en")["why_near_chance"] in against
     said = {part["name"]: (part["p"], part["value"]) for part in card["parts"]}
     assert said["Activity"] == ("not seen, 0.01", "+5.00")
     of_frames = {row["name"] for row in card["frames"]["rows"]}

@@ -102,7 +102,7 @@ def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_fi
     assert rate.unreliable < 0.2
     assert rows["logit"].notna().all()
     assert len(film.segments())
-    assert film.model().calibration.levels_left_out == ["EN"]
+    assert film.model().levels_left_out == ["EN"]
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):

@@ -11,7 +11,13 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.intervals import auc_interval
-from obygaze_models.persistence.evidence import NO_SKILL, Evidence, describe_evidence, may_be_chance
+from obygaze_models.persistence.evidence import (
+    NO_SKILL,
+    Evidence,
+    describe_evidence,
+    evidence_line,
+    may_be_chance,
+)
 from obygaze_models.prediction.evidence import as_left_out, collect_evidence
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
@@ -58,7 +64,7 @@ def test_a_model_of_noise_keeps_its_probabilities_near_the_share_and_every_clip_
     model, new, _ = noise
     predicted = predict(model, [new])
     assert predicted.has(NO_SKILL).all()
-    assert predicted.evidence == describe_evidence(model.card.evidence)
+    assert predicted.evidence == evidence_line(model.card.evidence, model.card.levels_left_out)
     p = predicted.table["p"].dropna()
     assert len(p) > 30
     assert p.between(0.3, 0.7).all()
@@ -79,7 +85,9 @@ def test_an_explanation_begins_with_the_evidence(noise, skilled):
     for model, new, _ in (noise, skilled):
         explained = explain(model, [new], "new1-03", {})
         assert explained.no_skill == model.card.no_skill
-        assert describe(explained, model).split("\n")[0] == describe_evidence(model.card.evidence)
+        assert describe(explained, model).split("\n")[0] == evidence_line(
+            model.card.evidence, model.card.levels_left_out
+        )
 
 
 def test_an_interval_of_films_that_are_all_right_has_the_bound_of_as_many_pairs():

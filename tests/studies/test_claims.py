@@ -14,6 +14,7 @@ from obygaze_studies.claims import measures, nulls
 from obygaze_studies.claims.claims_report import (
     CLAIMS,
     CONSTANT,
+    DATA,
     NONE,
     OPEN,
     Part,
@@ -54,13 +55,40 @@ def parts(report):
     return {row[0]: dict(zip(one.headers, row, strict=True)) for one in report.blocks for row in one.rows}
 
 
-def test_a_sentence_of_a_paper_is_counted_once_and_ours_apart(report):
-    printed, ours = report.answers
-    sentences = {claim.sentence for claim in CLAIMS if claim.is_printed}
-    assert len(sentences) == sum(claim.is_printed for claim in CLAIMS)
-    assert printed.startswith(f"of {len(sentences)} sentences of the papers: ")
-    assert sum(int(n) for n in re.findall(r"\d+(?= [a-z])", printed.partition(":")[2])) == len(sentences)
+def test_a_sentence_of_a_paper_is_counted_once_apart_where_the_data_are_others_and_ours_apart(report, found):
+    *printed, ours = report.answers
+    tested = [claim for claim in CLAIMS if claim.is_printed]
+    assert len({claim.sentence for claim in tested}) == len(tested)
+    elsewhere = {claim.name for claim in tested if claim.is_elsewhere}
+    for answer, n in zip(printed, (len(tested) - len(elsewhere), len(elsewhere)), strict=True):
+        head, _, counts = answer.partition(": ")
+        assert int(re.search(r"\d+", head)[0]) == n
+        assert sum(int(count) for count in re.findall(r"\d+(?= [a-z])", counts)) == n
+    assert set(found.index[found["is_elsewhere"]]) == elsewhere
     assert ours == "of ours, length: undecided"
+
+
+def test_each_sentence_says_on_which_data_it_is_tested_and_whether_they_are_its_papers(report, found, parts):
+    """Segments of another corpus do not test what a paper says of its own films."""
+    for claim in CLAIMS:
+        row = found.loc[claim.name]
+        assert (row["data"], row["is_elsewhere"]) == (DATA[claim.needs], claim.is_elsewhere)
+        assert claim.is_elsewhere == (claim.paper == "001" and claim.needs == "mobygaze")
+        (note,) = [
+            note for one in report.blocks for note in one.notes if note.startswith(f'{claim.name}: "')
+        ] or [""]
+        assert DATA[claim.needs] in note
+    cells = {name: row["data"] for name, row in parts.items()}
+    assert cells["overlooked"] != cells["rising (2)"]
+
+
+def test_a_finding_that_a_paper_cites_is_not_quoted_as_its_own(report):
+    cited = [claim for claim in CLAIMS if claim.finding_of]
+    assert "clothing-alone" in {claim.name for claim in cited}
+    notes = [note for one in report.blocks for note in one.notes]
+    for claim in cited:
+        assert claim.unmeasured
+        assert any(claim.sentence in note and claim.finding_of in note for note in notes)
 
 
 def test_what_is_counted_is_counted_over_the_units_that_enter(parts):

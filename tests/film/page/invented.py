@@ -118,6 +118,8 @@ def invented_film(
     rate["reason"] = "more than 20 % of the time is unlike training" if refused else ""
     model = RECORD["models"][0] | {"negative": levels[0], "positive": levels[1], "codebook": codebook}
     model |= {"is_trained_on": trained_on, "flags": {"unlike": unreliable * duration_s}, "rate": rate}
+    model["levels"] = [*levels[0], *levels[1]]
+    model["human"] = model["human"] | {"positive": levels[1]}
     model["by_concepts"], model["concepts"] = bool(concepts), []
     for name, ap, chance in concepts:
         low = chance + 0.02 if name in FOUND else chance - 0.03

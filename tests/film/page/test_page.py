@@ -87,7 +87,7 @@ def seconds_of(rows, film):
 
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
     film = invented_film()
-    meant = with_model(film, means="staged like what experts call M")
+    meant = with_model(film, means={"S": "staged like what experts call M"})
     reached = film.segments().query("reaches == 1")
     time = film.time()
     judged, minutes = f"{time.judged_s / 60:.1f}", f"{reached['judged_s'].sum() / 60:.1f}"
@@ -102,7 +102,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     start = (
         f"Of the {judged} minutes that it can judge ({share}% of the film; {black} minutes are "
         f"black or credits) the model marks {len(reached)} passages, {minutes} minutes ({called} minutes of "
-        "them at its threshold or above), as staged like what experts call M"
+        "them at its threshold or above), as S (Sure: staged like what experts call M)"
     )
     assert sentence.startswith(start)
     marked = marked_passages(film, film.model(), reached)
@@ -201,9 +201,8 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     why = no_prediction_phrase(ALL_UNLIKE, words)
     assert words.say("nothing_printed", why=why) in warnings(film)
     whole = invented_film(**SMALL)
-    calibration = replace(record.calibration, levels_left_out=["EN"])
     rate = replace(whole.model().rate, value=None)
-    assert "EN" in figures(with_model(whole, calibration=calibration, rate=rate))[0][-1]
+    assert "EN" in figures(with_model(whole, levels_left_out=["EN"], rate=rate))[0][-1]
     half = invented_film(unlike=((0.0, 0.5),), **SMALL)
     assert words.share(half.time().unlike_s / (600.0 - half.time().nothing_s)) in figures(half)[0][-1]
 
@@ -364,6 +363,9 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
     return Reason(name, p, np.sign(change), is_present=p > 0.4, usual_p=usual_p, amount=amount, change=change)
 
 
+PARTED = Words("en").say("why_parted", p="0.30", usual="0.20")
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
@@ -374,8 +376,8 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
         ),
         (
             [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3)],
-            # Means of the two scales part: numbers that say the opposite are left out.
-            "For it: less Look than usual. Against it: more Body than usual (0.50, usual 0.20).",
+            # Means of the two scales part: it is said of which the words are.
+            f"For it: less Look than usual ({PARTED}). Against it: more Body than usual (0.50, usual 0.20).",
         ),
         (
             [reason("Body", 0.009), reason("Look", -0.01)],
@@ -553,7 +555,7 @@ def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
 
 def test_whose_labels_a_model_learnt_is_not_made_up():
     """Experts of one school labelled one corpus; a model of planted levels learnt no labels of theirs."""
-    film = film_of(invented_film(**SMALL), record=replace(invented_film(**SMALL).record, human=None))
+    film = with_model(invented_film(**SMALL), human=None)
     for language in LANGUAGES:
         words = Words(language)
         page = text_of(film_page([film], language=language)).replace(words["no_human"], "")

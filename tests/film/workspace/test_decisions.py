@@ -342,7 +342,7 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(pla
     judge_blindly(made, "calm", who="AB", n=10)
     assert seen_by("AB") == {"AB", "CD"}
     share = next_window(film, "AB", 10)["share"]
-    assert "AB and CD: 0 of 10 windows alike" in share
+    assert "AB and CD: 0 windows of 10 alike" in share
     judge_blindly(made, "calm", who="EF", n=n)  # who fixed more is not done at 10
     judge_blindly(made, *["calm"] * 10, who="EF", n=10 + 1)
     assert seen_by("EF") == {"EF"}
@@ -477,7 +477,7 @@ def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeyp
             other.add("judgement", row)
     share = next_window(film, "J3", 10)["share"]
     assert "100 of 120 pairs" in share
-    assert share.count(" windows alike") == pages.MOST_NAMED
+    assert share.count(" alike (") == pages.MOST_NAMED
     assert "median" in share
 
 

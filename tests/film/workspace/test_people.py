@@ -53,7 +53,7 @@ def test_two_machines_judge_blindly_and_see_each_other_when_they_are_finished(pr
     assert seen(ab, "AB") == {"AB", "CD"}
     synchronise(*folders)
     found = [machine.next(who=who, n=10) for machine, who in ((ab, "AB"), (cd, "CD"))]
-    assert all("AB and CD: 0 of 10 windows alike" in one["share"] for one in found)
+    assert all("AB and CD: 0 windows of 10 alike" in one["share"] for one in found)
     assert len({one["share"] for one in found}) == 1
     synchronise(*folders)
     tables = [rows_of(folder / JUDGEMENTS) for folder in folders]
