@@ -59,7 +59,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     >>> from obygaze_models.dataset import Modality
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> # Two modalities, as load_dataset([LEFT, RIGHT], manifest) gives them.
-    >>> provenance = data.group.provenance
+    >>> provenance = {**data.group.provenance, "perceives": ["visual"]}
     >>> left = Modality("left", data.store, "toy", "pooled", "as stored", 0, 4, 0, provenance)
     >>> right = Modality("right", data.store, "toy", "pooled", "as stored", 4, 8, 0, provenance)
     >>> data = replace(data, modalities=(left, right))

@@ -123,6 +123,7 @@ def test_a_code_of_a_whole_source_is_of_the_whole_film(read):
         ),
         archive("x", name="other.txt"),
     ],
+    ids=["cut off", "no XML", "codes nested too deep", "no project"],
 )
 def test_a_damaged_or_strange_archive_is_one_error(read, content):
     with pytest.raises(ManifestError, match=r"a\.qdpx"):
