@@ -281,7 +281,7 @@ MISTAKES = f"""
     --fuse: give two STORE:BACKBONE
 2 evaluate in/marked.csv in/frames in/backbones:xclip --task hn_s --fuse concepts --model linear
     --model other than pcbm_time: not with --fuse concepts
-1 evaluate in/marked.csv in/frames heard=in/backbones:xclip --task hn_s --fuse concepts
+1 evaluate in/marked.csv visual=in/frames heard=in/backbones:xclip --task hn_s --fuse concepts
     modality heard: no concept that is heard is there and absent in 3 movies
 1 evaluate in/marked.csv in/frames in/backbones:xclip --task hn_s --fuse late --save mlp --model mlp --out x
     linear alone can be kept

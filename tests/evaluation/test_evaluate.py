@@ -346,7 +346,7 @@ def test_a_model_that_does_not_tell_clips_of_a_film_apart_gives_the_rate_of_film
 def test_a_model_that_no_command_reads_back_is_said_when_it_is_kept(
     toy_films, tmp_path, monkeypatch, capsys, known
 ):
-    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, evidence=None)
+    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, evidence=None, levels_left_out=None)
     monkeypatch.setattr(model_file, "read_model", lambda _: SimpleNamespace(card=card))
     monkeypatch.setattr(names, "model_names", lambda: known)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]

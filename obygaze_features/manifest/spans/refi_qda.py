@@ -101,7 +101,10 @@ def _document_name(file: SpanFile) -> str:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return ""
-    return next((name for name in names if name.casefold().rpartition("/")[2] == PROJECT), "")
+    # The standard says project.qde; ATLAS.ti names the document after the project.
+    documents = [name for name in names if name.casefold().endswith(".qde")]
+    standard = [name for name in documents if name.casefold().rpartition("/")[2] == PROJECT]
+    return next(iter([*standard, *documents]), "")
 
 
 def _take_document(file: SpanFile) -> None:
@@ -118,10 +121,10 @@ def _take_document(file: SpanFile) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             if archive.getinfo(name).file_size > MOST_BYTES:
-                raise file.error(f"{PROJECT} in it is larger than {MOST_BYTES >> 20} MB")
+                raise file.error(f"{name} in it is larger than {MOST_BYTES >> 20} MB")
             document = archive.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
-        raise file.error(f"a damaged archive: {PROJECT} in it cannot be read") from None
+        raise file.error(f"a damaged archive: {name} in it cannot be read") from None
     file.close()  # what was computed from the archive's bytes
     file.content = document
 

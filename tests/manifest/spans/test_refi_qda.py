@@ -102,6 +102,13 @@ def test_codes_of_a_transcript_have_the_times_of_its_sync_points(read):
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
+def test_a_document_that_is_named_after_its_project_is_read(read):
+    """ATLAS.ti names it so, where the standard says project.qde."""
+    document = project(f'<VideoSource name="film.mp4">{coding("S", "U1")}</VideoSource>')
+    clips, _ = read({"a.qdpx": archive(document, name="My study.qde")})
+    assert labelled(clips) == [("film", None, None, "S", (), "Ann")]
+
+
 def test_a_code_of_a_whole_source_is_of_the_whole_film(read):
     clips, _ = read({"a.qde": project(f'<VideoSource name="film.mp4">{coding("S", "U1")}</VideoSource>')})
     assert labelled(clips) == [("film", None, None, "S", (), "Ann")]
