@@ -229,19 +229,33 @@ _COLLECTIONS: Sequence[tuple[type, Any]] = (
     (Collection, Sequence | Set | Mapping),
     (Iterable, Sequence | Set | Mapping | Iterator),
 )
-"""Kind of collection, the narrower before the wider -> what is one."""
+"""An annotation's kind of collection, the narrower before the wider, and what is accepted as one."""
 
 
 def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
-    """Return whether a value is a collection of what is allowed."""
+    """Return whether a value is a collection as an annotation allows it, such as ``Sequence[str]``.
+
+    Parameters
+    ----------
+    origin
+        The annotation's kind of collection, such as ``Sequence``.
+    arguments
+        What it may hold, such as ``(str,)``.
+    value
+    """
+    # A text is no sequence of texts to its caller, and things of ours are no collections, though Python can
+    # go through both.
     if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
         return False
-    if getattr(value, "ndim", 1) == 0:  # a number of numpy's, which has a type as arrays do
+    has_type_of_items = hasattr(value, "dtype")
+    if has_type_of_items and getattr(value, "ndim", 1) == 0:
+        # A single number of numpy's.
         return False
-    if hasattr(value, "dtype") and not issubclass(origin, Mapping):  # an array, or a column of a table
+    if has_type_of_items and not issubclass(origin, Mapping):
+        # An array, or a column of a table: all of its items are as the first.
         return _allows_all(arguments[0], islice(iter(cast("Iterable[object]", value)), 1))
-    wanted = next(kinds for wide, kinds in _COLLECTIONS if issubclass(origin, wide))
-    return isinstance(value, wanted) and _allows_items(origin, arguments, value)
+    accepted = next(kinds for kind, kinds in _COLLECTIONS if issubclass(origin, kind))
+    return isinstance(value, accepted) and _allows_items(origin, arguments, value)
 
 
 def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:

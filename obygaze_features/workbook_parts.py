@@ -283,30 +283,44 @@ def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, s
 
 @dataclass
 class _Formats:
-    """The formats of a workbook's cells."""
+    """The formats of a workbook's cells, out of its part `styles.xml` (ECMA-376, 18.8).
 
-    more: set[str] = field(default_factory=lambda: set(PER_CENT))
-    of_cells: list[str] = field(default_factory=list)
-    is_inside: bool = False
+    The part first has formats of numbers, such as ``0.0"s"``, each with an id. Then a list of styles, in
+    ``cellXfs``, names the format of each by its id. A cell names its style by the place in that list.
+
+    Attributes
+    ----------
+    formats_showing_more : set of str
+        Ids of formats that show more than the number that a cell holds, such as a unit or a per cent sign.
+    format_of_style : list of str
+        Id of the format of each style of cells.
+    is_in_styles : bool
+        Whether the parser is inside the list of styles of cells.
+    """
+
+    formats_showing_more: set[str] = field(default_factory=lambda: set(PER_CENT))
+    format_of_style: list[str] = field(default_factory=list)
+    is_in_styles: bool = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a format, or a style of cells."""
+        """Take an element that begins: a format, the list of styles, or a style in it."""
         tag = _local(name)
         if tag == "numFmt" and _SHOWS_MORE.match(attributes.get("formatCode", "")):
-            self.more.add(attributes.get("numFmtId", ""))
+            self.formats_showing_more.add(attributes.get("numFmtId", ""))
         elif tag == "cellXfs":
-            self.is_inside = True
-        elif tag == "xf" and self.is_inside:
-            self.of_cells.append(attributes.get("numFmtId", ""))
+            self.is_in_styles = True
+        elif tag == "xf" and self.is_in_styles:
+            self.format_of_style.append(attributes.get("numFmtId", ""))
 
     def end(self, name: str) -> None:
-        """Leave the styles of cells."""
+        """Take an element that ends."""
         if _local(name) == "cellXfs":
-            self.is_inside = False
+            self.is_in_styles = False
 
     def showing_more(self) -> frozenset[str]:
         """Return the styles, by number, whose cells show more than their number."""
-        return frozenset(str(n) for n, name in enumerate(self.of_cells) if name in self.more)
+        styles = enumerate(self.format_of_style)
+        return frozenset(str(style) for style, name in styles if name in self.formats_showing_more)
 
 
 class _Sheet:

@@ -556,12 +556,27 @@ class Pictures(nn.Module):
 
 
 class Clips(nn.Module):
-    """A network of clips: its tokens, their means in time, and one vector."""
+    """A network of clips: its tokens, their means in time, and one vector.
+
+    Parameters
+    ----------
+    model
+        Of transformers.
+    kind
+        What is known of its type.
+    step
+        Frames that a token spans in time.
+    tokens
+        ``all`` if tokens are wanted too.
+    """
 
     def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.step, self.tokens = kind.reader(), kind.prefix, step, tokens
+        self.read = kind.reader()
+        self.prefix = kind.prefix
+        self.step = step
+        self.tokens = tokens
         self.meanings = {
             "tokens": kind.tokens.get(tokens, ""),
             "frames": "mean of the last hidden state over the tokens of one tubelet in time",

@@ -94,8 +94,12 @@ class Words:
     # --- numbers
     # -----------------------------------------------------------------------
     def number(self, value: float, digits: int = 2) -> str:
-        """Write a number with two decimals, and a true minus."""
-        return rounded(value, digits).replace(".", self._texts["decimal"]).replace("-", "−")
+        """Write a number with some decimals, and a true minus where it doesn't round to 0."""
+        text = rounded(value, digits)
+        if float(text) == 0:
+            # What rounds to 0 has no sign.
+            text = text.removeprefix("-")
+        return text.replace(".", self._texts["decimal"]).replace("-", "−")
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""

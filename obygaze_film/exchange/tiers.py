@@ -363,15 +363,13 @@ def _shots(film: "Timeline") -> list[TierSpan]:
 
 
 def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
-    """Make a tier for each concept found better than chance: spans where it is seen."""
-    source = model
-    for candidate in (model, *film.record.models):
-        if candidate.concepts:
-            source = candidate
-            break
-    rows = film.rows(source.key)
+    """Make a tier for each concept that the model finds better than chance: spans where it is seen.
+
+    A model without concepts has no such tier: what another model of the film finds isn't its finding.
+    """
+    rows = film.rows(model.key)
     tiers = []
-    for concept in source.concepts:
+    for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")
         if p is not None and concept.is_found:
             marked = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]

@@ -80,6 +80,7 @@ def comparison_page(
 
 
 def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
+    """Write what is claimed of a group of films as a row of the table, with a bar up to `scale`."""
     bar = None
     if claim.number is not None and claim.interval is not None:
         bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +55,7 @@ from obygaze_film.workspace.tables import (
     Decision,
     ExportedTable,
     State,
+    TakenIn,
     read_edited,
     state_of,
     table_text,
@@ -461,37 +462,51 @@ class Decisions:
                 self._settle()
 
     def _take_in(self, table: ExportedTable) -> None:
-        """Append what a table has and the ledger has not, as a sitting."""
+        """Append the decisions that a person wrote into an exported table to the ledger, as one sitting.
+
+        A table that is as it was exported holds none, and neither does one that was deleted.
+        """
         state = state_of(table.path)
         table.was_read(state)
         if state is None:
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
-        self.ledger.read()  # after the table: what was exported into it is there
+        # Only after the table was read is every decision sure to be in the ledger that was exported into it.
+        self.ledger.read()
         self._find()
-        text = self.table(table.kind)
-        if data == text.encode():
-            table.was_read(state, text)
+        exported = self.table(table.kind)
+        if data == exported.encode():
+            table.was_read(state, exported)
             return
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
-        standing = [clip.clip_id for clip in self.kept[table.kind]]
-        taken = read_edited(table, self.rules, decisions, standing, self._meanings)
-        n_new = self.ledger.add_table(sha256_of(data), table.kind, taken.new)
+        standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
+        edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
+        n_new = self.ledger.add_table(sha256_of(data), table.kind, edited.new)
         if n_new:
-            digest = sha256_of(data)[:16]
-            decided = counted(n_new, "decision")
-            self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
-            cells = [(table.path, row.line, row.cells) for row in taken.rows]
-            for notice in repeated_concepts(cells).values():
-                self._say(f"{table.path}: {notice}")
-            for row in taken.beside:
-                facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
-                self._say(said("row_beside", path=table.path, line=row.number, **facts))
-        elif any(taken.new):
+            self._say_what_was_edited(table, edited, n_new, digest=sha256_of(data)[:16])
+        elif any(edited.new):
             self._say(said("table_known", path=table.path))
-        there = {row.cells.get("clip_id") for row in taken.rows}
-        n_gone = sum(name not in there for name in standing)
+        self._say_what_lacks(table, edited, standing_ids)
+
+    def _say_what_was_edited(self, table: ExportedTable, edited: TakenIn, n_new: int, digest: str) -> None:
+        """Say how many decisions were taken in from a table, and what is odd about its rows."""
+        decided = counted(n_new, "decision")
+        self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
+        cells = [(table.path, row.line, row.cells) for row in edited.rows]
+        for notice in repeated_concepts(cells).values():
+            self._say(f"{table.path}: {notice}")
+        for row in edited.beside:
+            facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
+            self._say(said("row_beside", path=table.path, line=row.number, **facts))
+
+    def _say_what_lacks(self, table: ExportedTable, edited: TakenIn, standing_ids: Sequence[str]) -> None:
+        """Say how many standing decisions have no row any more: to delete a row deletes no decision.
+
+        A table that is older than the latest sitting can't have a row for what was decided since.
+        """
+        ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
+        n_gone = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         if n_gone and table.path.stat().st_mtime > self._latest_sitting():
             facts = {"decisions": counted(n_gone, "decision"), "ledger": LEDGER}
             self._say(said("table_lacked", path=table.path, **facts))

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+EDGE_S: Final = 0.01
+"""A cut so near to the end of a span is that end: spans often end at cuts, in times that were rounded."""
+
 MOST_SIMILAR: Final = 4
 """Maximum number of similar spans that are shown."""
 
@@ -102,7 +105,7 @@ def span_evidence(
         "note": "",
         "parts": [],
         "flags": words.flags(";".join(told_flags_in(rows_inside))),
-        "cuts": int(((cut_times_s > start_s) & (cut_times_s < end_s)).sum()),
+        "cuts": int(((cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)).sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),
     }

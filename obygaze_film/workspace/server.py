@@ -385,16 +385,28 @@ def _language(request: Request) -> str:
 
 
 def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
-    """Write a decision; return its id where there is a new one, and what is to be said."""
-    decisions, kind = film.decisions, asked.kind
-    if kind in KINDS_OF_DECISION:
-        return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
-    if kind == "delete":
-        line: Line | None = decisions.delete(asked.id, asked.who)
+    """Do what the desk asks with a film's decisions: keep a new one, or delete, undo or redo one.
+
+    Returns
+    -------
+    dict
+        ``said`` is the sentence that the desk shows; ``id`` is that of a new decision, if one was kept.
+    """
+    decisions = film.decisions
+    if asked.kind in KINDS_OF_DECISION:
+        new_id = decisions.keep(**msgspec.structs.asdict(asked))
+        return {"id": new_id, "said": words["desk_kept"]}
+    line: Line | None
+    if asked.kind == "delete":
+        line = decisions.delete(asked.id, asked.who)
+    elif asked.kind == "undo":
+        line = decisions.undo(asked.who)
     else:
-        line = decisions.undo(asked.who) if kind == "undo" else decisions.redo(asked.who)
-    what = said_of(line.row, decisions.codebook) if line else ""
-    return {"said": words.say(f"desk_did_{kind}", what=what) if line else words[f"desk_no_{kind}"]}
+        line = decisions.redo(asked.who)
+    if line is None:
+        return {"said": words[f"desk_no_{asked.kind}"]}
+    what = said_of(line.row, decisions.codebook)
+    return {"said": words.say(f"desk_did_{asked.kind}", what=what)}
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:

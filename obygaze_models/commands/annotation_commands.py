@@ -285,9 +285,9 @@ def alttest(
 
     Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
     margin? The winning rate is the share of annotators of whom this is shown (Benjamini-Yekutieli, .05). It
-    stands there for margins of 0 to .2, with clips as units as published, with films as units, and for
-    balanced agreement, in which each class of the others' calls weighs the same. So it does for two that know
-    nothing: a constant answer, and the machine's answers in another order within films.
+    is given for margins of 0 to .2, with clips as units as published, with films as units, and for balanced
+    agreement, in which each class of the others' calls weighs the same. The same is given for two machines
+    that know nothing: a constant answer, and the machine's answers in another order within films.
 
     The answer is "may stand in" where the machine wins against half of the annotators by balanced agreement
     at a margin of .1, films as units, and those that know nothing do not.

@@ -35,12 +35,16 @@ class ControlBank(ConceptBank):
     random_state: int = 0
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit the scaler, and CAVs of exchanged presences; or draw directions."""
+        """Make hyperplanes that know no concept, of the kind that `directions` asks."""
         if self.directions == "shuffled":
+            # Each clip gets the concepts of another clip of its movie, and CAVs are fitted as to true ones.
             rows = exchanged(np.asarray(groups), self.random_state)
             return super()._tuned(X, present[rows], groups)
+        return self._drawn(X, n_concepts=present.shape[1])
+
+    def _drawn(self, X: Floats, n_concepts: int) -> Hyperplanes:
+        """Draw hyperplanes through the mean clip of X [N, D] whose directions are normally distributed."""
         rng = np.random.default_rng(self.random_state)
-        n_concepts = present.shape[1]
         directions = rng.normal(size=(n_concepts, X.shape[1]))
         planes = Hyperplanes(directions, np.zeros(n_concepts))
         self._fit_scaler(X)

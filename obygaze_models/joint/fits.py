@@ -363,10 +363,12 @@ class Joint:
             it.
         """
         n_features = self.about.n_features
+        # Of features, then targets: means [D + targets], and the sums of products of their deviations.
         n_clips, mean, products = self._whole
         centre, scale = standard
+        # What standardised features have: their means [D], the products among them, and with targets.
         z_mean = (mean[:n_features] - centre) / scale
-        gram = products[:n_features, :n_features] / np.outer(scale, scale)
+        gram = products[:n_features, :n_features] / np.outer(scale, scale)  # [D, D]
         moments = products[:n_features, columns] / scale[:, None]  # [D, K]
         weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):

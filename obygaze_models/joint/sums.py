@@ -391,9 +391,10 @@ def _are_whole(
 
 
 def _is_of_squares(products: NDArray[np.float64]) -> bool:
-    """Tell whether a matrix [P, P] can be a sum of u u': its correlations have no eigenvalue below 0.
+    """Tell whether a matrix [P, P] can be a sum of products u u' of vectors, as sums of other labs must be.
 
-    Then its squares are not below 0, and its correlations are at most 1 (Cauchy and Schwarz).
+    It is one if no eigenvalue is below 0; then a Cholesky decomposition goes through. Its diagonal is then
+    not below 0 either, and none of its correlations is above 1, so that these need no check of their own.
     """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))

@@ -125,12 +125,21 @@ class FoldLosses:
     def bend_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
         """Compute the second derivative of summed losses by the length of a step, for some fits.
 
-        It is that of the residuals that `look_along` kept last; `change` [N, K] is as there.
+        It is the sum of p (1 - p) times the square of a clip's change, where p are the probabilities at which
+        `look_along` looked last.
+
+        Parameters
+        ----------
+        change : ndarray, shape [N, K]
+            What a step of length 1 adds to the logits of all fits.
+        fits : ndarray of int
+            Which of the K fits.
         """
         bend = np.zeros(len(fits))
         for rows in self._row_blocks():
             residual = self.residuals[rows, fits]
             change_of_rows = change[rows, fits]
+            # The residual is p or p - 1, so that p (1 - p) is its size less its square.
             curvature = np.abs(residual) - residual * residual
             curvature *= change_of_rows
             bend += dot_columns(curvature, change_of_rows)

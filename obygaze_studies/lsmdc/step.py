@@ -124,12 +124,15 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
     shift = torch.tensor(PIXELS.shift, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
     pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
     present = mask.flatten()
-    missing = not bool(present.all())
-    if missing:
+    is_short_of_frames = not bool(present.all())
+    if is_short_of_frames:
+        # Frames hold those alone that there are: a black picture behind them stands for all others.
         pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
     vectors = network.encode_frames(pixels[:, None])[:, 0]
-    if missing:
-        vectors = vectors[torch.where(present, present.cumsum(0) - 1, len(vectors) - 1)]
+    if is_short_of_frames:
+        place_among_present = present.cumsum(0) - 1
+        place_of_black = len(vectors) - 1
+        vectors = vectors[torch.where(present, place_among_present, place_of_black)]
     vectors = vectors.view(*mask.shape, -1)
     return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
 

@@ -64,7 +64,11 @@ SHOWN = {
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
+    """Reproduce Figure 3 under the `paper` protocol, for the features of each source.
+
+    The paper keeps, of a concept's SVMs, the one that does best in its own folds, and shows how that does on
+    fold 9 (Tores et al., section 5).
+    """
     corpus = results[0].corpus
     folds: list[Fold] = []
     for task in CONCEPT_TASKS:

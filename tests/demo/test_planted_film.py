@@ -55,14 +55,18 @@ def test_segments_lie_in_all_that_is_planted_and_at_most_one_elsewhere(demo_fold
     timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", 0)
     segments = timeline.segments()
     segments = segments.loc[segments["reaches"] == 1, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    ends = np.minimum(PLANTED[:, None, 1], segments[None, :, 1])
-    shared_s = np.maximum(ends - np.maximum(PLANTED[:, None, 0], segments[None, :, 0]), 0)
-    inside = shared_s.max(axis=0) >= 0.75 * (segments[:, 1] - segments[:, 0])
-    assert (shared_s[:, inside] > 0).any(axis=1).all(), segments
-    assert (~inside).sum() <= 1, segments
-    assert timeline.rate().value == pytest.approx(
-        (PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES), abs=0.1
-    )
+    # Seconds that each planted scene (row) and each segment (column) share.
+    last_starts = np.maximum(PLANTED[:, None, 0], segments[None, :, 0])
+    first_ends = np.minimum(PLANTED[:, None, 1], segments[None, :, 1])
+    shared_s = np.maximum(first_ends - last_starts, 0)
+    lengths_s = segments[:, 1] - segments[:, 0]
+    # Windows of 8 s end where scenes don't, so that a segment may leave its scene by a quarter.
+    is_inside = shared_s.max(axis=0) >= 0.75 * lengths_s
+    is_found = (shared_s[:, is_inside] > 0).any(axis=1)
+    assert is_found.all(), segments
+    assert (~is_inside).sum() <= 1, segments
+    planted_share = (PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES)
+    assert timeline.rate().value == pytest.approx(planted_share, abs=0.1)
 
 
 def noise(n):

@@ -83,10 +83,15 @@ def test_p_is_the_share_of_a_movies_shifts_on_either_side():
 
 def test_the_order_of_clips_is_that_of_the_film_whatever_their_names_and_rows():
     rng = np.random.default_rng(1)
-    movies, event = np.repeat(["a", "b"], 6), np.roll(np.eye(12, 6, dtype=bool), 2, axis=0)
-    frames, spans = frames_of(rng.random(event.shape), movies), segments_of(event, movies)
-    other = frames.assign(clip_id=frames["clip_id"].str[::-1]).sample(frac=1, random_state=0)
-    pd.testing.assert_frame_equal(localise(other, spans).pooled, localise(frames, spans).pooled)
+    movies = np.repeat(["a", "b"], 6)
+    # Clips 2 to 7 of 12 have the event in one of their six frames each, every clip in another one.
+    event = np.zeros((12, 6), dtype=bool)
+    event[np.arange(2, 8), np.arange(6)] = True
+    frames = frames_of(rng.random(event.shape), movies)
+    spans = segments_of(event, movies)
+    renamed = frames.assign(clip_id=frames["clip_id"].str[::-1])
+    shuffled = renamed.sample(frac=1, random_state=0)
+    pd.testing.assert_frame_equal(localise(shuffled, spans).pooled, localise(frames, spans).pooled)
 
 
 def test_clips_of_unlike_length_and_absent_frames_lend_the_same_part_of_their_scores():

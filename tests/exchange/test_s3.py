@@ -119,18 +119,19 @@ def test_damage_is_found_before_it_is_published(store, url):
 
 @pytest.mark.usefixtures("bucket")
 def test_of_two_stores_pushed_to_one_place_at_once_the_second_is_refused(store, url, tmp_path, monkeypatch):
-    second = sealed(tmp_path / "other", 72, [group(contact="me")])
+    """A push has found the place empty; before its first file is there another push fills the place."""
+    quicker_store = sealed(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
     begun = []
 
-    def slow(place, name, data, **options):
-        if not begun:  # the other push has listed nothing yet either
+    def put_after_the_quicker_push(place, name, data, **options):
+        if not begun:
             begun.append(name)
-            push(FolderFiles(second), url)
+            push(FolderFiles(quicker_store), url)
         return put(place, name, data, **options)
 
-    monkeypatch.setattr(obstore, "put", slow)
+    monkeypatch.setattr(obstore, "put", put_after_the_quicker_push)
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)
-    assert open_store(url).fingerprint == open_store(second).fingerprint
+    assert open_store(url).fingerprint == open_store(quicker_store).fingerprint
     assert verify(url, "digests").ok

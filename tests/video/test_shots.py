@@ -166,9 +166,15 @@ def names(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def rolling(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
-    steps = seconds * RATE // 2
-    long = page(Image.new("RGB", (WIDE, HIGH + steps)), names(rng, (HIGH + steps) // 15), 0)
-    return [long[step // 2 : step // 2 + HIGH] for step in range(2 * steps)]
+    """Draw credits that roll by half a pixel a frame, a line of names every 15 pixels."""
+    n_frames = seconds * RATE // 2 * 2
+    height = HIGH + n_frames // 2
+    whole_page = page(Image.new("RGB", (WIDE, height)), names(rng, height // 15), 0)
+    frames = []
+    for frame in range(n_frames):
+        top = frame // 2
+        frames.append(whole_page[top : top + HIGH])
+    return frames
 
 
 def cards(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:

@@ -74,7 +74,11 @@ def _is_too_long(table: Table, name: str) -> bool:
 
 
 def _in_sixtieths(table: Table, names: Sequence[str]) -> Table:
-    """Write the times of some columns as a sixtieth of what they say."""
+    """Read the clocks of some columns as minutes and seconds, where they were taken for hours and minutes.
+
+    A spreadsheet writes 1:30, which may mean a minute and a half, as 1:30:00. A sixtieth of what it says is
+    what was meant.
+    """
     rows = []
     for row in table.rows:
         cells = dict(row.cells)

@@ -275,7 +275,10 @@ def _unpacked(packed: bytes) -> _Part:
 
 
 def _type_of(kind: str) -> Any:
-    """Return the type of the content of a part."""
+    """Return the type that a part of what the child sends is decoded as, by the kind that the part names.
+
+    A part of records names their class, which is `RawSpan` or one of a reader that keeps more of a span.
+    """
     if kind == REST:
         return _Rest
     if kind == NAMES:
@@ -284,6 +287,6 @@ def _type_of(kind: str) -> Any:
         return list[tuple[int, list[str]]]
     if kind == LEFT_OUT:
         return list[tuple[str, str]]
-    classes: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
-    by_name = {each.__name__: each for each in classes}
-    return list[by_name[kind]]  # type: ignore[valid-type]
+    classes_of_records: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
+    class_by_name = {record.__name__: record for record in classes_of_records}
+    return list[class_by_name[kind]]  # type: ignore[valid-type]

@@ -73,11 +73,16 @@ def read_iiif(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _movie(manifest: Mapping[str, Any]) -> str:
-    """Return the film that the metadata of a manifest name; "" if they name none."""
+    """Return the film that the metadata of an IIIF manifest name; "" if they name none.
+
+    Metadata are entries of a label and a value, each a mapping of languages to texts. Exports name the film
+    in the entry whose label is `MOVIE`.
+    """
     for entry in objects_of(manifest.get("metadata")):
         labels = [text_of(texts) for texts in object_of(entry.get("label")).values()]
         if MOVIE in labels:
-            return next((text_of(texts) for texts in object_of(entry.get("value")).values()), "")
+            values = [text_of(texts) for texts in object_of(entry.get("value")).values()]
+            return values[0] if values else ""
     return ""
 
 

@@ -11,7 +11,7 @@ import {drawStrips} from "./strips.js";
 import {Subtitles} from "./subtitles.js";
 import {DecisionTable} from "./table.js";
 import {Tiers} from "./tiers.js";
-import {clock, nextCut} from "./time.js";
+import {clock, cutsWithin, nextCut} from "./time.js";
 
 const words = JSON.parse(document.getElementById("words").textContent);
 
@@ -93,7 +93,7 @@ class FilmPage {
  }
  // What is known of the selected object: of a passage of the model's, of any other what is said in it.
  found(it) {
-  const cuts = this.cuts.filter((cut) => cut > it.start && cut < it.end).length, said = linesIn(this.said, this.data.lines, it.start, it.end);
+  const cuts = cutsWithin(this.cuts, it.start, it.end), said = linesIn(this.said, this.data.lines, it.start, it.end);
   const isPassage = it.type === "passage";
   return isPassage ? {...it, p: it.value, reaches: !it.below, cuts, said} : {p: it.title || "–", reaches: true, note: it.note, classes: it.concepts?.join(", "), cuts, said};
  }

@@ -21,5 +21,7 @@ export const snapped = (t, cuts, reach) => {
  const nearest = cuts.reduce((best, cut) => Math.abs(cut - t) < Math.abs(best - t) ? cut : best, Infinity);
  return Math.abs(nearest - t) <= reach ? nearest : t;
 };
+// How many cuts lie within a span. Its ends are often cuts themselves, and times are rounded to milliseconds.
+export const cutsWithin = (cuts, start, end) => cuts.filter((cut) => cut > start + .01 && cut < end - .01).length;
 // Where the shot begins that follows a time, or the one before it.
 export const nextCut = (t, cuts, step) => (step > 0 ? cuts.find((cut) => cut > t + .05) : cuts.findLast((cut) => cut < t - .5)) ?? t;

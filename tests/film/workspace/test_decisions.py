@@ -349,18 +349,20 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(pla
 
 
 def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, monkeypatch):
-    film, taken = OpenFilm(0, place[1], Decisions(*place)), []
+    film = OpenFilm(0, place[1], Decisions(*place))
     judge_blindly(film.decisions, *["violent", "calm"] * 5, n=10)
+    intervals_asked = []
 
-    def kept(cells, judged, y):
-        taken.append([(cells.spans[cell][0], share) for cell, share in zip(judged, y, strict=True)])
+    def anytime_interval(cells, judged, is_positive):
+        starts = [cells.spans[cell][0] for cell in judged]
+        intervals_asked.append([*zip(starts, is_positive, strict=True)])
         return 0.0, 1.0
 
-    monkeypatch.setattr(pages, "anytime_interval", kept)
+    monkeypatch.setattr(pages, "anytime_interval", anytime_interval)
     next_window(film, "AB", 10, tell=True)
-    starts = [start for start, _ in film.decisions.windows[:10]]
-    assert starts != sorted(starts)
-    assert taken == [[*zip(starts, [1.0, 0.0] * 5, strict=True)]]
+    drawn_starts = [start for start, _ in film.decisions.windows[:10]]
+    assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
+    assert intervals_asked == [[*zip(drawn_starts, [1.0, 0.0] * 5, strict=True)]]
 
 
 def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(place, monkeypatch):

@@ -25,6 +25,7 @@ def judged(place):
 
 
 def settle(made, disagreement, level="violent", who="AB", **more):
+    """Keep what the person AB agreed on about a disagreement, as the one that follows from both decisions."""
     return made.keep(
         "agreed",
         disagreement.start_s,
