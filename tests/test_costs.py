@@ -12,7 +12,9 @@ import pytest
 
 import obygaze_film
 import obygaze_models as om
+from obygaze_features.backbones.signature import FEATURES
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, project
+from obygaze_features.same_pictures import duplicates
 from obygaze_features.store import open_store
 from obygaze_features.store.store import open_files
 from obygaze_features.store.store_files import FolderFiles
@@ -20,8 +22,9 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_film.agreement import boundary_f1, segment_ap, segment_f1
 from obygaze_models.concepts import feature_axes
 from obygaze_models.evaluation.unitising import Units, best_alignment
-from obygaze_models.models import scaling
+from obygaze_models.models import ridge_folds, scaling
 from obygaze_models.prediction import out_of_distribution
+from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 
 WIDTH = 512
@@ -84,13 +87,15 @@ def films(tmp_path_factory):
     few = dict(list(movie_of.items())[:160])
     known = open_store(seal_arrays(folder / "known", few, {"xclip": {"pooled": vectors[:160]}}))
     levels = rng.choice(["EN", "S"], 160)
-    clips = [
-        Clip(clip_id, movie, level=level) for (clip_id, movie), level in zip(few.items(), levels, strict=True)
-    ]
+    clips = []
+    for place, (clip_id, movie) in enumerate(few.items()):
+        concepts = ("Body",) if place % 2 else ()
+        clips.append(Clip(clip_id, movie, level=levels[place], concepts=concepts))
     data = om.load_dataset(known, Manifest(tuple(clips), folder))
-    run = om.evaluate(data, ["linear"], "en_s")
-    file = om.save_models(run, data, ["linear"], folder / "models")["linear"]
-    return SimpleNamespace(path=path, vectors=vectors, model=om.load_model(file))
+    run = om.evaluate(data, ["linear", "pcbm_lr"], "en_s")
+    files = om.save_models(run, data, ["linear", "pcbm_lr"], folder / "models")
+    model, bottleneck = om.load_model(files["linear"]), om.load_model(files["pcbm_lr"])
+    return SimpleNamespace(path=path, vectors=vectors, model=model, bottleneck=bottleneck)
 
 
 def counted(path):
@@ -123,6 +128,41 @@ def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(f
     assert blocks_read(there) == [1] * 20
     assert len(there.files.asked_by) > 1
     assert predicted.table.equals(om.predict(films.model, here).table)
+
+
+def test_one_clip_is_explained_from_the_block_that_it_lies_in(films):
+    store = counted(films.path)
+    explained = explain(films.bottleneck, [store], "tt0000300-007", {})
+    assert blocks_read(store) == [1]
+    assert store.files.n_reads["data/clips.csv"] == 1
+    assert explained.clip_id == "tt0000300-007"
+
+
+def test_fits_of_a_block_of_folds_take_the_memory_that_a_block_may_take(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 32), np.float32)
+    y = (rng.random(4000) < 0.3).astype(np.int64)
+    films = np.arange(4000) % 100
+    subsets = np.stack([films != film for film in range(100)], axis=1)
+    monkeypatch.setattr(ridge_folds, "MOST_BYTES", 8 * MB)
+    probes = ridge_folds.FoldLogistic(X, y, 5.0)
+    with memory() as during:
+        for fits in probes.minima(subsets, [0.01] * 100):
+            assert fits.logits.shape[1] <= 48
+    assert during.peak < 2 * 8, "all at once take 25 MB"
+
+
+def test_clips_that_look_alike_are_found_in_one_reading_of_each_block(tmp_path):
+    rng = np.random.default_rng(0)
+    movie_of = {f"{film}-{place:03d}": film for film in ("a", "b", "c") for place in range(100)}
+    frames = rng.choice(np.array([-1, 1], np.float16), (300, 8, len(FEATURES)))
+    known = {"n_frames": 8, "architecture": {"features": list(FEATURES)}}
+    path = seal_arrays(tmp_path / "films", movie_of, {"signature": {"frames": frames}}, **known)
+    store = open_files(CountedFiles(path))
+    duplicates(store)
+    read = [n for name, n in store.files.n_reads.items() if "/frames/c/" in name]
+    assert read
+    assert set(read) == {1}
 
 
 def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):

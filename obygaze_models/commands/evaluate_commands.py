@@ -380,13 +380,15 @@ def _keep(
     *,
     force: bool,
 ) -> dict[str, Path]:
-    """Write the folder of a run with its saved models, and return the models' files by name."""
+    """Write the folder of a run with its report, figures and models, and return the models' files by name."""
     from obygaze_models.evaluation.run_folder import new_run
     from obygaze_models.report import markdown
     from obygaze_models.report.write import latex
 
     texts = {"report.md": markdown(report), "report.tex": latex(report)}
     with new_run(run, folder, texts, force=force) as unnamed:
+        for picture in report.pictures:
+            picture.draw(unnamed / picture.name)
         saved = om.save_models(run, data, save, unnamed, models=specs, licence=licence)
     return {name: folder / file.name for name, file in saved.items()}
 
@@ -586,9 +588,12 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     if seen or n_folds < FOLDS_SAID:
         return
     minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60
+    one_each = ", one for each movie" if n_folds == n_movies else ""
+    whole_minutes = max(round(minutes), 1)
+    unit = "minute" if whole_minutes == 1 else "minutes"
     click.echo(
-        f"note: {n_folds} folds, one for each movie: about {max(minutes, 1):.0f} CPU minutes for a linear "
-        "probe, and for other models as many times one training; --folds 20 leaves out movies in 20 groups",
+        f"note: {n_folds} folds{one_each}: about {whole_minutes} CPU {unit} for a linear probe, and for "
+        "other models as many times one training; --folds 20 leaves out movies in 20 groups",
         err=True,
     )
 

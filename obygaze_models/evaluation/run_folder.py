@@ -1,5 +1,6 @@
 """Write and read the folder of a run; the same run gives the same bytes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +25,11 @@ FILES = (
     *("predictions.csv", "metrics.csv", "selection.csv", "curves.csv", "seeds.csv", "excluded.csv"),
     *("run.json", "report.md", "report.tex"),
 )
-"""Files that a run's folder may hold beside models. It has ``seeds.csv`` if the run has several seeds,
-``curves.csv`` if a model stops early, and ``excluded.csv`` if clips have no features."""
+"""Files that a run's folder may hold beside models and figures. It has ``seeds.csv`` if the run has several
+seeds, ``curves.csv`` if a model stops early, and ``excluded.csv`` if clips have no features."""
+
+FIGURES = re.compile(r"layers-\d+\.(pdf|png|svg)")
+"""Figures of the report: scores by layer."""
 
 
 @made_by("read_run(FOLDER)")
@@ -102,7 +106,11 @@ def check_free(folder: Path, *, force: bool) -> None:
         The folder is taken.
     """
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    foreign = [name for name in names if name not in FILES and not name.endswith(".model")]
+    foreign = []
+    for name in names:
+        is_figure = FIGURES.fullmatch(name) is not None
+        if name not in FILES and not is_figure and not name.endswith(".model"):
+            foreign.append(name)
     refuse_taken(folder, names, foreign, "a run", force=force, error=RunError)
 
 

@@ -189,9 +189,11 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
     if standing.beating:
         sentence = f"better than every baseline: {', '.join(standing.beating)}"
     together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
+    is_behind = standing.difference.mean < 0
+    where = f"{'ahead on' if is_behind else 'on'} {standing.n_better} of {n_movies} movies"
     line = (
-        f"{before}{sentence}; {standing.best} is {_lead(standing)} in {metric.title} by movie, on "
-        f"{standing.n_better} of {n_movies} movies (95 %{together}, retrained)"
+        f"{before}{sentence}; {standing.best} is {_lead(standing)} in {metric.title} by movie, "
+        f"{where} (95 %{together}, retrained)"
     )
     if metric.name != "auc":
         return [line]

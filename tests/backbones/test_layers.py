@@ -87,10 +87,7 @@ def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(f
     found = backbone.encode(batch)
     states = hidden_states(kind, whole(kind, folders[kind]), pixels_of(backbone, batch))
     assert [side.name for side in backbone.beside] == ["1", "2"]
-    # Of most families the library's last hidden state has been normalised already: the first is compared,
-    # and the last where the library gives it as it is.
-    raw = ["clip", "clip_vision_model", "metaclip_2", "xclip", "videomae", "hiera"]
-    for number in (1, 2) if kind in raw else (1,):
+    for number in (1, 2):
         expected = of_moments(kind, states[number - 1], len(batch)).numpy()
         assert_exact(found[f"{number}/frames"], expected)
         assert_exact(found[f"{number}/pooled"], expected.mean(axis=1))

@@ -1,6 +1,7 @@
 """Which layer knows: each is asked, beside what the best of many reaches by chance, or inner folds choose."""
 
 import json
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -279,6 +280,15 @@ def test_the_command_evaluates_each_layer(evaluate, tmp_path):
     assert answer.code == 0
     assert "by chance" in answer.out
     assert "data:image/svg+xml" in page.read_text()
+
+
+def test_a_kept_report_has_the_figures_that_it_links_and_is_replaced_with_them(evaluate, tmp_path):
+    run = tmp_path / "run"
+    for words in ([], ["--force"]):
+        assert evaluate("--layer", "each", "--model", "linear", "--out", str(run), *words).code == 0
+        linked = re.findall(r"\]\(([^)]*layers-[^)]*)\)", (run / "report.md").read_text())
+        assert linked
+        assert [name for name in linked if not (run / name).is_file()] == []
 
 
 def test_the_command_chooses_a_layer_and_keeps_its_model(evaluate, tmp_path):
