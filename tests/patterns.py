@@ -177,6 +177,8 @@ def _of_facts() -> Iterator[Use]:
             yield Use(f"kinds.{name}.anywhere", re.compile(facts["anywhere"].encode()), FIRST)
         for key in {"cell", "own", "read"} & facts.keys():
             yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
+        for key in {"lines", "members"} & facts.keys():
+            yield Use(f"kinds.{name}.{key}", re.compile(facts[key]), WHOLE)
     yield from _of_formats(folder)
     yield from _of_networks(folder)
     for source in STATED:

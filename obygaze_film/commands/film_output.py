@@ -126,7 +126,15 @@ def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCo
 def export(
     folder: Annotated[Path, argument()],
     *,
-    kind: Annotated[str, option("Format.", name="as", type=click.Choice((*FORMATS, *ADDED)))],
+    kind: Annotated[
+        str,
+        option(
+            f"Format: {', '.join((*FORMATS, *ADDED))}.",
+            name="as",
+            type=click.Choice((*FORMATS, *ADDED)),
+            metavar="FORMAT",
+        ),
+    ],
     tiers: Annotated[
         str | None,
         option(

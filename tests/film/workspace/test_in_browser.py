@@ -59,13 +59,13 @@ def test_a_sitting_of_reading(opened):
     page.evaluate(f"{VIDEO}.currentTime = {end} - .3")
     until(page, f"{VIDEO}.currentTime < {start} + 5")  # it began again
     press(page, "3")
-    assert "seen 1 of 4: agree 1" in page.locator("#d-progress").inner_text()
+    assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
     drag(page, 240, 262)
     press(page, "3")
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
     said(page, "kept")
-    assert "added 1" in page.locator("#d-progress").inner_text()
+    assert "added: 1" in page.locator("#d-progress").inner_text()
     assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
     (own,) = rows_of(folder / PASSAGES)
     assert (own["note"][-7:], own["level"], own["origin"]) == ("=a note", "violent", "own")

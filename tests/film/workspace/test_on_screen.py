@@ -129,7 +129,7 @@ def test_a_french_browser_gets_french(opened):
             page.keyboard.press("n")
             press(page, "3", "gardé")
             press(page, "z", "annulé")
-            assert "Vous en avez vu 0 sur 4" in page.locator("#d-progress").inner_text()
+            assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
         if mode == "film/0/blind":
             page.get_by_role("button", name="Commencer").click()
             until(page, f"{TITLE}.startsWith('Fenêtre')")
