@@ -122,9 +122,10 @@ def test_what_is_said_is_searched_and_moves_the_cursor(visit, tmp_path):
     assert seen.title() != "broken"
     lines = seen.locator("#f1-said-list li")
     seen.locator(".said summary").click()
-    assert lines.count() == 3
+    # Drawn after it has opened.
+    seen.wait_for_function("document.querySelectorAll('#f1-said-list li').length === 3")
     seen.locator("#f1-search").fill("GUN")
-    assert lines.count() == 2
+    seen.wait_for_function("document.querySelectorAll('#f1-said-list li').length === 2")
     lines.locator("button").first.click()
     rows = film.rows()
     (start,) = rows.loc[(rows["start_s"] <= 70) & (rows["end_s"] > 70), "start_s"]
@@ -201,7 +202,7 @@ def test_it_prints(visit, page, tmp_path):
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert seen.locator(".minutes tbody tr").count() == 121
+    seen.wait_for_function("document.querySelectorAll('.minutes tbody tr').length === 121")
     assert seen.locator("#f1-table tbody tr").count() > 3
     assert "For it" in seen.locator("#f1-table").inner_text()
     seen.pdf(path=tmp_path / "film.pdf", format="A4")
