@@ -210,7 +210,8 @@ def _is_array_like(value: object) -> bool:
         return True
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
-    return all(_is_array_like(item) or isinstance(item, str | None) for item in islice(value, MOST_ITEMS))
+    items = islice(value, MOST_ITEMS)
+    return all(isinstance(item, str | None) or _is_array_like(item) for item in items)
 
 
 _RULES: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
@@ -289,9 +290,8 @@ def _described(value: object) -> str:
     """Describe a value: plain ones are shown, of others the class is named."""
     if value is None or isinstance(value, bool):
         return repr(value)
-    shown = repr(value) if isinstance(value, str | int | float) else ""
-    if shown and len(shown) <= LONGEST:
-        return f"{'the text ' if isinstance(value, str) else ''}{shown}"
+    if isinstance(value, str | int | float) and len(repr(value)) <= LONGEST:
+        return f"the text {value!r}" if isinstance(value, str) else repr(value)
     return _with_article(type(value).__name__)
 
 

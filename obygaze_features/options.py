@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
-from itertools import pairwise, product
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -104,26 +103,30 @@ class GroupedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse an option as the value of the one before it, which lacks its own."""
-        own = {name: each for each in self.params if isinstance(each, click.Option) for name in each.opts}
+        takes_a_value = {}
+        for option in self.params:
+            if isinstance(option, click.Option):
+                for name in option.opts:
+                    takes_a_value[name] = not (option.is_flag or option.count)
         for name, value in pairwise(args):
-            if name in own and value in own and not (own[name].is_flag or own[name].count):
+            if takes_a_value.get(name) and value in takes_a_value:
                 raise click.BadOptionUsage(name, f"Option '{name}' requires an argument, not {value}.", ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group."""
-        records = {
-            parameter.opts[0].lstrip("-"): record
-            for parameter in self.get_params(ctx)
-            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
-        }
-        sections = {
-            title: [records.pop(name) for name in names.split()] for title, names in self.groups.items()
-        }
-        rest = "Other options" if sections else "Options"
-        for title, rows in (sections | {rest: list(records.values())}).items():
+        others = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                others[parameter.opts[0].lstrip("-")] = record
+        sections = {}
+        for title, names in self.groups.items():
+            sections[title] = [others.pop(name) for name in names.split()]
+        sections["Other options" if self.groups else "Options"] = [*others.values()]
+        for title, records in sections.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(records)
 
 
 # --- what a command prints and writes
@@ -157,23 +160,47 @@ class Output:
 
 def _refuse_inputs(ctx: click.Context) -> None:
     """Refuse to write, before any work is done, where something is read from, or into a sealed store."""
-    written = {
-        each.name
-        for each in ctx.command.params
-        if isinstance(each.type, NewFile) or each.name in {"out", "html"}
-    }
+    written = {each.name for each in ctx.command.params if _is_written(each)}
     given = [value for name, value in ctx.params.items() if name not in written]
-    texts = [str(each) for value in given for each in (value if isinstance(value, tuple) else [value])]
-    read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
-    read |= {f"{part.removesuffix('.onnx')}.toml" for part in read if part.endswith(".onnx")}
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
-    for out, text in product((out for out in outs if out.is_file()), read):  # a title may be a folder's name
-        with suppress(OSError):  # what is there is read, whatever it is meant to be
-            if out.samefile(text):
-                raise OutputError(f"{out} is an input too: give another name for what is written")
-    for out in (out.resolve() for out in outs if out != STANDARD):
-        if any((folder / "bagit.txt").is_file() for folder in (out, *out.parents)):
-            raise OutputError(f"{out}: inside a sealed store, which never changes; write elsewhere")
+    names_of_inputs = _possible_files(given)
+    for out in outs:
+        # A title may be a folder's name.
+        if out.is_file() and any(_is_same_file(out, name) for name in names_of_inputs):
+            raise OutputError(f"{out} is an input too: give another name for what is written")
+        if out != STANDARD and _is_in_sealed_store(out.resolve()):
+            raise OutputError(f"{out.resolve()}: inside a sealed store, which never changes; write elsewhere")
+
+
+def _is_written(parameter: click.Parameter) -> bool:
+    """Whether a parameter names what a command writes."""
+    return isinstance(parameter.type, NewFile) or parameter.name in {"out", "html"}
+
+
+def _possible_files(given: Iterable[object]) -> set[str]:
+    """List all texts in the values of parameters that may name a file which is read.
+
+    A value may hold several, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its description.
+    """
+    names = set()
+    for value in given:
+        for one in value if isinstance(value, tuple) else (value,):
+            names |= {str(one), *re.split("[:=]", str(one))}
+    names |= {f"{name.removesuffix('.onnx')}.toml" for name in names if name.endswith(".onnx")}
+    return names - {""}
+
+
+def _is_same_file(out: Path, name: str) -> bool:
+    """Whether a name is that of an existing file; a text that can name no file is not."""
+    try:
+        return out.samefile(name)
+    except OSError:
+        return False
+
+
+def _is_in_sealed_store(path: Path) -> bool:
+    """Whether a path is a sealed store or in one."""
+    return any((folder / "bagit.txt").is_file() for folder in (path, *path.parents))
 
 
 @dataclass(frozen=True)

@@ -234,9 +234,15 @@ def has_signatures(store: Store) -> bool:
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
     """Estimate the CPU seconds of `duplicates`: if no clips are near each other, and if all are."""
-    n = len(store[GROUP]) if has_signatures(store) else 0
-    pairs = n * (n - 1) / 2 if other is None else n * (len(other[GROUP]) if has_signatures(other) else 0)
-    return pairs * PAIR_S[0], pairs * PAIR_S[1]
+    n_clips = _n_with_signatures(store)
+    n_pairs = n_clips * (n_clips - 1) / 2 if other is None else n_clips * _n_with_signatures(other)
+    if_none_near, if_all_near = PAIR_S
+    return n_pairs * if_none_near, n_pairs * if_all_near
+
+
+def _n_with_signatures(store: Store) -> int:
+    """Count the clips of a store whose pictures can be compared."""
+    return len(store[GROUP]) if has_signatures(store) else 0
 
 
 def _compared(
@@ -253,49 +259,109 @@ def _compared(
     pairs : ndarray
         Numbers of the pairs of clips that share pictures, as `_numbers` gives them.
     """
-    sides = clips.film_of if len(clips.plain) == 1 else np.array([clip[0] for clip in clips.clips], int)
-    of_side = [set(sides[rows].tolist()) for rows in clips.same]
-    own = np.array([sides.pop() if len(sides) == 1 else -1 for sides in of_side], int)
-    nearest = (own < 0).astype(np.float32)
-    group_of: NDArray[np.int64] = np.arange(len(nearest))
-    alone = np.array([len(rows) == 1 for rows in clips.same], bool)
-    first = clips.moments[[rows[0] for rows in clips.same]]
-    pairs, groups = [], [rows for rows in clips.same if len(rows) > 1]
-    for done, rows, columns, how in _near(clips, own):
-        for a, b, values in _likenesses(clips, rows, columns, how):
-            for ends, best in ((a, values.max(axis=1)), (b, values.max(axis=0))):
-                nearest[ends] = np.maximum(nearest[ends], np.where(best >= ALIKE, best, 0))
-            i, j = np.nonzero((values >= ALIKE) & (group_of[a][:, None] != group_of[b]))
-            if len(i):
-                links = np.ones(len(i), bool), (group_of[a[i]], group_of[b[j]])
-                joined = coo_array(links, shape=(len(nearest), len(nearest)))
-                group_of = connected_components(joined, directed=False)[1].astype(np.int64)[group_of]
-            same = values >= SAME
-            single = alone[a][:, None] & alone[b]
-            pairs.append(_numbers(first[a][:, None], first[b], len(clips.clips))[same & single])
-            groups += [clips.same[a[i]] + clips.same[b[j]] for i, j in np.argwhere(same & ~single).tolist()]
+    side_of_clip = (
+        clips.film_of if len(clips.plain) == 1 else np.array([clip[0] for clip in clips.clips], int)
+    )
+    own_side = np.full(len(clips.same), -1)
+    for signature, rows in enumerate(clips.same):
+        sides = set(side_of_clip[rows].tolist())
+        if len(sides) == 1:
+            own_side[signature] = sides.pop()
+    found = _Found(clips, has_several_sides=own_side < 0)
+    for done, rows, columns, how in _near(clips, own_side):
+        for some, others, values in _likenesses(clips, rows, columns, how):
+            found.add(some, others, values)
         show(done, len(clips.signs))
-    pairs.append(_of_groups(clips, groups))
-    return nearest, group_of, np.concatenate(pairs)
+    return found.nearest, found.group_of, found.pairs()
+
+
+class _Found:
+    """What is known of the likeness of clips while they are compared, block by block.
+
+    Parameters
+    ----------
+    clips
+        All clips, of S signatures.
+    has_several_sides
+        [S]: whether clips of several sides, movies or stores, have the signature.
+
+    Attributes
+    ----------
+    nearest : ndarray
+        [S]: the largest likeness of a signature to another so far, 1 if several sides have it; else 0.
+    group_of : ndarray
+        [S]: number of its group; those that are alike, or linked by others that are, have one.
+    """
+
+    def __init__(self, clips: _Clips, has_several_sides: NDArray[np.bool_]) -> None:
+        self.nearest = has_several_sides.astype(np.float32)
+        self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
+        self._clips = clips
+        self._is_of_one_clip = np.array([len(rows) == 1 for rows in clips.same], bool)
+        self._first_moment = clips.moments[[rows[0] for rows in clips.same]]
+        self._pairs: list[NDArray[np.int64]] = []
+        self._groups = [rows for rows in clips.same if len(rows) > 1]
+
+    def add(self, some: NDArray[np.int64], others: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Take in the likenesses [A, B] of some signatures [A] to others [B]."""
+        self._raise_nearest(some, values.max(axis=1))
+        self._raise_nearest(others, values.max(axis=0))
+        self._join_groups(some, others, values >= ALIKE)
+        self._add_pairs(some, others, values >= SAME)
+
+    def pairs(self) -> NDArray[np.int64]:
+        """Return the numbers of the pairs of clips that share pictures, as `_numbers` gives them."""
+        return np.concatenate([*self._pairs, _of_groups(self._clips, self._groups)])
+
+    def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
+        """Keep the best likeness of each signature, if the pictures are alike at all."""
+        self.nearest[signatures] = np.maximum(self.nearest[signatures], np.where(best >= ALIKE, best, 0))
+
+    def _join_groups(
+        self, some: NDArray[np.int64], others: NDArray[np.int64], is_alike: NDArray[np.bool_]
+    ) -> None:
+        """Make one group of the groups of signatures that are alike."""
+        is_new = self.group_of[some][:, None] != self.group_of[others]
+        i, j = np.nonzero(is_alike & is_new)
+        if not len(i):
+            return
+        links = np.ones(len(i), bool), (self.group_of[some[i]], self.group_of[others[j]])
+        graph = coo_array(links, shape=(len(self.nearest), len(self.nearest)))
+        _, joined = connected_components(graph, directed=False)
+        self.group_of = joined.astype(np.int64)[self.group_of]
+
+    def _add_pairs(
+        self, some: NDArray[np.int64], others: NDArray[np.int64], is_same: NDArray[np.bool_]
+    ) -> None:
+        """Keep which clips share pictures: as pairs, or as groups where a signature is of several clips."""
+        is_pair = self._is_of_one_clip[some][:, None] & self._is_of_one_clip[others]
+        numbers = _numbers(
+            self._first_moment[some][:, None], self._first_moment[others], len(self._clips.clips)
+        )
+        self._pairs.append(numbers[is_same & is_pair])
+        for i, j in np.argwhere(is_same & ~is_pair).tolist():
+            self._groups.append(self._clips.same[some[i]] + self._clips.same[others[j]])
 
 
 def _near(
-    clips: _Clips, own: NDArray[np.int64]
+    clips: _Clips, own_side: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
     """Yield how many clips are done; some, those to compare them with, and how.
 
     How is the number in `WAYS` of the two views in which the mean frames of a pair are nearest; -1 where they
     are not near, or of one side, a movie or a store.
     """
-    order = np.argsort(own < 0, kind="stable")  # those of several sides meet all
+    # Those of several sides, whose own side is -1, come last and are compared with all.
+    order = np.argsort(own_side < 0, kind="stable")
     halves = _Halves.of(clips.signs, order)
-    for top, left in combinations_with_replacement(range(0, len(own), BLOCK), 2):
-        rows, columns = order[top : top + BLOCK], order[left : left + BLOCK]
-        apart = (own[rows, None] != own[columns]) | (own[columns] < 0)
-        apart &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
-        least = np.where(apart, np.float32(NEAR), np.float32(np.inf))
+    for top, left in combinations_with_replacement(range(0, len(own_side), BLOCK), 2):
+        rows = order[top : top + BLOCK]
+        columns = order[left : left + BLOCK]
+        is_compared = (own_side[rows, None] != own_side[columns]) | (own_side[columns] < 0)
+        is_compared &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
+        least = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
         how = np.full(least.shape, -1, np.int8)
-        if apart.any():  # else no view can be nearer
+        if is_compared.any():  # else no view can be nearer
             for way, cosine in enumerate(halves.cosines(slice(top, top + BLOCK), slice(left, left + BLOCK))):
                 nearer = cosine > least
                 if nearer.any():
@@ -356,11 +422,15 @@ def _likenesses(
     for way in np.unique(how[how >= 0]).tolist():
         view_a, view_b, mirror = WAYS[way]
         near = how == way
-        i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-        ours, theirs = rows[i], columns[j]
-        a, b = clips.signs[ours, :, _OF_VIEW[view_a]], clips.signs[theirs, :, _OF_VIEW[view_b]]
-        weight_a, weight_b = clips.weights[view_a, ours], clips.weights[view_b, theirs]
-        values = likeness(a, weight_a, mirrored(b) if mirror else b, weight_b)
+        i = np.flatnonzero(near.any(axis=1))
+        j = np.flatnonzero(near.any(axis=0))
+        ours = rows[i]
+        theirs = columns[j]
+        a = clips.signs[ours, :, _OF_VIEW[view_a]]
+        b = clips.signs[theirs, :, _OF_VIEW[view_b]]
+        if mirror:
+            b = mirrored(b)
+        values = likeness(a, clips.weights[view_a, ours], b, clips.weights[view_b, theirs])
         values[~near[np.ix_(i, j)]] = -1
         yield ours, theirs, values
 
@@ -372,10 +442,13 @@ def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.in
         found[group_of[place]].append(place)
     ranked = sorted(found.values(), key=lambda places: (-nearest[places].max(), places[0]))
     for number, places in enumerate(ranked, start=1):
-        alike = [(-round(float(nearest[place]), 4), row) for place in places for row in clips.same[place]]
-        for value, row in sorted(alike):
+        likeness_of_clip = {}
+        for place in places:
+            for row in clips.same[place]:
+                likeness_of_clip[row] = round(float(nearest[place]), 4)
+        for row in sorted(likeness_of_clip, key=lambda row: (-likeness_of_clip[row], row)):
             store, movie, _, _, clip_id = clips.clips[row]
-            yield SameClip(number, clip_id, movie, store, -value)
+            yield SameClip(number, clip_id, movie, store, likeness_of_clip[row])
 
 
 def _of_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
@@ -409,12 +482,13 @@ def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     pair = one * len(clips.films) + other
     order = np.lexsort((length, pair))
     longest = order[np.flatnonzero(np.diff(pair[order], append=-1))]
-    runs = [(clips.films[one[k]], clips.films[other[k]], int(length[k])) for k in longest.tolist()]
-    shared = [
-        Shared(film[1], copy[1], n_clips)
-        for film, copy, n_clips in runs
-        if len(clips.plain) == 1 or film[0] != copy[0]
-    ]
+    is_one_store = len(clips.plain) == 1
+    shared = []
+    for run in longest.tolist():
+        store, movie = clips.films[one[run]]
+        other_store, other_movie = clips.films[other[run]]
+        if is_one_store or store != other_store:
+            shared.append(Shared(movie, other_movie, int(length[run])))
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 

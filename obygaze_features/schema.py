@@ -104,21 +104,32 @@ def misfit(error: msgspec.ValidationError) -> str:
     """Say in our words where data do not fit the fields of a struct, and why."""
     told, _, place = str(error).partition(" - at `$")
     where = place.strip("`.")
-    why = "is not allowed"
-    if kinds := re.match(r"Expected `(\w++).*`, got `(\w++)`", told):
-        why = "expected {}, found {}".format(*(KINDS.get(kind, kind) for kind in kinds.groups()))
-    elif key := re.match(r"Object (contains unknown|missing required) field `(.*)`", told):
-        why = f"{'unknown key' if key[1].endswith('unknown') else 'no key'} {key[2]!r}"
+    why = _why_misfit(told)
     return f"{where}: {why}" if where else why
+
+
+def _why_misfit(told: str) -> str:
+    """Say in our words what msgspec tells of a value, its place left out."""
+    kinds = re.match(r"Expected `(\w++).*`, got `(\w++)`", told)
+    if kinds:
+        wanted, found = kinds.groups()
+        return f"expected {KINDS.get(wanted, wanted)}, found {KINDS.get(found, found)}"
+    unknown = re.match(r"Object contains unknown field `(.*)`", told)
+    if unknown:
+        return f"unknown key {unknown[1]!r}"
+    missing = re.match(r"Object missing required field `(.*)`", told)
+    if missing:
+        return f"no key {missing[1]!r}"
+    return "is not allowed"
 
 
 def expected(kind: Any) -> str:
     """Describe the values of a kind."""
     if NoneType in choices(kind):
-        return f"{expected(next(choice for choice in choices(kind) if choice is not NoneType))} or null"
+        first = next(choice for choice in choices(kind) if choice is not NoneType)
+        return f"{expected(first)} or null"
     if all(get_origin(choice) is Annotated for choice in choices(kind)):
-        told = [[each for each in get_args(choice) if isinstance(each, Meta)] for choice in choices(kind)]
-        return " or ".join(first.description or "" for first, *_ in told)
+        return " or ".join(_description(choice) for choice in choices(kind))
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) in (list, tuple):
@@ -126,6 +137,12 @@ def expected(kind: Any) -> str:
     if schema := nested(kind):
         return f"an object of {', '.join(name for name, _, _ in _own_fields(schema))}"
     return "any value" if kind is Any else "an object"
+
+
+def _description(annotated: Any) -> str:
+    """Return the description that an annotated kind brings."""
+    meta = next(each for each in get_args(annotated) if isinstance(each, Meta))
+    return meta.description or ""
 
 
 @cache
@@ -190,14 +207,19 @@ def check(
     page
         The page of the documentation that lists the fields.
     """
-    problems = dict(
-        problem for schema in schemas for problem in _problems(document, schema, "", closed=False)
-    )
-    if problems:
-        (first, words), *others = problems.items()
-        more = [*(repr(name) for name, _ in others[:MOST_NAMED]), *(["..."] if others[MOST_NAMED:] else [])]
-        also = f"; also {', '.join(more)} (see {page})" if others else ""
-        raise error(f"{what}: {first!r} {words}{also}")
+    problems: dict[str, str] = {}
+    for schema in schemas:
+        problems |= dict(_problems(document, schema, "", closed=False))
+    if not problems:
+        return
+    first, *others = problems
+    also = ""
+    if others:
+        named = [repr(name) for name in others[:MOST_NAMED]]
+        if len(others) > MOST_NAMED:
+            named.append("...")
+        also = f"; also {', '.join(named)} (see {page})"
+    raise error(f"{what}: {first!r} {problems[first]}{also}")
 
 
 def _problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator[tuple[str, str]]:

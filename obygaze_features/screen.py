@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress, zip_longest
 from typing import Final, Protocol
@@ -44,30 +44,44 @@ def table(
     """
     cells = [[str(cell) for cell in row] for row in rows]
     if full:
-        kept = [any(column) for column in zip(*cells, strict=True)]
-        headers, *cells = (list(compress(row, kept)) for row in (headers, *cells))
-    columns = list(zip(*([list(headers), *cells] if headers else cells), strict=True))
-    widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+        is_filled = [any(column) for column in zip(*cells, strict=True)]
+        headers = [*compress(headers, is_filled)]
+        cells = [[*compress(row, is_filled)] for row in cells]
+    every_row = [list(headers), *cells] if headers else cells
+    widths = [_longest_line(column) for column in zip(*every_row, strict=True)]
     room = (width or terminal_width()) - len(GAP) * (len(widths) - 1)
-    for places in (range(1, len(widths)), range(len(widths))):
-        while sum(widths) > room and places:
-            widest = max(places, key=widths.__getitem__)
-            if widths[widest] <= NARROWEST:
-                break
-            widths[widest] -= 1
-    rules = ["-" * n for n in widths]
-    lines = [_line(headers, widths, right), _line(rules, widths, right)] if headers else []
-    return "\n".join([*lines, *(_line(row, widths, right) for row in cells)])
+    _narrow(widths, range(1, len(widths)), room)
+    _narrow(widths, range(len(widths)), room)
+    if headers:
+        rules = ["-" * n for n in widths]
+        every_row.insert(1, rules)
+    return "\n".join(_line(row, widths, right) for row in every_row)
+
+
+def _longest_line(column: Iterable[str]) -> int:
+    """Return the length of the longest line of a column's cells."""
+    return max(len(line) for cell in column for line in cell.split("\n"))
+
+
+def _narrow(widths: list[int], columns: range, room: int) -> None:
+    """Take from the widest of some columns, in place, until the row fits the room or they are narrow."""
+    while columns and sum(widths) > room:
+        widest = max(columns, key=widths.__getitem__)
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
     """Lay out a row, in as many lines as its longest cell needs."""
-    aligned = [str.rjust if column in right else str.ljust for column in range(len(widths))]
-    lines = zip_longest(*map(_wrapped, row, widths), fillvalue="")
-    laid_out = (
-        [align(part, room) for align, part, room in zip(aligned, line, widths, strict=True)] for line in lines
-    )
-    return "\n".join(GAP.join(line).rstrip() for line in laid_out)
+    lines = []
+    for parts in zip_longest(*map(_wrapped, row, widths), fillvalue=""):
+        aligned = []
+        for column, part in enumerate(parts):
+            width = widths[column]
+            aligned.append(part.rjust(width) if column in right else part.ljust(width))
+        lines.append(GAP.join(aligned).rstrip())
+    return "\n".join(lines)
 
 
 def _wrapped(cell: str, width: int) -> list[str]:

@@ -277,11 +277,18 @@ class _Worker:
             _send(cast("BinaryIO", self.process.stdin), kind, message)
 
     def receive(self) -> tuple[bytes, Any]:
-        """Wait for the next message; raise EOFError if it has died."""
+        """Wait for the next message, return its kind and content; raise EOFError if the worker has died.
+
+        A worker whose messages are limited in size may be in the hands of a stranger's file: nothing that it
+        sends is unpickled, its items are bytes and its failure a text.
+        """
         kind, message = _receive(cast("BinaryIO", self.process.stdout), self._most_bytes)
-        if self._most_bytes is None:
+        is_trusted = self._most_bytes is None
+        if is_trusted:
             return kind, self._unpacker.unpack(message) if message else None
-        return kind, RuntimeError(message.decode(errors="replace")) if kind == b"fail" else message
+        if kind == b"fail":
+            return kind, RuntimeError(message.decode(errors="replace"))
+        return kind, message
 
     def end(self) -> str:
         """Kill it; describe how it has ended."""

@@ -88,22 +88,30 @@ class Clip:
         """Yield columns whose text is not allowed, and why."""
         named = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
         # One search for all: a corpus has tens of thousands of clips.
-        is_clean = not unsuitable("".join((*named.values(), *self.extras, *self.extras.values())))
+        if unsuitable("".join((*named.values(), *self.extras, *self.extras.values()))):
+            yield from self._unsuitable_texts(named)
         for column, text in named.items():
-            if (problem := not is_clean and unsuitable(text)) or text != text.strip():
-                yield column, f"{text!r} {problem or 'begins or ends with a space'}"
+            if text != text.strip():
+                yield column, f"{text!r} begins or ends with a space"
             if not text and column in {"clip_id", "movie"}:
                 yield column, "is empty"
         if not {"/", "\\"}.isdisjoint(self.clip_id) or self.clip_id.startswith("."):
             yield "clip_id", "holds a slash or a backslash, or begins with a dot"
         if "\\" in self.movie or ".." in self.movie.split("/"):
             yield "movie", "holds a backslash, or leads upwards"
-        for column, text in self.extras.items():
+        for column in self.extras:
             if not column or column in _NO_EXTRAS:
                 yield column, "is no name for an extra column"
-            if problem := not is_clean and unsuitable(column):
+
+    def _unsuitable_texts(self, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield columns whose text has signs that a manifest cannot hold, and which."""
+        for column, text in named.items():
+            if problem := unsuitable(text):
+                yield column, f"{text!r} {problem}"
+        for column, text in self.extras.items():
+            if problem := unsuitable(column):
                 yield "extra column", f"{column!r} {problem}"
-            if problem := not is_clean and unsuitable(text, lines=True):
+            if problem := unsuitable(text, lines=True):
                 yield column, f"{text!r} {problem}"
 
     def _wrong_times(self) -> Iterator[tuple[str, str]]:
@@ -162,15 +170,13 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
     The codebook's name is in a column of its own, unless it is the one of manifests that name none. With
     `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe.
     """
+    write_line = sheet_line if spreadsheet_safe else csv_line
     extras = tuple(clips[0].extras) if clips else ()
-    default = codebook.name == BUILTIN[0]
-    column = () if default else (CODEBOOK_COLUMN,)
-    codebook_cell = () if default else (codebook.name,)
-    line = sheet_line if spreadsheet_safe else csv_line
-    lines = [line((*FIELDS, *column, *extras))]
+    codebook_cells = {} if codebook.name == BUILTIN[0] else {CODEBOOK_COLUMN: codebook.name}
+    lines = [write_line((*FIELDS, *codebook_cells, *extras))]
     for clip in clips:
         extra_cells = [clip.extras[name] for name in extras]
-        lines.append(line((*_cells(clip), *codebook_cell, *extra_cells)))
+        lines.append(write_line((*_cells(clip), *codebook_cells.values(), *extra_cells)))
     return "".join(lines).encode("utf-8")
 
 
@@ -283,9 +289,10 @@ def split_concepts(text: str) -> tuple[str, ...]:
 
 
 def _cells(clip: Clip) -> tuple[str, ...]:
-    times = ("" if time_s is None else repr(time_s) for time_s in (clip.start_s, clip.end_s))
+    start = "" if clip.start_s is None else repr(clip.start_s)
+    end = "" if clip.end_s is None else repr(clip.end_s)
     concepts = CONCEPT_SEPARATOR.join(clip.concepts)
-    return clip.clip_id, clip.movie, clip.video, *times, clip.level or "", concepts, clip.annotator
+    return clip.clip_id, clip.movie, clip.video, start, end, clip.level or "", concepts, clip.annotator
 
 
 def numbered_ids(stem: str, count: int) -> list[str]:

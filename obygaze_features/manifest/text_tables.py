@@ -347,37 +347,30 @@ def table_of(
     spelled = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
-    header = [spelled.get(heading_name(cell), cell) for cell in written]
-    empty = {n for n, name in enumerate(header) if _says_nothing(n, name, body)}
-    header = [name for n, name in enumerate(header) if n not in empty]
-    missing = [column for column in needed if column not in header]
-    if any_of and {*any_of}.isdisjoint(header):
+    headings = [spelled.get(heading_name(cell), cell) for cell in written]
+    left_out = {n for n, name in enumerate(headings) if _says_nothing(n, name, body)}
+    columns = [name for n, name in enumerate(headings) if n not in left_out]
+    missing = [column for column in needed if column not in columns]
+    if any_of and {*any_of}.isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        columns_there = ", ".join(filter(None, written))
-        problem = f"{path}: line {first_line}: no column {', '.join(missing)}; found {columns_there}"
+        found = ", ".join(filter(None, written))
+        problem = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"
         raise ManifestError("; ".join(filter(None, (problem, advice))))
-    before = set[str]()
-    for number, column in enumerate(header, start=1):
-        where = f"{path}: line {first_line}: column {repr(column) if column else number}"
-        if named and not column:
-            raise ManifestError(f"{where} has no name (a data frame's index? write it without)")
-        if column in before:
-            raise ManifestError(f"{where} is there twice")
-        before.add(column)
+    _refuse_unnamed_or_twice(columns, f"{path}: line {first_line}", named=named)
     problems = Problems(path)
     rows = []
     for line, cells in body:
-        record = [cell for n, cell in enumerate(cells) if n not in empty] if empty else cells
-        while len(record) > len(header) and not record[-1].strip():
+        record = [cell for n, cell in enumerate(cells) if n not in left_out] if left_out else cells
+        while len(record) > len(columns) and not record[-1].strip():
             record.pop()
-        if len(record) != len(header):
-            problems.add(line, f"{len(record)} cells where the header has {len(header)}")
+        if len(record) == len(columns):
+            rows.append(Row(line, dict(zip(columns, record, strict=True))))
         else:
-            rows.append(Row(line, dict(zip(header, record, strict=True))))
+            problems.add(line, f"{len(record)} cells where the header has {len(columns)}")
     problems.refuse()
     notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
-    return Table(path, tuple(header), tuple(rows), delimiter, notes, frozenset((*needed, *any_of)))
+    return Table(path, tuple(columns), tuple(rows), delimiter, notes, frozenset((*needed, *any_of)))
 
 
 @contextmanager
@@ -402,13 +395,28 @@ def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Seque
     )
 
 
+def _refuse_unnamed_or_twice(columns: Sequence[str], where: str, *, named: bool) -> None:
+    """Refuse a header in which a name stands twice or, of columns that are to be `named`, is missing."""
+    before = set[str]()
+    for number, column in enumerate(columns, start=1):
+        if named and not column:
+            raise ManifestError(
+                f"{where}: column {number} has no name (a data frame's index? write it without)"
+            )
+        if column in before:
+            raise ManifestError(f"{where}: column {repr(column) if column else number} is there twice")
+        before.add(column)
+
+
 def _says_nothing(n: int, name: str, body: Records) -> bool:
     """Tell a column without name and cells, and a data frame's index, which pandas reads as `Unnamed: 0`."""
     if name and not name.startswith("Unnamed: "):
         return False
-    cells = ["".join(record[n : n + 1]) for _, record in body if any(record)]
-    is_index = bool(name or not n) and len({*cells}) == len(cells) and all(map(str.isdecimal, cells))
-    return is_index or not (name or any(cells))
+    cells = [record[n] if n < len(record) else "" for _, record in body if any(record)]
+    may_be_index = n == 0 or name != ""
+    if may_be_index and all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells):
+        return True
+    return name == "" and not any(cells)
 
 
 def heading_name(cell: str) -> str:

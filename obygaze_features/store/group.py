@@ -560,13 +560,14 @@ class Group:
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        first_numbers = values.reshape(len(values), -1)[:, 0]
+        is_empty = np.isnan(values.reshape(len(values), -1)[:, 0])
         if self.is_ragged(name):
             frames = self._first_frames(name, start, start + len(values))
-            empty_frames = frames[np.isnan(first_numbers[frames - start])]
+            empty_frames = frames[is_empty[frames - start]]
+            # The clip of a frame is the first that ends behind it.
             empty_clips = np.unique(np.searchsorted(self.frame_ends, empty_frames, side="right"))
         else:
-            empty_clips = start + np.flatnonzero(np.isnan(first_numbers))
+            empty_clips = start + np.flatnonzero(is_empty)
         holes = empty_clips[self.usable[empty_clips]]
         if len(holes):
             lost = f"nothing is stored for {len(holes)} clips that should have features"

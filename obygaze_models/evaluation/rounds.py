@@ -84,13 +84,17 @@ def drifts(
     observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
     freedom = max(independent * float(residual_films.sum()), 1.0)
     excess = observed.sum() / max(residual_films @ expected, TINY)
-    films_differ = chdtrc(freedom, excess * freedom) < UNLIKE
-    reach = ndtri((1 + LEVEL) / 2)
-    if films_differ:
-        reach = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(excess)
+    p_of_excess = chdtrc(freedom, excess * freedom)
+    # An interval reaches so many standard errors to both sides: a quantile of the normal distribution, or of
+    # Student's t where the errors are scaled up by what films differ beyond their calls.
+    quantile = (1 + LEVEL) / 2
+    if p_of_excess < UNLIKE:
+        errors_to_a_side = stdtrit(freedom, quantile) * np.sqrt(excess)
+    else:
+        errors_to_a_side = ndtri(quantile)
     estimates = []
     for line in lines:
-        half_width = float(line.error * reach)
+        half_width = float(line.error * errors_to_a_side)
         drift = Drift(line.n_films, line.change, line.change - half_width, line.change + half_width)
         estimates.append(drift)
     return estimates

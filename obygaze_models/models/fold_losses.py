@@ -61,7 +61,7 @@ class FoldLosses:
     ----------
     y : ndarray, shape [N]
         Labels, 0 or 1.
-    inside : ndarray of bool, shape [N, K]
+    in_training : ndarray of bool, shape [N, K]
         The training clips of each fit.
     logits : ndarray, shape [N, K]
         Of all clips; its precision is that of everything that has a number for each clip.
@@ -75,20 +75,20 @@ class FoldLosses:
         Number of training clips.
     """
 
-    def __init__(self, y: Floats, inside: Masks, logits: Numbers) -> None:
+    def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
         self.logits = logits
         self.residuals = np.empty_like(logits)
-        self.inside = inside.astype(logits.dtype)
+        self.in_training = in_training.astype(logits.dtype)
         # 1/2 less the label: the residual of a clip whose logit is 0.
         self.residual_at_zero = (0.5 - y).astype(logits.dtype)[:, None]
-        self.n_clips = inside.sum(axis=0).astype(np.float64)
+        self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
         """Keep some of the fits, by their numbers."""
         some = FoldLosses.__new__(FoldLosses)
         some.logits = self.logits[:, fits]
         some.residuals = self.residuals[:, fits]
-        some.inside = self.inside[:, fits]
+        some.in_training = self.in_training[:, fits]
         some.residual_at_zero = self.residual_at_zero
         some.n_clips = self.n_clips[fits]
         return some
@@ -115,7 +115,7 @@ class FoldLosses:
             np.tanh(residual, out=residual)
             residual /= 2
             residual += self.residual_at_zero[rows]
-            residual *= self.inside[rows, fits]
+            residual *= self.in_training[rows, fits]
             self.residuals[rows, fits] = residual
             slope += dot_columns(residual, change_of_rows)
             # The residual is p or p - 1, so that p (1 - p) is its size less its square.
@@ -151,7 +151,7 @@ class FoldLosses:
         slope = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
             slope += dot_columns(self.residuals[rows], change[rows])
-            change_of_training = change[rows] * self.inside[rows]
+            change_of_training = change[rows] * self.in_training[rows]
             squares += dot_columns(change_of_training, change_of_training)
         return StepAhead(np.sqrt(squares / self.n_clips), slope / self.n_clips)
 
@@ -164,7 +164,7 @@ class FoldLosses:
         sums = np.zeros(len(self.n_clips))
         squares = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
-            logits_of_training = self.logits[rows] * self.inside[rows]
+            logits_of_training = self.logits[rows] * self.in_training[rows]
             sums += logits_of_training.sum(axis=0)
             squares += dot_columns(logits_of_training, logits_of_training)
         mean_square = squares / self.n_clips

@@ -132,6 +132,8 @@ def unique_id(stem: str, number: int, ids: set[str]) -> str:
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
     """Give a clip these extra columns and, where it has none, this video."""
+    has_columns = tuple(clip.extras) == names
+    if has_columns and (clip.video or not video):
+        return clip
     extras = {name: clip.extras.get(name, "") for name in names}
-    same = [*clip.extras] == [*extras] and (clip.video or not video)
-    return clip if same else replace(clip, extras=extras, video=clip.video or video)
+    return replace(clip, extras=extras, video=clip.video or video)

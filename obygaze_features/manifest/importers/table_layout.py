@@ -191,26 +191,30 @@ def _is_of_groups(rows: Sequence[Sequence[str]], at: int) -> bool:
     if not below:
         return False
     width = max(len(rows[at]), len(rows[at + 1]))
-    upper, lower = _padded(rows[at], width), _padded(rows[at + 1], width)
-    texts = [text for text in (*upper, *lower) if text]
-    if sum(map(bool, upper)) < 2 or sum(map(bool, lower)) < 2 or any(map(is_time, texts)):
+    upper = _padded(rows[at], width)
+    lower = _padded(rows[at + 1], width)
+    groups = [text for text in upper if text]
+    headings = [text for text in lower if text]
+    if len(groups) < 2 or len(headings) < 2 or any(map(is_time, [*groups, *headings])):
         return False
-    single = [n for n in range(width) if upper[n] and not lower[n]]
-    members = [n for n in range(1, width) if lower[n] and not upper[n] and any(upper[:n])]
-    repeated = len({plain(text) for text in lower if text}) < sum(map(bool, lower))
-    if not members or not (single or repeated):
+    first_group = next(n for n in range(width) if upper[n])
+    has_further_members = any(lower[n] and not upper[n] for n in range(first_group + 1, width))
+    alone = [n for n in range(width) if upper[n] and not lower[n]]
+    repeats_headings = len({plain(text) for text in headings}) < len(headings)
+    if not has_further_members or not (alone or repeats_headings):
         return False
-    if not single:
+    if not alone:
         return True
-    filled = [any(n < len(row) and row[n] for n in single) for row in below]
-    return 2 * sum(filled) > len(filled)
+    has_cell = [any(n < len(row) and row[n] for n in alone) for row in below]
+    return 2 * sum(has_cell) > len(has_cell)
 
 
 def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     """Join two rows of headings: the lower one, with its group where it stands there more than once."""
     width = max(len(upper), len(lower))
     counts = Counter(plain(text) for text in lower if text)
-    names, group = [], ""
+    names = []
+    group = ""
     for above, below in zip(_padded(upper, width), _padded(lower, width), strict=True):
         group = above or group
         if not below:
@@ -224,11 +228,14 @@ def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 def _names(header: Sequence[str], body: Records) -> list[str]:
     """Return a different name for each column: its heading, or a number if it has cells but no heading."""
-    names, counts = [], Counter[str]()
+    names = []
+    counts = Counter[str]()
     width = max([len(header), *(len(cells) for _, cells in body)])
     for n, heading in enumerate(_padded(header, width)):
         is_filled = any(cells[n].strip() for _, cells in body if n < len(cells))
-        name = heading or (UNNAMED.format(n + 1) if is_filled and not _is_index(n, body) else "")
+        name = heading
+        if not heading and is_filled and not _is_index(n, body):
+            name = UNNAMED.format(n + 1)
         if name:
             counts[plain(name)] += 1
             if counts[plain(name)] > 1:

@@ -143,12 +143,17 @@ class ToolSpans:
         return labelled_records
 
     def _without_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
-        """Leave out the columns that a person added to a tool's own and that hold no labels; name them."""
+        """Leave out the columns that a person added to a tool's own and that hold no labels; name them.
+
+        The tier of a record is the column that it comes from.
+        """
         source = SOURCES[file.account.kind]
-        added = [record for record in records if record.is_beside]
-        text_columns = {record.tier for record in added if self._role(source, record) in {TEXT, LEFT}}
+        of_added_columns = [record for record in records if record.is_beside]
+        text_columns = {
+            record.tier for record in of_added_columns if self._role(source, record) in {TEXT, LEFT}
+        }
         file.account.unread("column", sorted(text_columns))
-        return [record for record in records if not (record.is_beside and record.tier in text_columns)]
+        return [record for record in records if not record.is_beside or record.tier not in text_columns]
 
     def _perceivable(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
         """Take out the concepts that a machine cannot perceive, and note how many answers it gave on them."""

@@ -201,11 +201,14 @@ class UnreadColumns:
         return is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
-        """Return the columns that are read as levels without a proposal: by an option or their heading."""
-        named = self.named_columns("level")
-        if not named and "level" in self.table.columns:
-            named = ["level"]
-        return [column for column in named if not is_of_marks(self.table, column, self.words)]
+        """Return the columns that are read as levels without a proposal: by an option or their heading.
+
+        A column of marks, such as x or 1 where a level applies, holds no levels itself.
+        """
+        columns = self.named_columns("level")
+        if not columns and "level" in self.table.columns:
+            columns = ["level"]
+        return [column for column in columns if not is_of_marks(self.table, column, self.words)]
 
     def column_of(self, name: str) -> list[str]:
         """Return the table's columns that are read, or proposed to be read, as a manifest's column."""

@@ -340,8 +340,10 @@ class _Times:
 
         A tier comes after the tiers that it subdivides, so that their times are known when it is reached.
         """
-        nodes_of_tiers = [tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth)]
-        ancestries_of_tiers = [[self._ancestry(node) for node in nodes] for nodes in nodes_of_tiers]
+        ancestries_of_tiers = []
+        for tier in sorted(tiers, key=self._depth):
+            annotations = tier.findall("ANNOTATION/*")
+            ancestries_of_tiers.append([self._ancestry(annotation) for annotation in annotations])
         # A tier may name no tier above it although its annotations refer to those of another.
         ancestries_of_tiers.sort(key=_longest)
         return [dict(map(self._first_and_last_slot, ancestries)) for ancestries in ancestries_of_tiers]

@@ -127,18 +127,26 @@ def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
     )
     cell = re.compile(facts.get("cell", "(?!)"), re.IGNORECASE)
 
+    def has_a_mark(file: SpanFile) -> bool:
+        """Whether a file has one of the marks by which its kind is known."""
+        if kind == ELAN_TEXT and is_headless(file):
+            return True
+        if kind != ELAN_TEXT and holds.search(file.head):
+            return True
+        if any(file.has_columns(names) for names in facts.get("columns", ())):
+            return True
+        if any(cell.fullmatch(name) for row in file.first_names for name in row):
+            return True
+        if any(MARKS[mark](file, facts[mark]) for mark in OTHER_MARKS if mark in facts):
+            return True
+        return kind == TABLE and any(file.reading.headings.are_in(cells) for cells in file.first_rows)
+
     def is_of(file: SpanFile) -> bool:
-        is_known = holds.search(file.head) is not None
-        if kind == ELAN_TEXT:
-            is_known = is_headless(file)
-        is_known = is_known or any(file.has_columns(names) for names in facts.get("columns", ()))
-        is_known = is_known or any(cell.fullmatch(name) for row in file.first_names for name in row)
-        is_known = is_known or any(MARKS[mark](file, facts[mark]) for mark in OTHER_MARKS if mark in facts)
-        if kind == TABLE:
-            is_known = is_known or any(file.reading.headings.are_in(cells) for cells in file.first_rows)
-        if is_known and "anywhere" in facts:
-            return re.search(facts["anywhere"].encode(), file.content.replace(b"\0", b"")) is not None
-        return is_known
+        if not has_a_mark(file):
+            return False
+        if "anywhere" not in facts:
+            return True
+        return re.search(facts["anywhere"].encode(), file.content.replace(b"\0", b"")) is not None
 
     return is_of
 

@@ -171,33 +171,47 @@ def _doubts(
 def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     """Find the block of each line of times."""
     times = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
+    begins, numbers = _begins_and_numbers(lines, times, is_vtt=is_vtt)
+    blocks = []
+    for k, (begin, at) in enumerate(zip(begins, times, strict=True)):
+        is_last = k == len(times) - 1
+        border = len(lines) if is_last else begins[k + 1]
+        if is_vtt:
+            end = _end_of_cue(lines, at + 1, border)
+        elif not is_last and numbers[k + 1] == numbers[k] + 1:
+            end = max(border, at + 1)
+        else:
+            end = _end_at_number(lines, at + 1, border, str(numbers[k] + 1))
+        blocks.append(Block(begin, at, end))
+    return blocks
+
+
+def _begins_and_numbers(
+    lines: Sequence[str], times: Sequence[int], *, is_vtt: bool
+) -> tuple[list[int], list[int]]:
+    """Return the line at which each block begins, and the block's number, written or counted.
+
+    A block begins at its number, or name, if that can be told from the text of the block before: it stands
+    alone below a blank line, or it is the number that follows, which needs no blank line before it.
+    """
     begins = list[int]()
     numbers = list[int]()
     last = 0
     for at in times:
         place = at - 1
+        # Some programs write blank lines between a number and its times.
         while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
             place -= 1
         above = lines[place].strip() if at else ""
-        follows = above.isdecimal() and not is_vtt and (at == times[0] or int(above[:12]) == last + 1)
+        is_number = above.isdecimal()
+        # More digits than any number of a subtitle are not read.
+        number = int(above[:12]) if is_number else last + 1
+        follows = is_number and not is_vtt and (at == times[0] or number == last + 1)
         stands_alone = above and place == at - 1 and not (at > 1 and lines[at - 2].strip())
-        begins.append(place if follows or stands_alone else at)  # a number needs no blank line before it
-        last = int(above[:12]) if above.isdecimal() else last + 1
-        numbers.append(last)
-    borders = [*begins[1:], len(lines)] if times else []
-    next_numbers = [*numbers[1:], 0] if times else []
-    blocks = []
-    for begin, at, border, number, next_number in zip(
-        begins, times, borders, numbers, next_numbers, strict=True
-    ):
-        if is_vtt:
-            end = _end_of_cue(lines, at + 1, border)
-        elif next_number == number + 1:
-            end = max(border, at + 1)
-        else:
-            end = _end_at_number(lines, at + 1, border, str(number + 1))
-        blocks.append(Block(begin, at, end))
-    return blocks
+        begins.append(place if follows or stands_alone else at)
+        numbers.append(number)
+        last = number
+    return begins, numbers
 
 
 def _end_of_cue(lines: Sequence[str], first: int, border: int) -> int:
@@ -223,11 +237,14 @@ def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> I
     for first, last in zip(firsts, lasts, strict=True):
         if not any(lines[first:last]):
             continue
+        # In WebVTT a blank line parts a text from a comment or a style.
         for _, group in groupby(range(first, last), lambda at: is_vtt and not lines[at]):
-            stray = [at for at in group if lines[at].strip()]
-            is_beside = bool(stray) and is_vtt and (stray[0] == 0 or bool(_BESIDE.match(lines[stray[0]])))
-            if stray and not is_beside:
-                yield RawSpan(f"line {stray[0] + 1}", reason="text without times")
+            begin = next((at for at in group if lines[at].strip()), None)
+            if begin is None:
+                continue
+            is_beside = is_vtt and (begin == 0 or _BESIDE.match(lines[begin]) is not None)
+            if not is_beside:
+                yield RawSpan(f"line {begin + 1}", reason="text without times")
 
 
 def _times(line: str, rate: Fraction | None) -> Times:
