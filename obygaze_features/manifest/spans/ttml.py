@@ -255,8 +255,12 @@ class _Reader:
                 continue
             yield from self.records(child, shown, own, depth + 1)
             if _is_sequence(node):
-                # The next begins where this one ends; one without an end takes no time.
-                reference = shown.begin if shown.end is None else shown.end
+                # The next begins where this one ends; one without an end takes no time, nor does text in a
+                # sequence, whatever ends around it.
+                if shown.end is None or _is_text_in_sequence(child):
+                    reference = shown.begin
+                else:
+                    reference = shown.end
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
         """Return when an element is shown.
@@ -291,16 +295,15 @@ class _Reader:
         self, node: Element, interval: Interval, own: Inherited, depth: int
     ) -> Iterator[RawSpan]:
         """Yield the text of a paragraph or span; of timed spans in it each one's, and what is outside."""
-        if not _has_timed(node):
-            yield self._record(node, interval, _text(node), own)
-            return
-        own_text = one_line(_text_outside_spans(node))
-        if own_text and _is_sequence(node):
+        has_timed = _has_timed(node)
+        text = one_line(_text_outside_spans(node)) if has_timed else _text(node)
+        if text and _is_sequence(node):
             self._n_texts += 1
             yield RawSpan(self._where(node), reason="text in a sequence, which takes no time")
-        elif own_text:
-            yield self._record(node, interval, own_text, own)
-        yield from self._inner(node, interval, own, depth)
+        elif text or not has_timed:
+            yield self._record(node, interval, text, own)
+        if has_timed:
+            yield from self._inner(node, interval, own, depth)
 
     def _record(self, node: Element, interval: Interval, text: str, own: Inherited) -> RawSpan:
         """Make the record of a text, which is shown while its region is."""
@@ -348,6 +351,13 @@ def _both(one: Interval, other: Interval) -> Interval:
 def _is_sequence(node: Element) -> bool:
     """Return whether what is inside an element is shown one after the other."""
     return attribute(node, "timeContainer") == "seq"
+
+
+def _is_text_in_sequence(node: Element) -> bool:
+    """Return whether an element has nothing but text of a sequence, and no end of its own."""
+    has_end = bool(attribute(node, "end") or attribute(node, "dur"))
+    is_text = local_name(node.tag) in WITH_TEXT and not _has_timed(node)
+    return is_text and _is_sequence(node) and not has_end
 
 
 def _has_timed(node: Element) -> bool:

@@ -171,3 +171,16 @@ def test_a_text_is_shown_while_its_region_is(read):
         (1.0, 10.0, "as it is"),
     ]
     assert "its region is not shown at its time" in said
+
+
+def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
+    texts = (
+        '<p begin="5s" dur="5s">first</p><p begin="5s" timeContainer="seq">never</p><p dur="5s">second</p>'
+    )
+    body = f'<body><div timeContainer="seq" dur="20s">{texts}</div></body>'
+    clips, said = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
+    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
+        (5.0, 10.0, "first"),
+        (15.0, 20.0, "second"),
+    ]
+    assert "text in a sequence, which takes no time" in said
