@@ -23,7 +23,9 @@ from typing import Any
 import av
 import decord
 import numpy as np
+from av.container import InputContainer
 from av.video.reformatter import VideoReformatter
+from av.video.stream import VideoStream
 from decode_clips import CLIPS, VIDEOS, make, repeat
 from measure import arguments, in_turn, show, verdict
 from numpy.typing import NDArray
@@ -77,8 +79,7 @@ def by_pyav(path: Path) -> None:
     count = len(video_index.index_packets(path).shown)
     numbers = {i * count // FRAMES for i in range(FRAMES)}
     with av.open(str(path)) as container:
-        container.streams.video[0].thread_count = 1
-        for number, frame in enumerate(container.decode(video=0)):
+        for number, frame in enumerate(container.decode(pictures_of(container))):
             if number in numbers:
                 frame.to_ndarray(format="rgb24")
             if number == max(numbers):
@@ -223,12 +224,19 @@ def equal(path: Path) -> bool:
     frames = read_frames(path, uniform(FRAMES))
     frame_of = dict(zip(frames.index.tolist(), frames.images, strict=True))
     with av.open(str(path)) as container:
-        container.streams.video[0].thread_count = 1
         return all(
             np.array_equal(frame.to_ndarray(format="rgb24"), frame_of[number])
-            for number, frame in enumerate(container.decode(video=0))
+            for number, frame in enumerate(container.decode(pictures_of(container)))
             if number in frame_of
         )
+
+
+def pictures_of(container: InputContainer) -> VideoStream:
+    """Choose the stream of pictures that FFmpeg prefers, as `read_frames` does: a file may hold several."""
+    stream = container.streams.best("video")
+    assert isinstance(stream, VideoStream)
+    stream.thread_count = 1
+    return stream
 
 
 def main() -> None:

@@ -21,11 +21,14 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.agreement import boundary_f1, segment_ap, segment_f1
 from obygaze_models.concepts import feature_axes
+from obygaze_models.evaluation.ranking import rank_items
 from obygaze_models.evaluation.unitising import Units, best_alignment
 from obygaze_models.models import ridge_folds, scaling
 from obygaze_models.prediction import out_of_distribution
+from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
+from obygaze_models.protocol import HeldOut
 
 WIDTH = 512
 N_CLIPS = 20_000
@@ -241,3 +244,28 @@ def test_annotations_are_projected_onto_the_clips_that_they_touch():
         found = project(Manifest(tuple(marks), None, book), Manifest(tuple(clips), None, book))
     assert during.peak < 6, "all pairs in float64 would be 8 MB, and three times that on the way"
     assert sum(clip.level == "S" for clip in found.manifest) > 700
+
+
+def test_items_are_ranked_by_the_pairs_that_were_judged_alone():
+    """A matrix of all pairs in float64 would be 32 MB."""
+    rng = np.random.default_rng(0)
+    judgements = []
+    for item in range(2000):
+        others = [(item + 1) % 2000, *rng.choice(2000, 4).tolist()]
+        judgements += [(f"w{item % 20}", f"{item:04d}", f"{other:04d}") for other in others if other != item]
+    with memory() as during:
+        ranking = rank_items(judgements, draws=20)
+    assert during.peak < 8
+    assert len(ranking.items) == 2000
+
+
+def test_calibration_holds_sums_of_films_and_the_probabilities_of_a_few_draws():
+    """Those of all 200 draws in float64 would be 13 MB for 8,000 clips, and four times that on the way."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat(np.arange(200), 40)
+    labels = np.arange(len(movies)) % 2
+    held_out = HeldOut(rng.normal(size=len(movies)) + labels, labels, movies)
+    with memory() as during:
+        fitted = Calibration.fit(held_out)
+    assert during.peak < 25, "sums of films are 4.5 MB, and four times that on the way"
+    assert fitted.p_skilled > 0.99

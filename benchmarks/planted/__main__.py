@@ -26,6 +26,7 @@ from benchmarks.planted import (
     staging,
     sums,
     units,
+    unlike_films,
     worth,
 )
 from benchmarks.planted.row import ROOT, Row, run, written
@@ -33,7 +34,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges, skill, rankings, sentences, layers, people),
+    *(motif, worth, known_films, unlike_films, judges, skill, rankings, sentences, layers, people),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

@@ -123,7 +123,8 @@ def guess(
     counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
     n_levels = manifests.counted(len(words), "level")
     n_concepts = manifests.counted(len(concepts), "concept")
-    lines = [f"{out}: {n_levels} ({counts}), {n_concepts}", *notices, f"then: {then}"]
+    levels = f"{n_levels} ({counts})" if words else "no levels"
+    lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {then}"]
     return Answer(document, "\n".join(lines))
 
 

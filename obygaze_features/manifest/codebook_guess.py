@@ -46,6 +46,9 @@ LONGEST_COMPARED = 40
 
 SHOWN = 4
 
+NO_LEVEL = "unrated"
+"""The level of a codebook whose table has none: a codebook needs one."""
+
 LEAST_LEVELS_OF_TASK = 2
 """A task has a negative and a positive level."""
 
@@ -68,17 +71,21 @@ class GuessedCodebook:
     name
         Of the codebook: that of the table.
     levels
-        In the order of numbers, else of the alphabet: which is low and which is high is not known.
+        In the order of numbers, else of the alphabet: which is low and which is high is not known. None where
+        the table has concepts alone.
     concepts
         The most frequent first.
     columns
         Columns that the words are from.
+    may_be_levels
+        Of a table without levels, other columns of few words.
     """
 
     name: str
     levels: tuple[Word, ...]
     concepts: tuple[Word, ...]
     columns: tuple[str, ...]
+    may_be_levels: tuple[str, ...] = ()
 
     @property
     def is_in_order(self) -> bool:
@@ -97,7 +104,14 @@ class GuessedCodebook:
             'construct = ""  # what the levels measure, in a few words',
             "",
         ]
-        if self.is_in_order:
+        if not self.levels:
+            lines += [
+                "# The table has no levels, and a codebook needs one: PUT YOURS IN, from low to high.",
+                "[[levels]]",
+                f"name = {_quoted(NO_LEVEL)}",
+                "",
+            ]
+        elif self.is_in_order:
             lines.append("# Levels from low to high: those of the table are numbers.")
         else:
             lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
@@ -124,6 +138,13 @@ class GuessedCodebook:
     def notices(self) -> list[str]:
         """Say what a person has to decide."""
         notices = []
+        if not self.levels:
+            notices.append(
+                f"the table has no levels, and a codebook needs one: put yours in the place of {NO_LEVEL!r}"
+            )
+        if self.may_be_levels:
+            typed = " or ".join(option("level", column) for column in self.may_be_levels)
+            notices.append(f"if a column of it holds levels, give {typed}")
         if not self.is_in_order:
             notices.append("put the levels in order, from low to high: they stand as in the alphabet")
         if len(self.levels) >= LEAST_LEVELS_OF_TASK:
@@ -157,7 +178,8 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     Raises
     ------
     ManifestError
-        It is no table; a heading that is named is not there; or no column is known to hold levels.
+        It is no table; a heading that is named is not there; or no column is known to hold levels or
+        concepts.
 
     Examples
     --------
@@ -183,11 +205,14 @@ def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodeboo
     """Collect the words of a table."""
     levels = _columns(table, headings, "level")
     concepts = _columns(table, headings, "concepts")
-    if not levels:
-        raise ManifestError(f"{file.path}: no column is known to hold levels{_candidates(table, concepts)}")
+    may_be_levels = () if levels else tuple(_few_words(table, concepts)[:SHOWN])
+    if not levels and not concepts:
+        advice = _advice(table, may_be_levels)
+        raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
     columns = (*levels, *concepts)
     level_words = _words(cell for column in levels for cell in _labels(table, column))
-    levels_alone = GuessedCodebook(_name(file.path), tuple(sorted(level_words, key=_place)), (), columns)
+    in_order = tuple(sorted(level_words, key=_place))
+    levels_alone = GuessedCodebook(_name(file.path), in_order, (), columns, may_be_levels)
     with placed(
         f"{file.path}: the words of {', '.join(map(repr, columns))} make no codebook",
         "; write ; between the concepts of a cell" if concepts else "",
@@ -246,16 +271,21 @@ def _are_few(cells: Sequence[str]) -> bool:
     return 1 < len(set(cells)) <= MOST_LEVELS
 
 
-def _candidates(table: Table, taken: Sequence[str]) -> str:
-    """Propose the columns of few words."""
-    columns = [
-        column
-        for column in table.columns
-        if column and column not in (*taken, *OUR_COLUMNS) and _are_few(cells_of(table, column))
-    ]
+def _few_words(table: Table, taken: Sequence[str]) -> list[str]:
+    """Find the columns of few words, which may hold levels; not those that are headed by something else."""
+    columns = []
+    for column in table.columns:
+        is_other = column in (*taken, *OUR_COLUMNS) or names_of_heading(column)[:1] not in ((), ("level",))
+        if column and not is_other and _are_few(cells_of(table, column)):
+            columns.append(column)
+    return columns
+
+
+def _advice(table: Table, columns: Sequence[str]) -> str:
+    """Propose columns that may hold levels."""
     if not columns:
         return ": name it with --column level=HEADING"
-    typed = " or ".join(option("level", column) for column in columns[:SHOWN])
+    typed = " or ".join(option("level", column) for column in columns)
     words = [set(cells_of(table, column)) for column in columns]
     are_alike = len(columns) > 1 and bool(set.intersection(*words))
     several = f", or {wide_option(columns)} where each is an annotator's" if are_alike else ""

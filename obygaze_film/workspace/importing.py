@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import ObygazeError
+from obygaze_features.errors import ManifestError, ObygazeError
 from obygaze_features.io import sha256_of
 from obygaze_features.manifest import (
     AGREED,
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 SAME_S: Final = 0.0015
 """Seconds by which times of a file may differ from a decision's: formats round to milliseconds."""
+
+HALF_A_FRAME_S: Final = 0.021
+"""The same in files that count in frames: half a frame at 24000/1001 frames per second."""
+
+COUNT_FRAMES: Final = frozenset({"markers", "edl", "xmeml"})
+"""Kinds of files that round the times of an export to frames."""
 
 IMPORT: Final = "import"
 """Kind that the first line of an imported file's sitting states."""
@@ -74,6 +80,11 @@ class Annotated(NamedTuple):
     kind: str = ""
     notices: tuple[str, ...] = ()
 
+    @property
+    def same_s(self) -> float:
+        """Seconds by which a time may differ from a decision's and be the same."""
+        return HALF_A_FRAME_S if self.kind in COUNT_FRAMES else SAME_S
+
     def of_film(self, movie: str) -> "Annotated":
         """Return the annotations of one film, as a file may annotate several films."""
         clips = tuple(clip for clip in self.clips if find_film(clip.movie, [movie]) is not None)
@@ -106,8 +117,18 @@ def read_annotations(
     ------
     ManifestError
         It is of no kind that is known, or something in it cannot be read; names the place.
+    FilmError
+        Its times are in frames, and nobody says how many a second has.
     """
-    imported = import_spans([path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook)
+    try:
+        imported = import_spans(
+            [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook
+        )
+    except ManifestError as error:
+        if "--rate" in str(error):
+            # An option of `manifest import spans`, which writes a table in seconds.
+            raise FilmError(said("import_rate", error=error, path=path)) from None
+        raise
     (account,) = imported.accounts
     return Annotated(
         path,
@@ -315,7 +336,7 @@ class _Reader:
         line = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
         if line is None or not self._may_go_back_to(clip, seen, line):
             return at_its_times
-        if at_its_times is not None and not _is_at(clip, line):
+        if at_its_times is not None and not self._is_at(clip, line):
             return at_its_times
         return self._with_later_versions(line)
 
@@ -347,7 +368,7 @@ class _Reader:
             for own in self._decisions.kept[kind]:
                 line = self._decisions.lines[own.clip_id]
                 is_own = own.annotator == clip.annotator and own.extras.get(SEEN_SCORE) == seen
-                if is_own and line.id not in self._claimed and _is_at(clip, line):
+                if is_own and line.id not in self._claimed and self._is_at(clip, line):
                     return _Origin(line, (line,))
         return None
 
@@ -360,7 +381,7 @@ class _Reader:
         concepts = set(filter(None, line.row.get("concepts", "").split(";")))
         note = self._note(clip, line)
         is_same = clip.level == line.row.get("level") and {*clip.concepts} == concepts
-        return is_same and _is_at(clip, line) and note == line.row.get("note", "")
+        return is_same and self._is_at(clip, line) and note == line.row.get("note", "")
 
     def _note(self, clip: Clip, line: Line | None) -> str:
         """Return an annotation's note; in a file that holds no notes, the note of its decision, if any."""
@@ -387,7 +408,7 @@ class _Reader:
         FilmError
             The annotation is no valid decision about this film.
         """
-        start_s, end_s = _times_of(clip, replaced)
+        start_s, end_s = self._times_of(clip, replaced)
         place = 0
         if replaced is not None:
             kind = replaced.kind
@@ -433,36 +454,33 @@ class _Reader:
             place = self._place_at(start_s, end_s)
             return ("judgement", place) if place else ("passage", 0)
         passages = self._decisions.film.segments()[["start_s", "end_s"]].to_numpy().tolist()
-        is_of_model = any(_are_near(start_s, a) and _are_near(end_s, b) for a, b in passages)
+        is_of_model = any(self._are_near(start_s, a) and self._are_near(end_s, b) for a, b in passages)
         return ("judgement" if is_of_model else "passage"), 0
 
     def _place_at(self, start_s: float, end_s: float) -> int:
         """Return the place in the draw, from 1 on, of the window with these ends; 0 if none has them."""
         for place, (first_s, last_s) in enumerate(self._decisions.windows, start=1):
-            if _are_near(start_s, first_s) and _are_near(end_s, last_s):
+            if self._are_near(start_s, first_s) and self._are_near(end_s, last_s):
                 return place
         return 0
 
+    def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
+        """Return an annotation's start and end in seconds; those of the replaced line if they are the same.
 
-def _times_of(clip: Clip, replaced: Line | None) -> tuple[float, float]:
-    """Return an annotation's start and end in seconds; those of the replaced line if they are the same.
+        The times in a ledger are exact, and those in files of other formats are rounded.
+        """
+        if replaced is not None and self._is_at(clip, replaced):
+            return float(replaced.row["start_s"]), float(replaced.row["end_s"])
+        return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
 
-    The times in a ledger are exact, and those in files of other formats are rounded.
-    """
-    if replaced is not None and _is_at(clip, replaced):
-        return float(replaced.row["start_s"]), float(replaced.row["end_s"])
-    return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
+    def _is_at(self, clip: Clip, line: Line) -> bool:
+        """Whether an annotation has the start and end of a decision, but for the rounding of the file."""
+        starts_there = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
+        return starts_there and self._are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
 
-
-def _are_near(one_s: float, other_s: float) -> bool:
-    """Whether two times are the same but for the rounding of file formats."""
-    return abs(one_s - other_s) <= SAME_S
-
-
-def _is_at(clip: Clip, line: Line) -> bool:
-    """Whether an annotation has the start and end of a decision, but for the rounding of file formats."""
-    starts_there = _are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
-    return starts_there and _are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
+    def _are_near(self, one_s: float, other_s: float) -> bool:
+        """Whether two times are the same but for the rounding of the file."""
+        return abs(one_s - other_s) <= self._file.same_s
 
 
 def _overlap(clip: Clip, line: Line) -> bool:

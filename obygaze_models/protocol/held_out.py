@@ -229,6 +229,9 @@ NEWTON_STEPS = 100
 SMALL_STEP = 1e-10
 """The search ends with a step of this size: after Newton's next one nothing would be left but rounding."""
 
+MOST_PROBABILITIES = 1 << 18
+"""Probabilities that the search of intercepts holds at a time."""
+
 
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
     """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B].
@@ -246,17 +249,15 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
     shares : ndarray, shape [B]
         Above 0 and below 1.
     """
-    logits = slopes[:, None] * levels  # [B, N]
-    n_clips = times.sum(axis=1)
     logit_of_share = np.log(shares / (1 - shares))
     # With the first intercept no clip has a higher probability than the share, with the second none a lower.
-    low = logit_of_share - logits.max(axis=1)
-    high = logit_of_share - logits.min(axis=1)
+    # A score times the slope is largest at one end of the scores, and smallest at the other.
+    ends = slopes[:, None] * np.array([levels.min(), levels.max()])  # [B, 2]
+    low = logit_of_share - ends.max(axis=1)
+    high = logit_of_share - ends.min(axis=1)
     intercepts: Floats = (low + high) / 2
     for _ in range(NEWTON_STEPS):
-        p = expit(logits + intercepts[:, None])
-        mean_probability = np.sum(times * p, axis=1) / n_clips
-        slope_of_mean = np.sum(times * p * (1 - p), axis=1) / n_clips
+        mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, levels, times)
         is_too_high = mean_probability > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
@@ -270,3 +271,24 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
         if is_small.all():
             break
     return intercepts
+
+
+def _mean_probabilities(
+    slopes: Floats, intercepts: Floats, levels: Floats, times: Floats
+) -> tuple[Floats, Floats]:
+    """Compute the mean probability of clips under each sigmoid [B], and its derivative by the intercept [B].
+
+    A few sigmoids at a time, so that memory does not hold the probabilities of all clips under each.
+    """
+    times = np.broadcast_to(times, (len(slopes), len(levels)))
+    n_at_once = max(1, MOST_PROBABILITIES // len(levels))
+    means = np.empty(len(slopes))
+    derivatives = np.empty(len(slopes))
+    for first in range(0, len(slopes), n_at_once):
+        block = slice(first, first + n_at_once)
+        n_clips = times[block].sum(axis=1)
+        logits = slopes[block, None] * levels  # [b, N]
+        p = expit(logits + intercepts[block, None])
+        means[block] = np.sum(times[block] * p, axis=1) / n_clips
+        derivatives[block] = np.sum(times[block] * p * (1 - p), axis=1) / n_clips
+    return means, derivatives

@@ -137,6 +137,84 @@ def test_from_elan_into_the_ledger_and_back(obygaze, films, tmp_path):
     assert "AB: 0 new, 0 changed, 2 as they stand" in obygaze("film", "import", path, "--into", film)[0]
 
 
+OF_OTHERS = {
+    "film.ttml": '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><body><div>'
+    '<p begin="40s" end="48s">violent</p></div></body></tt>',
+    "whisper.json": '{"language": "en", "text": "violent",'
+    ' "segments": [{"id": 0, "start": 40.0, "end": 48.0, "text": "violent"}]}',
+    "project.qde": '<Project xmlns="urn:QDA-XML:project:1.0" name="p">'
+    '<Users><User guid="u" name="AB"/></Users>'
+    '<CodeBook><Codes><Code guid="c" name="level"><Code guid="d" name="violent"/></Code></Codes></CodeBook>'
+    '<Sources><VideoSource name="a.mp4"><VideoSelection begin="40000" end="48000" creatingUser="u"><Coding>'
+    '<CodeRef targetGUID="d"/></Coding></VideoSelection></VideoSource></Sources></Project>',
+    "timeline.xml": '<xmeml version="5"><sequence><rate><timebase>25</timebase><ntsc>FALSE</ntsc></rate>'
+    "<marker><name>violent</name><in>1000</in><out>1200</out></marker></sequence></xmeml>",
+    "cut.fcpxml": '<fcpxml version="1.10"><resources><asset id="r1" src="file:///a.mov"/></resources><spine>'
+    '<asset-clip ref="r1"><keyword start="40s" duration="8s" value="violent"/></asset-clip></spine></fcpxml>',
+    "cut.otio": '{"OTIO_SCHEMA": "Clip.2", "name": "a", "markers": [{"OTIO_SCHEMA": "Marker.2",'
+    ' "color": "RED", "name": "violent", "marked_range": {"start_time": {"rate": 25, "value": 1000},'
+    ' "duration": {"rate": 25, "value": 200}}}]}',
+}
+"""One annotation of 40 to 48 s as tools write it that know nothing of the ledger."""
+
+THEIR_TIERS = {
+    "film.ttml": "subtitle",
+    "whisper.json": "subtitle",
+    "timeline.xml": "marker",
+    "cut.fcpxml": "keyword",
+    "cut.otio": "Red",
+}
+"""Tiers that hold labels only because a person says so: here all texts are one word."""
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_annotations_of_other_tools_come_into_the_ledger(obygaze, films, tmp_path, name):
+    shutil.copytree(films / "a", tmp_path / "a")
+    codebook(tmp_path)
+    (tmp_path / name).write_text(OF_OTHERS[name], encoding="utf-8")
+    asked = ["film", "import", tmp_path / name, "--into", tmp_path / "a", "--in-sight"]
+    asked += ["--codebook", tmp_path / "violence.codebook.toml"]
+    if name != "project.qde":  # which says who
+        asked += ["--annotator", "AB"]
+    if name in THEIR_TIERS:
+        asked += ["--tier", f"{THEIR_TIERS[name]}=levels"]
+    assert "AB: 1 new, 0 changed, 0 as they stand" in obygaze(*asked)[0]
+    assert "AB: 0 new, 0 changed, 1 as they stand" in obygaze(*asked)[0]
+    with (tmp_path / "a" / "passages.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["start_s"], row["end_s"], row["level"], row["annotator"], row["seen_score"]) == (
+        "40", "48", "violent", "AB", "1",
+    )  # fmt: skip
+
+
+PREMIERE = """Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type
+violent\t\t00:00:40:00\t00:00:48:00\t00:00:08:00\tComment
+"""
+
+
+def test_markers_of_time_codes_come_by_a_table_that_says_their_rate(obygaze, films, tmp_path):
+    shutil.copytree(films / "a", tmp_path / "a")
+    codebook(tmp_path)
+    (tmp_path / "a.csv").write_text(PREMIERE, encoding="utf-16")
+    book = ["--codebook", tmp_path / "violence.codebook.toml"]
+    asked = ["--into", tmp_path / "a", "--in-sight", "--annotator", "AB", *book]
+    _, refused = obygaze("film", "import", tmp_path / "a.csv", *asked, code=1)
+    assert "obygaze manifest import spans" in refused
+    read = [
+        "manifest",
+        "import",
+        "spans",
+        tmp_path / "a.csv",
+        "--rate",
+        "25",
+        "--tier",
+        "Comment=levels",
+        *book,
+    ]
+    obygaze(*read, "--out", tmp_path / "own.csv")
+    assert "AB: 1 new" in obygaze("film", "import", tmp_path / "own.csv", *asked)[0]
+
+
 def test_a_file_of_several_films_comes_into_each(obygaze, films, tmp_path):
     scored = tmp_path / "scored"
     for name in "ab":

@@ -134,11 +134,13 @@ def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) 
     """Read a marker of Resolve, which begins with its event and has a length in frames."""
     length = tags.get("D", "").strip()
     n_frames = int(length[:9]) if length.isdecimal() and length.isascii() else 0
+    is_ours = OF_TIER in event.comments
+    # Resolve gives a marker that is set on a frame the length 1; our exports have no points.
+    is_point = n_frames < 1 or (n_frames == 1 and not is_ours)
     end_s = start_s
-    # A marker that is set on a frame has the length 1.
-    if n_frames > 1 and line.rate is not None:
+    if not is_point and line.rate is not None:
         end_s = float(start_s + n_frames / line.rate)
-    if OF_TIER in event.comments:
+    if is_ours:
         own = {name: one_line(unquote(event.comments.get(name, ""))) for name in (OF_TIER, OF_TEXT, OF_FILM)}
         cells = {"movie": own[OF_FILM]}
         return RawSpan(event.where, start_s, end_s, own[OF_TEXT], own[OF_TIER], cells)

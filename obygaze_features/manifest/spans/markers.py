@@ -1,8 +1,9 @@
 """Read markers of video editors as tables: Premiere Pro's CSV, DaVinci Resolve's CSV, Avid's text.
 
 A tier is the type (Premiere) or the colour (Resolve, Avid) of a marker. Markers without length are points,
-which are left out. Sources: Premiere Pro, "Export markers"; DaVinci Resolve, "Edit Index"; Avid Media
-Composer, "Export markers".
+which are left out. Resolve and Avid give a marker that is set on a frame the length of one frame, so that
+there this is a point too; in Premiere's tables it is a span. Sources: Premiere Pro, "Export markers"; DaVinci
+Resolve, "Edit Index"; Avid Media Composer, "Export markers".
 """
 
 import re
@@ -18,7 +19,7 @@ from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
 from obygaze_features.manifest.spans.tool_tables import first_of, tool_table
 from obygaze_features.manifest.text_tables import Row
 
-POINT: Final = "a marker without length, which is a point"
+POINT: Final = "a marker without length, or of the one frame that its editor gives a point"
 
 AVID: Final = re.compile(
     r"([^\t]*+)\t(\d\d[:;]\d\d[:;]\d\d[:;]\d\d)\t((?:[VAD]|TC)\d*+)\t([A-Za-z]+)\t([^\t]*+)(?:\t(\d*+)[^\n]*+)?"
@@ -45,6 +46,8 @@ class Layout(NamedTuple):
         What is said of a marker beside its name.
     tiers
         Its type or colour.
+    has_points_of_a_frame
+        Whether the editor gives a marker that is set on a frame the length of one frame.
     """
 
     start: str
@@ -52,10 +55,16 @@ class Layout(NamedTuple):
     texts: tuple[str, ...]
     comments: tuple[str, ...]
     tiers: tuple[str, ...]
+    has_points_of_a_frame: bool
 
 
 PREMIERE: Final = Layout(
-    "In", "Out", ("Marker Name", "Description", "Comments"), ("Description", "Comments"), ("Marker Type",)
+    "In",
+    "Out",
+    ("Marker Name", "Description", "Comments"),
+    ("Description", "Comments"),
+    ("Marker Type",),
+    has_points_of_a_frame=False,
 )
 RESOLVE: Final = Layout(
     "Record In",
@@ -63,6 +72,7 @@ RESOLVE: Final = Layout(
     ("Marker Name", "Notes", "Marker Note", "Comments", "Name"),
     ("Notes", "Marker Note", "Comments"),
     ("Marker Color", "Color"),
+    has_points_of_a_frame=True,
 )
 
 
@@ -99,6 +109,8 @@ def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
         end_s = line.seconds(row.cells[layout.end])
     except ManifestError as error:
         return RawSpan(where, reason=f"no time ({error})")
+    if layout.has_points_of_a_frame and line.is_one_frame(start_s, end_s):
+        end_s = start_s
     return marker(where, start_s, end_s, text, first_of(row.cells, *layout.tiers), cells)
 
 

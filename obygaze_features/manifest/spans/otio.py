@@ -75,6 +75,9 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
     own = object_of(object_of(item.get("metadata")).get("obygaze"))
     if own:
         return _own_marker(RawSpan(where, start_s, end_s, name), own, owner.media)
+    if number(object_of(marked.get("duration")).get("value")) == 1:
+        # Resolve and Kdenlive give a marker that is set on a frame the length of one.
+        end_s = start_s
     cells = {"media": owner.media} if owner.media else {}
     if comment and name:
         cells["comment"] = comment

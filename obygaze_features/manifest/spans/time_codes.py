@@ -36,6 +36,10 @@ class TimeLine(NamedTuple):
             raise ManifestError("no time")
         return time_s - self.start_s
 
+    def is_one_frame(self, start_s: float, end_s: float) -> bool:
+        """Return whether a span is as long as a frame; never where no rate is known."""
+        return self.rate is not None and round((end_s - start_s) * self.rate) == 1
+
 
 def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: str = "") -> TimeLine:
     """Return how the time codes of a file count.

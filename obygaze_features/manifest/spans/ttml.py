@@ -122,6 +122,28 @@ class Interval(NamedTuple):
         return math.nan if self.end is None else float(self.end)
 
 
+ALWAYS: Final = Interval(Fraction(0), None)
+"""When an element without times of its own is shown, if nothing around it has any."""
+
+
+class Inherited(NamedTuple):
+    """What an element has from those around it, where it does not say it itself.
+
+    Attributes
+    ----------
+    language
+        As BCP 47 names it.
+    speaker
+        Name of who speaks.
+    region
+        Id of the region in which it is shown; "" for none.
+    """
+
+    language: str
+    speaker: str
+    region: str
+
+
 class _Broken(NamedTuple):
     """Why the times of an element cannot be read."""
 
@@ -135,7 +157,7 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
     root = file.xml(ROOT, "TTML", has_namespace=True)
     reader = _Reader(file, root)
     for body in children(root, "body"):
-        yield from reader.records(body, Interval(Fraction(0), None), attribute(root, "lang"), "", 0)
+        yield from reader.records(body, ALWAYS, Inherited(attribute(root, "lang"), "", ""), 0)
     reader.note_languages()
 
 
@@ -179,6 +201,7 @@ class _Reader:
         self._language = attribute(root, "lang")
         self._languages: dict[str, None] = {}
         self._speakers = _speakers(root)
+        self._regions = self._times_of_regions(root)
         self._n_texts = 0
 
     def note_languages(self) -> None:
@@ -187,30 +210,41 @@ class _Reader:
         if languages:
             self._file.account.note(f"language: {', '.join(languages)}")
 
+    def _times_of_regions(self, root: Element) -> dict[str, Interval]:
+        """Return when regions are shown, by their ids, of those that have times; they count from 0."""
+        times: dict[str, Interval] = {}
+        for head in children(root, "head"):
+            for region in descendants(head, "region"):
+                shown = self._interval(region, Fraction(0), None)
+                if isinstance(shown, Interval) and shown != ALWAYS:
+                    times[attribute(region, "id")] = shown
+        return times
+
     def records(
-        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
+        self, node: Element, interval: Interval, inherited: Inherited, depth: int
     ) -> Iterator[RawSpan]:
         """Yield the texts of an element that is shown in an interval.
 
         Parameters
         ----------
-        language, speaker
-            Of the elements around it.
+        inherited
+            What the elements around it say.
         depth
             How deep it is nested.
         """
         if depth > MOST_DEPTH:
             raise self._file.error("nested too deeply")
-        language = attribute(node, "lang") or language
-        speaker = self._speakers.get(attribute(node, "agent"), speaker)
+        own = Inherited(
+            attribute(node, "lang") or inherited.language,
+            self._speakers.get(attribute(node, "agent"), inherited.speaker),
+            attribute(node, "region") or inherited.region,
+        )
         if local_name(node.tag) in WITH_TEXT:
-            yield from self._text_element(node, interval, language, speaker, depth)
+            yield from self._text_element(node, interval, own, depth)
             return
-        yield from self._inner(node, interval, language, speaker, depth)
+        yield from self._inner(node, interval, own, depth)
 
-    def _inner(
-        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
-    ) -> Iterator[RawSpan]:
+    def _inner(self, node: Element, interval: Interval, own: Inherited, depth: int) -> Iterator[RawSpan]:
         """Yield the texts of the timed elements inside an element."""
         reference = interval.begin
         for child in children(node, *TIMED):
@@ -219,10 +253,14 @@ class _Reader:
                 self._n_texts += 1
                 yield RawSpan(self._where(child), reason=shown.reason)
                 continue
-            yield from self.records(child, shown, language, speaker, depth + 1)
+            yield from self.records(child, shown, own, depth + 1)
             if _is_sequence(node):
-                # The next begins where this one ends; one without an end takes no time.
-                reference = shown.begin if shown.end is None else shown.end
+                # The next begins where this one ends; one without an end takes no time, nor does text in a
+                # sequence, whatever ends around it.
+                if shown.end is None or _is_text_in_sequence(child):
+                    reference = shown.begin
+                else:
+                    reference = shown.end
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
         """Return when an element is shown.
@@ -254,35 +292,38 @@ class _Reader:
         return self._clock.seconds(text) if text else None
 
     def _text_element(
-        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
+        self, node: Element, interval: Interval, own: Inherited, depth: int
     ) -> Iterator[RawSpan]:
         """Yield the text of a paragraph or span; of timed spans in it each one's, and what is outside."""
-        if not _has_timed(node):
-            yield self._record(node, interval, _text(node), language, speaker)
-            return
-        own_text = one_line(_text_outside_spans(node))
-        if own_text and _is_sequence(node):
+        has_timed = _has_timed(node)
+        text = one_line(_text_outside_spans(node)) if has_timed else _text(node)
+        if text and _is_sequence(node):
             self._n_texts += 1
             yield RawSpan(self._where(node), reason="text in a sequence, which takes no time")
-        elif own_text:
-            yield self._record(node, interval, own_text, language, speaker)
-        yield from self._inner(node, interval, language, speaker, depth)
+        elif text or not has_timed:
+            yield self._record(node, interval, text, own)
+        if has_timed:
+            yield from self._inner(node, interval, own, depth)
 
-    def _record(self, node: Element, interval: Interval, text: str, language: str, speaker: str) -> RawSpan:
-        """Make the record of a text."""
+    def _record(self, node: Element, interval: Interval, text: str, own: Inherited) -> RawSpan:
+        """Make the record of a text, which is shown while its region is."""
         self._n_texts += 1
         where = self._where(node)
+        language = own.language
         self._languages.setdefault(language)
+        shown = _both(interval, self._regions.get(own.region, ALWAYS))
         tier, text = people_line(one_line(text))
         if not tier and language and self._language and language != self._language:
             tier = f"subtitle {language}"
-        cells = {"subject": speaker} if speaker else {}
+        cells = {"subject": own.speaker} if own.speaker else {}
         reason = ""
         if not text:
             reason = "no text"
-        elif interval.end is None:
+        elif shown.end is None:
             reason = "no end"
-        return RawSpan(where, float(interval.begin), interval.end_s, text, tier, cells, reason=reason)
+        elif shown != interval and shown.end <= shown.begin:
+            reason = "its region is not shown at its time"
+        return RawSpan(where, float(shown.begin), shown.end_s, text, tier, cells, reason=reason)
 
     def _where(self, node: Element) -> str:
         """Name an element by its id, or by its number."""
@@ -301,9 +342,22 @@ def _speakers(root: Element) -> dict[str, str]:
     return names
 
 
+def _both(one: Interval, other: Interval) -> Interval:
+    """Return when both of two elements are shown."""
+    ends = [interval.end for interval in (one, other) if interval.end is not None]
+    return Interval(max(one.begin, other.begin), min(ends) if ends else None)
+
+
 def _is_sequence(node: Element) -> bool:
     """Return whether what is inside an element is shown one after the other."""
     return attribute(node, "timeContainer") == "seq"
+
+
+def _is_text_in_sequence(node: Element) -> bool:
+    """Return whether an element has nothing but text of a sequence, and no end of its own."""
+    has_end = bool(attribute(node, "end") or attribute(node, "dur"))
+    is_text = local_name(node.tag) in WITH_TEXT and not _has_timed(node)
+    return is_text and _is_sequence(node) and not has_end
 
 
 def _has_timed(node: Element) -> bool:

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - rows of files are kept as tools write them
 """Markers of video editors: their times, lengths, types and colours, as each editor writes them."""
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -149,3 +150,34 @@ def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
     clips, said = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
     assert [clip.extras["text"] for clip in clips] == ["b"]
     assert "its times cannot be read" in said
+
+
+def test_one_frame_is_a_span_in_premieres_table_and_a_point_in_resolves(read):
+    premiere = tabbed(HEAD, ["S", "", "00:00:01:00", "00:00:01:01", "00:00:00:01", "Comment"])
+    clips, _ = read({"a.csv": premiere})
+    assert spans(clips)[0][:3] == (1.0, 1.04, "S")
+    rows = "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n2,A,V1,00:00:01:00,00:00:01:02,x,,Blue,EN\n"
+    clips, said = read(
+        {"a.csv": f'"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n{rows}'}
+    )
+    assert spans(clips)[0][:3] == (1.0, 1.08, "EN")
+    assert "a marker without length, or of the one frame" in said
+
+
+def test_markers_of_one_frame_in_open_timelines_are_points(read):
+    def marked(n_frames):
+        length = {"rate": 25, "value": n_frames}
+        span = {"start_time": {"rate": 25, "value": 25}, "duration": length}
+        return {"OTIO_SCHEMA": "Marker.2", "name": f"of {n_frames}", "color": "RED", "marked_range": span}
+
+    content = {"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": [marked(n) for n in (0, 1, 2)]}
+    clips, said = read({"a.otio": json.dumps(content)}, rate=None)
+    assert [clip.extras["text"] for clip in clips] == ["of 2"]
+    assert "a marker without length, or of the one frame" in said
+
+
+def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
+    ours = "* OBYGAZE RATE: 25\n* OBYGAZE START: 00:00:00:00\n* OBYGAZE TIER: human: level, blind@AB\n* OBYGAZE TEXT: S\n"
+    event = "001  001      V     C        00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01\n |C:ResolveColorBlue |M:S |D:1\n"
+    (clip,), _ = read({"a.edl": f"TITLE: film\n{event}{ours}* OBYGAZE FILM: film\n"}, rate=None)
+    assert (clip.start_s, clip.end_s, clip.level, clip.annotator) == (1.0, 1.04, "S", "AB")

@@ -493,6 +493,25 @@ def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_rea
     assert imported.manifest.clips[0].concepts == ("Leib", "Stimme")
 
 
+def test_a_codebook_is_guessed_of_concepts_alone_and_says_that_it_needs_levels(tmp_path):
+    table = tmp_path / "tags.csv"
+    table.write_text(
+        "Film,Beginn,Ende,Tags,Ort\na,0,4,Gun;Dim light,in\na,5,9,Gun,out\nb,0,4,Blood,in\n", encoding="utf-8"
+    )
+    guessed = guess_codebook(table, Headings({"concepts": ["Tags"]}))
+    assert [concept.name for concept in guessed.concepts] == ["Gun", "Dim light", "Blood"]
+    assert guessed.levels == ()
+    needs, asks = guessed.notices()
+    assert "a codebook needs one" in needs
+    assert asks == "if a column of it holds levels, give --column level=Ort"
+    (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
+    book = load_codebook(tmp_path / "own.toml")
+    assert [level.name for level in book.levels] == ["unrated"]
+    table.write_text("Film,Beginn,Ende,Ort\na,0,4,in\na,5,9,out\nb,0,4,in\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"levels or concepts: give --column level=Ort$"):
+        guess_codebook(table)
+
+
 def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
     rows = "".join(
         f"f,{word},{tags}\n"

@@ -151,3 +151,36 @@ def test_what_is_written_comes_back(tmp_path):
 def test_frames_of_a_document_that_says_no_rate_are_of_the_persons(read):
     body = '<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>'
     assert times(read({"a.ttml": ttml(body)}, rate=Fraction(24))[0]) == [(1.5, 2.0)]
+
+
+def test_a_text_is_shown_while_its_region_is(read):
+    """A region that paragraphs name, or what is around them, counts from 0; its end may give a text its own."""
+    regions = '<region xml:id="r" begin="2s" end="6s"/><region xml:id="always"/>'
+    texts = (
+        '<p begin="0s" end="4s" region="r">late</p><p begin="1s" region="r">by the region</p>'
+        '<p begin="7s" end="9s" region="r">never</p><p begin="0s" end="9s" region="always">as it is</p>'
+    )
+    content = (
+        '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><head><layout>'
+        f'{regions}</layout></head><body region="r"><div begin="1s">{texts}</div></body></tt>'
+    )
+    clips, said = read({"a.ttml": content})
+    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
+        (2.0, 5.0, "late"),
+        (2.0, 6.0, "by the region"),
+        (1.0, 10.0, "as it is"),
+    ]
+    assert "its region is not shown at its time" in said
+
+
+def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
+    texts = (
+        '<p begin="5s" dur="5s">first</p><p begin="5s" timeContainer="seq">never</p><p dur="5s">second</p>'
+    )
+    body = f'<body><div timeContainer="seq" dur="20s">{texts}</div></body>'
+    clips, said = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
+    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
+        (5.0, 10.0, "first"),
+        (15.0, 20.0, "second"),
+    ]
+    assert "text in a sequence, which takes no time" in said
