@@ -18,7 +18,7 @@ import transformers
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.answers import ClassifierBase, answers_fields, named_classes
+from obygaze_features.backbones.answers import ClassifierBase, answers_fields, is_multi_label, named_classes
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
@@ -338,7 +338,8 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
     classes = named_classes(classifier.config, source.name)
     if kind.network == WHISPER:  # its classifier has the encoder itself, and no network around it
         return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
-    return LoadedSound(ClassifierBase(classifier), classifier.base_model, classes)
+    inside = classifier.base_model
+    return LoadedSound(ClassifierBase(classifier, inside), inside, classes)
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
@@ -364,9 +365,8 @@ def layer_width(config: Any, number: int) -> int:
 
 def _is_multi_label(config: Any) -> bool:
     """Return whether several classes may be heard at once: if that is stated, or they are AudioSet's."""
-    stated = getattr(config, "problem_type", None)
-    if stated is not None:
-        return bool(stated == "multi_label_classification")
+    if getattr(config, "problem_type", None) is not None:
+        return is_multi_label(config)
     return config.model_type == "audio-spectrogram-transformer" and len(config.id2label) == AUDIOSET
 
 

@@ -53,6 +53,31 @@ def test_a_repository_of_timm_gives_what_timm_gives(vit):
 
 
 @without_gradients
+@pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
+def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tmp_path, architecture):
+    network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
+    save_file(network.state_dict(), tmp_path / "model.safetensors")
+    prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
+                "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.2, 0.3], "fixed_input_size": True}  # fmt: skip
+    names = ["a kiss", "a barbell", "a stove"]
+    config = {"architecture": architecture, "num_classes": 3, "num_features": 64, "label_names": names,
+              "pretrained_cfg": prepared}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    plain = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
+    with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
+    batch = np.array([[plain.prepare(frame) for frame in FRAMES]])
+    given = with_answers.encode(batch)
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path)
+    pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
+    expected = network(pixels).softmax(dim=-1).mean(dim=0)
+    assert np.abs(given["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
+    for name, array in plain.encode(batch).items():
+        assert np.array_equal(given[name], array)
+    (answers,) = with_answers.beside
+    assert answers.provenance["architecture"]["features"] == names
+
+
+@without_gradients
 def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_path):
     timm_config = {"model_type": "timm_wrapper", "architecture": "vit_pe_core_tiny_patch16_384",
                    "do_pooling": True, "num_classes": 32,
