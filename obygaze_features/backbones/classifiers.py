@@ -73,7 +73,7 @@ def _architectures(weights: Weights) -> list[str]:
 
 def load_classifier(
     weights: Weights, model_type: str, config: Any, *, keeps_pooler: bool = True
-) -> "ClassifierBase | TimmClassifierBase":
+) -> ClassifierBase:
     """Load a network under its classifier.
 
     Parameters
@@ -128,30 +128,20 @@ class TimmOutput(NamedTuple):
     pooler_output: torch.Tensor | None
 
 
-class TimmClassifierBase(nn.Module):
+class TimmClassifierBase(ClassifierBase):
     """A network of timm under its classifier, called as transformers calls the network without one.
 
-    transformers has no network inside this classifier that a hook could listen to: timm's own network holds
-    both. Its features are computed once, and pooled with and without the classifier.
+    Of this classifier the network inside is timm's own, whose classifier is a part of it. Its features are
+    computed once, and pooled with and without the classifier.
     """
 
     def __init__(self, classifier: Any) -> None:
-        super().__init__()
-        self.classifier = classifier
-        self.config = classifier.config
-        self._logits: torch.Tensor | None = None
+        super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, pixel_values: torch.Tensor) -> TimmOutput:
         """Encode pictures `[N, 3, h, w]`, and keep the logits of their classes."""
-        network = getattr(self.classifier, TIMM_NETWORK)
+        network: Any = self.inside
         features = network.forward_features(pixel_values)
         self._logits = network.forward_head(features)
         pooled = network.forward_head(features, pre_logits=True) if self.config.do_pooling else None
         return TimmOutput(features, pooled)
-
-    def take_logits(self) -> torch.Tensor:
-        """Return the logits [N, Q] of the last call, and forget them."""
-        logits, self._logits = self._logits, None
-        if logits is None:
-            raise RuntimeError("the classifier was not called")
-        return logits

@@ -9,6 +9,7 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -74,6 +75,9 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
         Where the layers of these networks are.
     classifier
         Class of transformers for weights with a classifier; empty if there is none.
+    half
+        Dotted name of the field of the configuration that is about the half that hears; empty if all of the
+        network does.
     """
 
     network: str
@@ -88,6 +92,11 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     stacks: tuple[LayerStack, ...] = ()
     reads_layers: str = ""
     classifier: str = ""
+    half: str = ""
+
+    def hearing_config(self, config: Any) -> Any:
+        """Return the part of a configuration that is about what hears."""
+        return attrgetter(self.half)(config) if self.half else config
 
     def longest_s(self, extractor: Any) -> float:
         """Return the longest window, in seconds."""
@@ -115,6 +124,7 @@ def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
 
 STEPS: Mapping[str, Steps] = {
     "hidden": lambda output, _config, _n_samples: output.last_hidden_state,
+    "after class token": lambda output, _config, _n_samples: output.last_hidden_state[:, 1:],
     "whisper": _whisper_steps,
     "ast": _ast_steps,
     "clap": lambda output, _config, _n_samples: output.audio_embeds[:, None],
@@ -182,8 +192,7 @@ def waveform(
             f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
             f"there is {', '.join(KINDS)}"
         )
-    # A CLAP has two halves: one reads texts.
-    audio_config = config.audio_config if config.model_type == "clap" else config
+    audio_config = kind.hearing_config(config)
     for masking in ("mask_time_prob", "mask_feature_prob"):
         if hasattr(audio_config, masking):  # of training, where a tensor stands for what is masked
             setattr(audio_config, masking, 0.0)
