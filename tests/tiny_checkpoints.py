@@ -138,7 +138,17 @@ def _tiny_hearing(kind: str, seed: int) -> tuple[Any, Any]:
         "clap": transformers.ClapFeatureExtractor(
             feature_size=32, max_length_s=2, truncation="rand_trunc", sampling_rate=16_000, frequency_max=8000
         ),
+        "pe_audio_encoder": transformers.PeAudioFeatureExtractor(sampling_rate=16_000, hop_length=320),
     }
+    codec = {
+        "model_type": "dac",
+        "downsampling_ratios": [2, 4, 5, 8],
+        "encoder_hidden_size": 4,
+        "codebook_dim": 8,
+        "decoder_hidden_size": 16,
+        "n_codebooks": 1,
+    }
+    perception = _TRANSFORMER | {"head_dim": 16, "dac_config": codec}
     networks = {
         "wav2vec2": lambda: transformers.Wav2Vec2ForCTC(transformers.Wav2Vec2Config(**speech)),
         "hubert": lambda: transformers.HubertModel(transformers.HubertConfig(**speech)),
@@ -151,6 +161,9 @@ def _tiny_hearing(kind: str, seed: int) -> tuple[Any, Any]:
         ),
         "clap": lambda: transformers.ClapModel(
             transformers.ClapConfig(text_config=_TEXT, audio_config=audio, projection_dim=24)
+        ),
+        "pe_audio_encoder": lambda: transformers.PeAudioEncoder(
+            transformers.PeAudioEncoderConfig(**perception)
         ),
     }
     return untrained(networks[kind], seed), extractors.get(kind, speech_extractor)

@@ -1,5 +1,6 @@
 """Keep the answers of a network's head: probabilities of named classes, besides its vectors."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ import torch
 from torch import nn
 
 from obygaze_features.backbones.backbone import ANSWERS
+from obygaze_features.backbones.class_names import unique_names
 from obygaze_features.errors import BackboneError
 from obygaze_features.perception import PICTURES
 
@@ -14,18 +16,42 @@ CLASSIFIER: Final = "classifier"
 """The field `head` in the provenance of a group of answers, by which stores recognise it."""
 
 
+PLACEHOLDER = r"LABEL_\d+"
+"""What transformers calls a class without a name."""
+MULTI_LABEL: Final = "multi_label_classification"
+"""The `problem_type` of a classifier several of whose classes may be right at once."""
+REGRESSION: Final = "regression"
+"""The `problem_type` of a head that measures something, and has no classes."""
+
+
 def named_classes(config: Any, where: str) -> tuple[str, ...]:
     """Return the names of the classes of a network of transformers, as its configuration has them.
+
+    Where two classes have one name, as both cranes of ImageNet have, the second is called `NAME (2)`.
 
     Raises
     ------
     BackboneError
-        If two classes have one name, or it names none.
+        If the configuration names no class, or its head gives no probabilities of classes.
     """
-    names = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
-    if not names or len(set(names)) < len(names):
-        raise BackboneError(f"{where}: its id2label does not name {len(names)} classes apart")
-    return names
+    names = [str(config.id2label[number]) for number in sorted(config.id2label)]
+    if all(re.fullmatch(PLACEHOLDER, name) for name in names):
+        raise BackboneError(
+            f"{where}: its classes have no names (LABEL_0 and so on): write their names into id2label of its "
+            "config.json"
+        )
+    problem = getattr(config, "problem_type", None)
+    if problem == REGRESSION or (len(names) == 1 and problem != MULTI_LABEL):
+        raise BackboneError(
+            f"{where}: its head gives a measure ({', '.join(names[:3])}) and no probabilities of classes: "
+            "leave out --answers"
+        )
+    return unique_names(names)
+
+
+def is_multi_label(config: Any) -> bool:
+    """Return whether several classes may be right at once, so that each has a probability of its own."""
+    return bool(getattr(config, "problem_type", None) == MULTI_LABEL)
 
 
 def answers_fields(
@@ -67,31 +93,46 @@ class ClassifierBase(nn.Module):
     classifier
         A network of transformers for classification.
     inside
-        The network inside; None is the classifier's `base_model`.
+        The network inside.
+    keeps_pooler
+        Whether the output keeps `pooler_output`; a network that is read without its pooling layer has none.
     """
 
-    def __init__(self, classifier: Any, inside: nn.Module | None = None) -> None:
+    def __init__(self, classifier: Any, inside: nn.Module, *, keeps_pooler: bool = True) -> None:
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
-        network: nn.Module = inside or classifier.base_model
-        self._outputs: list[Any] = []
-        self._logits: list[torch.Tensor] = []
-        network.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
+        # In a list, so that torch does not register it: it is a part of `classifier` already.
+        self._inside = [inside]
+        self._keeps_pooler = keeps_pooler
+        self._output: Any = None
+        self._logits: torch.Tensor | None = None
+        inside.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
+
+    @property
+    def inside(self) -> nn.Module:
+        """Return the network inside."""
+        return self._inside[0]
 
     def forward(self, **inputs: Any) -> Any:
         """Call the classifier, keep its logits, and return the output of its network."""
         inputs.pop("skip_predictor", None)  # V-JEPA 2's classifier passes it itself
-        self._logits.append(self.classifier(**inputs).logits)
-        return self._outputs.pop()
+        self._logits = self.classifier(**inputs).logits
+        output, self._output = self._output, None
+        if not self._keeps_pooler:
+            output.pooler_output = None
+        return output
 
     def take_logits(self) -> torch.Tensor:
-        """Return the logits [N, Q] of the last call."""
-        return self._logits.pop()
+        """Return the logits [N, Q] of the last call, and forget them."""
+        logits, self._logits = self._logits, None
+        if logits is None:
+            raise RuntimeError("the classifier was not called")
+        return logits
 
     def _keep(self, output: Any) -> None:
         """Keep the output of the network until `forward` returns it."""
-        self._outputs.append(output)
+        self._output = output
 
 
 class OfClassifier(nn.Module):
@@ -105,17 +146,18 @@ class OfClassifier(nn.Module):
         The network inside its classifier.
     """
 
-    def __init__(self, network: nn.Module, base: ClassifierBase) -> None:
+    def __init__(self, network: nn.Module, base: Any) -> None:
         super().__init__()
         self.network = network
         # In a list, so that torch does not register it: it is a part of `network` already.
         self._base = [base]
+        self._is_multi_label = is_multi_label(base.config)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
         results = dict(self.network(pixels))
-        logits = self._base[0].take_logits()  # a row a frame or a clip, [N, Q]
-        probabilities = logits.float().softmax(dim=-1)
+        logits = self._base[0].take_logits().float()  # a row a frame or a clip, [N, Q]
+        probabilities = logits.sigmoid() if self._is_multi_label else logits.softmax(dim=-1)
         of_clips = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])
         results[f"{ANSWERS}/pooled"] = of_clips.mean(dim=1)
         return results

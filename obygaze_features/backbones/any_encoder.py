@@ -2,12 +2,15 @@
 
 The signature of the class says how it is called, its own processor prepares the pictures, and its output
 says which vector there is: `pooler_output` where that is one vector for each picture, else the mean of
-`last_hidden_state` over its places. What rows say beyond that (whose texts share a space, where layers are,
-which tokens are patches) is not known of such a type, and not offered.
+`last_hidden_state` over its places. Transformers says too which class has it inside a classifier. What rows
+say beyond that (whose texts share a space, where layers are, which tokens are patches) is not known of such a
+type, and not offered.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,23 +20,30 @@ from torch import nn
 
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import (
+    POOLING,
     ClassCall,
     call_of,
     clip_fields,
     network_class,
     settings_of,
 )
+from obygaze_features.backbones.classifiers import (
+    TIMM,
+    classifier_class,
+    is_of_a_classifier,
+    load_classifier,
+)
 from obygaze_features.backbones.encoder_kinds import HEADS
 from obygaze_features.backbones.own_processor import BITS, OwnProcessor, call_processor
-from obygaze_features.backbones.weights import Weights
+from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError
 
 POOLER, HIDDEN = "pooler_output", "last_hidden_state"
 LANGUAGE = ("language_model", "text_model", "lm_head", "decoder")
 """Parts of networks that read or write texts, which no picture passes: they are dropped once loaded."""
 DOCUMENTED = "https://huggingface.co/docs/transformers/model_doc/"
-TIMM = "timm_wrapper"
-"""The type under which transformers reads networks of timm."""
+SEEING_HALVES: Mapping[str, str] = TABLES["seeing_halves"]
+"""Type of networks that join pictures and sound -> where the configuration of the half that sees stands."""
 N_FRAMES = 32
 USUAL_CLIP = 16
 """Frames of a clip of a network whose configuration names no number."""
@@ -56,7 +66,11 @@ class AskedType:
     cls, config
         Class and configuration.
     call
-        How the class is called.
+        How the class is called, or the classifier.
+    in_classifier
+        Whether the network is loaded inside its classifier.
+    is_half
+        Whether it is the half that sees of a larger network, whose other tensors are not used.
     """
 
     weights: Weights
@@ -64,11 +78,20 @@ class AskedType:
     cls: Any
     config: Any
     call: ClassCall
+    in_classifier: bool = False
+    is_half: bool = False
 
     def network(self) -> nn.Module:
-        """Load the network, without the parts that read texts."""
+        """Load the network, without the parts that read texts; inside its classifier if it is in one."""
+        if self.in_classifier:
+            keeps_pooler = POOLING not in settings_of(self.cls)
+            return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
+        unused = [*HEADS]
+        if self.is_half:
+            # The class says below which name its tensors stand in the larger network.
+            unused.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
         model = load_pretrained(
-            self.cls, self.weights, self.config, allow_unexpected=HEADS, **settings_of(self.cls)
+            self.cls, self.weights, self.config, allow_unexpected=unused, **settings_of(self.cls)
         )
         if self.call.method != "forward":
             for part in LANGUAGE:
@@ -110,27 +133,36 @@ class AskedType:
         }
 
 
-def ask(weights: Weights, model_type: str, backbone: str) -> AskedType:
+def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> AskedType:
     """Ask the class of a type how its networks are called.
+
+    A network that was saved inside its classifier is loaded so, and called by it.
 
     Parameters
     ----------
     backbone
         `image` or `video`.
+    answers
+        Whether its classifier is needed.
 
     Raises
     ------
     BackboneError
-        If transformers has no such type, or it takes more than pictures.
+        If transformers has no such type, it takes more than pictures, or has no classifier that is needed.
     """
-    cls = network_class(model_type, weights.name)
     config = auto_config(weights, model_type)
-    call = call_of(cls, backbone, weights.name)
+    half = SEEING_HALVES.get(model_type, "")
+    if half:
+        config = attrgetter(half)(config)
+    cls = network_class(config.model_type if half else model_type, weights.name)
+    in_classifier = answers or is_of_a_classifier(weights, model_type)
+    called = classifier_class(weights, model_type) if in_classifier else cls
+    call = call_of(called, backbone, weights.name)
     fields = clip_fields(getattr(config, "vision_config", None) or config)
     if call.form == "pictures" and fields.frames:
         # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
         call = replace(call, form="clips")
-    return AskedType(weights, model_type, cls, config, call)
+    return AskedType(weights, model_type, cls, config, call, in_classifier, bool(half))
 
 
 def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | DenseClips | PackedPictures":

@@ -5,7 +5,7 @@ file, which is not run.
 """
 
 import ast
-from collections import Counter
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,15 +41,18 @@ def _names_in(path: Path) -> tuple[str, ...] | None:
         if VARIABLE in targets:
             names = ast.literal_eval(statement.value)
             is_complete = len(names) == N_CLASSES and all(isinstance(name, str) for name in names)
-            return _unique(names) if is_complete else None
+            return unique_names(names) if is_complete else None
     return None
 
 
-def _unique(names: list[str]) -> tuple[str, ...]:
-    """Add a number to every name that occurred before."""
-    times: Counter[str] = Counter()
-    unique = []
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Add a number to every name that occurred before: the second `crane` is called `crane (2)`."""
+    unique: list[str] = []
     for name in names:
-        times[name] += 1
-        unique.append(name if times[name] == 1 else f"{name} ({times[name]})")
+        numbered = name
+        number = 1
+        while numbered in unique:
+            number += 1
+            numbered = f"{name} ({number})"
+        unique.append(numbered)
     return tuple(unique)

@@ -191,21 +191,41 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     """Allow or forbid TF32 in float32 products on CUDA; products on a CPU keep full precision.
 
     Torch has two interfaces for this. Reading the older one (`allow_tf32`) fails once the newer one
-    (`fp32_precision`) was used, as transformers and many notebooks do, so the newer one is used here. On a
-    CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
+    (`fp32_precision`) says otherwise, as transformers and many notebooks have it, so the newer one is used
+    here. The older one is set to say the same of cuDNN, as some networks read it (PE-AV's for sound). On
+    a CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
     """
-    on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
+    on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
     backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
     precisions_before = [backend.fp32_precision for backend in backends]
+    older_before = _older_tf32()
+    _set_older_tf32(allowed=tf32)
     for backend in backends:
         backend.fp32_precision = "tf32" if tf32 and backend in on_cuda else "ieee"
     try:
         yield
     finally:
+        if older_before is not None:
+            _set_older_tf32(allowed=older_before)
         for backend, precision in zip(backends, precisions_before, strict=True):
             backend.fp32_precision = "none"  # inherits the precision of all backends, as before
             if backend.fp32_precision != precision:  # it had one of its own
                 backend.fp32_precision = precision
+
+
+def _older_tf32() -> bool | None:
+    """Return what the older interface says of cuDNN; None where torch refuses to say."""
+    try:
+        return bool(BACKENDS.cudnn.allow_tf32)
+    except RuntimeError:
+        return None
+
+
+def _set_older_tf32(*, allowed: bool) -> None:
+    """Have the older interface say whether cuDNN may use TF32; some versions of torch warn that it is old."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        BACKENDS.cudnn.allow_tf32 = allowed
 
 
 @contextmanager

@@ -19,7 +19,11 @@ ReadText = Callable[[Any, torch.Tensor], torch.Tensor]
 """Calls a network with tokens, `[B, L]`; gives vectors `[B, D]`."""
 
 HEADS = (
-    *(r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token"),
+    r"classifier\..*",
+    r"(\w+\.)?pooler\..*",
+    r"head(_layernorm)?\..*",
+    r"fc_norm\..*",
+    r"(\w+\.)?mask_token",
     r"(encoder_to_)?decoder\..*",
 )
 """Patterns of tensors of classifiers and of training, after the tokens."""
@@ -114,8 +118,6 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         Of which the vectors are the output.
     stacks
         Where its layers are.
-    classifier
-        Class of transformers that has it under a classifier; empty where there is none.
     """
 
     network: str
@@ -141,7 +143,6 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     head: str | None = None
     layer: str = "last hidden state"
     stacks: tuple[LayerStack, ...] = ()
-    classifier: str = ""
 
     def pixels(self) -> str:
         """Return the argument by which the network's class, or its part, takes pictures."""
@@ -213,3 +214,5 @@ IMAGES = kinds("images", EncoderKind, usual_classes("images"))
 VIDEOS = kinds("videos", EncoderKind, usual_classes("videos"))
 TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS)
 """`model_type` -> how its networks read pictures, videos, texts."""
+INSIDE_CLASSIFIERS = kinds("inside_classifiers", EncoderKind, usual_classes("inside_classifiers"))
+"""`model_type` -> how its networks are read inside a classifier, where they are read otherwise alone."""

@@ -14,19 +14,26 @@ import transformers
 from torch import nn
 from torch.func import functional_call
 
-from obygaze_features.backbones.answers import ClassifierBase, OfClassifier, answers_fields, named_classes
+from obygaze_features.backbones.answers import (
+    ClassifierBase,
+    OfClassifier,
+    answers_fields,
+    is_multi_label,
+    named_classes,
+)
 from obygaze_features.backbones.any_encoder import ask, type_of
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import clip_fields
+from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.conformance import check
 from obygaze_features.backbones.encoder_kinds import (
     HEADS,
     IMAGES,
+    INSIDE_CLASSIFIERS,
     OF_PICTURES,
     OF_TEXTS,
-    TRAINING,
     VIDEOS,
     EncoderKind,
     Read,
@@ -320,21 +327,20 @@ class SeeingHalf(Half[EncoderKind]):
             )
         return frames, size
 
-    def classifier(self) -> ClassifierBase:
-        """Load the network under its classifier.
+    def needs_its_classifier(self) -> bool:
+        """Return whether the weights are of a classifier whose file lacks a part of the network alone."""
+        return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
+
+    def enter_classifier(self) -> ClassifierBase:
+        """Load the network inside its classifier, and read it as networks of its type are read there.
 
         Raises
         ------
         BackboneError
-            If networks of its type have none here, or the file has no classifier.
+            If networks of its type have none, or the file has no classifier.
         """
-        if not self.kind.classifier or self.kind.part:
-            raise BackboneError(
-                f"{self.weights.name}: a network of type {self.type!r} has no classifier here: "
-                "leave out --answers"
-            )
-        cls = getattr(transformers, self.kind.classifier)
-        return ClassifierBase(load_pretrained(cls, self.weights, self.config, allow_unexpected=TRAINING))
+        self.kind = INSIDE_CLASSIFIERS.get(self.type, self.kind)
+        return load_classifier(self.weights, self.type, self.config)
 
     def module(
         self, name: str, tokens: str, step: int, base: ClassifierBase | None = None
@@ -381,25 +387,25 @@ def _build(
     kinds, presets = _BACKBONES[name]
     model_type = _type_without_a_row(name, source)
     if model_type:
-        wanted_options = {"tokens": tokens != "none", "layers": layers is not None, "answers": answers}
+        wanted_options = {"tokens": tokens != "none", "layers": layers is not None}
         _refuse_options_of_rows(source, model_type, wanted_options)
-        return _backbone_of_any_type(name, source, n_frames, compute or Compute())
+        return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
     half = SeeingHalf(source, kinds, name, VISION)
-    kind = half.kind
     frames, step = half.frames(name, n_frames)
     chosen = half.preset(preset, presets, named=name == "clip")
-    base = half.classifier() if answers else None
+    in_classifier = answers or (name == "image" and half.needs_its_classifier())
+    base = half.enter_classifier() if in_classifier else None
+    kind = half.kind
     module = half.module(name, tokens, step, base)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
     beside: dict[str, dict[str, Any]] = {}
-    if base is not None:
-        classes = named_classes(base.config, source.name)
+    if base is not None and answers:
         network = OfClassifier(module, base)
-        beside[ANSWERS] = answers_fields(classes, half.type, of_frames=not kind.of_clips)
+        beside[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
     wanted = Layers.of(layers)
     if wanted is not None:
-        inner = module.model if base is None else base.classifier.base_model
+        inner = module.model if base is None else base.inside
         depths = depths_of(inner, kind.stacks, wanted, f"backbone '{name}', {source.name}")
         n_moments = frames // step
         network = WithLayers(network, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
@@ -450,9 +456,18 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
             )
 
 
-def _backbone_of_any_type(name: str, source: Weights, n_frames: int | None, compute: Compute) -> Backbone:
+def _fields_of_answers(base: Any, source: Weights, model_type: str, *, of_frames: bool) -> dict[str, Any]:
+    """Return the fields of the provenance of what the classifier around a network says."""
+    classes = named_classes(base.config, source.name)
+    of_what = "each class alone" if is_multi_label(base.config) else "each class"
+    return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
+
+
+def _backbone_of_any_type(
+    name: str, source: Weights, n_frames: int | None, compute: Compute, *, answers: bool
+) -> Backbone:
     """Build a backbone of a network that its class alone describes, after its check."""
-    asked = ask(source, type_of(source), name)
+    asked = ask(source, type_of(source), name, answers=answers)
     frames = asked.frames(name, n_frames)
     checked = check(asked, n_frames)
     checked.conformance.refuse()
@@ -469,9 +484,16 @@ def _backbone_of_any_type(name: str, source: Weights, n_frames: int | None, comp
         "frames": f"{vector} of each frame" if is_of_frames else "last_hidden_state, a row a frame",
         "pooled": "its mean over the frames" if is_of_frames else vector,
     }
+    network: nn.Module = module
+    beside: dict[str, dict[str, Any]] = {}
+    if answers:
+        network = OfClassifier(module, module.model)
+        fields = _fields_of_answers(module.model, source, asked.model_type, of_frames=is_of_frames)
+        beside[ANSWERS] = fields
+        shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     return network_backbone(
         name,
-        module,
+        network,
         n_frames=frames,
         shapes=shapes,
         meanings=meanings,
@@ -481,6 +503,7 @@ def _backbone_of_any_type(name: str, source: Weights, n_frames: int | None, comp
         attention=module.model.config._attn_implementation,
         head=None,
         layer=vector,
+        beside=beside,
         **asked.record(),
     )
 

@@ -9,6 +9,7 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import transformers
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.answers import ClassifierBase, answers_fields, named_classes
+from obygaze_features.backbones.answers import ClassifierBase, answers_fields, is_multi_label, named_classes
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
@@ -74,6 +75,9 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
         Where the layers of these networks are.
     classifier
         Class of transformers for weights with a classifier; empty if there is none.
+    half
+        Dotted name of the field of the configuration that is about the half that hears; empty if all of the
+        network does.
     """
 
     network: str
@@ -88,6 +92,11 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     stacks: tuple[LayerStack, ...] = ()
     reads_layers: str = ""
     classifier: str = ""
+    half: str = ""
+
+    def hearing_config(self, config: Any) -> Any:
+        """Return the part of a configuration that is about what hears."""
+        return attrgetter(self.half)(config) if self.half else config
 
     def longest_s(self, extractor: Any) -> float:
         """Return the longest window, in seconds."""
@@ -115,6 +124,7 @@ def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
 
 STEPS: Mapping[str, Steps] = {
     "hidden": lambda output, _config, _n_samples: output.last_hidden_state,
+    "after class token": lambda output, _config, _n_samples: output.last_hidden_state[:, 1:],
     "whisper": _whisper_steps,
     "ast": _ast_steps,
     "clap": lambda output, _config, _n_samples: output.audio_embeds[:, None],
@@ -182,8 +192,7 @@ def waveform(
             f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
             f"there is {', '.join(KINDS)}"
         )
-    # A CLAP has two halves: one reads texts.
-    audio_config = config.audio_config if config.model_type == "clap" else config
+    audio_config = kind.hearing_config(config)
     for masking in ("mask_time_prob", "mask_feature_prob"):
         if hasattr(audio_config, masking):  # of training, where a tensor stands for what is masked
             setattr(audio_config, masking, 0.0)
@@ -338,7 +347,8 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
     classes = named_classes(classifier.config, source.name)
     if kind.network == WHISPER:  # its classifier has the encoder itself, and no network around it
         return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
-    return LoadedSound(ClassifierBase(classifier), classifier.base_model, classes)
+    inside = classifier.base_model
+    return LoadedSound(ClassifierBase(classifier, inside), inside, classes)
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
@@ -364,9 +374,8 @@ def layer_width(config: Any, number: int) -> int:
 
 def _is_multi_label(config: Any) -> bool:
     """Return whether several classes may be heard at once: if that is stated, or they are AudioSet's."""
-    stated = getattr(config, "problem_type", None)
-    if stated is not None:
-        return bool(stated == "multi_label_classification")
+    if getattr(config, "problem_type", None) is not None:
+        return is_multi_label(config)
     return config.model_type == "audio-spectrogram-transformer" and len(config.id2label) == AUDIOSET
 
 

@@ -73,7 +73,7 @@ def search(
     clip, openclip, xclip and xclip-lsmdc have one. The score is the cosine, the times are those of the clip
     in its video. Scores of two texts, or of two backbones, are not in one scale.
 
-    Of a store with probabilities of named classes (efficientnet-lite0) the search answers only where a class
+    Of a store with probabilities of named classes (extract --answers) the search answers only where a class
     is near QUERY and likely in a clip, and names it; the score is a probability. Else it says what is near.
 
     With --like no network runs, but for a file, whose features are extracted by the backbone of STORE. The

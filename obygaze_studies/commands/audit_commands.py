@@ -547,7 +547,7 @@ def objects(
     (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
     cannot be found, and one that is not there may still be the most probable.
 
-    Without --texts the images' store has the answers of a classifier (efficientnet-lite0): probabilities of
+    Without --texts the images' store has the answers of a classifier (extract --answers): probabilities of
     its own classes, of which a list picks some.
 
     \b

@@ -163,7 +163,7 @@ def test_a_network_of_pictures_is_no_backbone_of_clips(saved):
         load_backbone("video", weights=str(saved("convnext")), compute=cpu())
 
 
-@pytest.mark.parametrize("option", [{"tokens": "patches"}, {"layers": "1"}, {"answers": True}])
+@pytest.mark.parametrize("option", [{"tokens": "patches"}, {"layers": "1"}])
 def test_what_only_rows_say_is_not_offered(saved, option):
     with pytest.raises(BackboneError, match=f"--{next(iter(option))}"):
         load_backbone("image", weights=str(saved("convnext")), compute=cpu(), **option)

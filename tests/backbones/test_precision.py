@@ -64,6 +64,12 @@ def test_set_elsewhere_before_or_after_it_never_fails_and_is_put_back():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("tf32", [False, True])
+def test_a_network_may_read_the_older_interface(tf32):
+    with matmul_precision(tf32=tf32), torch.backends.cudnn.flags(enabled=False):
+        pass
+
+
 @pytest.mark.filterwarnings(f"ignore:{OLD}")
 def test_products_on_a_cpu_never_drop_bits():
     """Where the processor has bfloat16, oneDNN would use it for float32 products."""

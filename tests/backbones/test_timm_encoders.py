@@ -53,24 +53,95 @@ def test_a_repository_of_timm_gives_what_timm_gives(vit):
 
 
 @without_gradients
-def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_path):
-    timm_config = {"model_type": "timm_wrapper", "architecture": "vit_pe_core_tiny_patch16_384",
-                   "do_pooling": True, "num_classes": 32,
-                   "model_args": {"img_size": 64, "depth": 1}}  # fmt: skip
-    body = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
-            "num_key_value_heads": 2, "head_dim": 32}  # fmt: skip
-    config = transformers.AutoConfig.for_model("pe_video_encoder", vision_config=timm_config, **body)
+@pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
+def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tmp_path, architecture):
+    network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
+    save_file(network.state_dict(), tmp_path / "model.safetensors")
+    prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
+                "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.2, 0.3], "fixed_input_size": True}  # fmt: skip
+    names = ["a kiss", "a barbell", "a stove"]
+    config = {"architecture": architecture, "num_classes": 3, "num_features": 64, "label_names": names,
+              "pretrained_cfg": prepared}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    plain = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
+    with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
+    batch = np.array([[plain.prepare(frame) for frame in FRAMES]])
+    given = with_answers.encode(batch)
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path)
+    pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
+    expected = network(pixels).softmax(dim=-1).mean(dim=0)
+    assert np.abs(given["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
+    for name, array in plain.encode(batch).items():
+        assert np.array_equal(given[name], array)
+    (answers,) = with_answers.beside
+    assert answers.provenance["architecture"]["features"] == names
+
+
+BODY = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 2, "head_dim": 32}  # fmt: skip
+SEES = BODY | {
+    "vision_config": {
+        "model_type": "timm_wrapper",
+        "architecture": "vit_pe_core_tiny_patch16_384",
+        "do_pooling": True,
+        "num_classes": 32,
+        "model_args": {"img_size": 64, "depth": 1},
+    }
+}
+HEARS = BODY | {
+    "dac_config": {"model_type": "dac", "downsampling_ratios": [2, 8, 10, 12], "encoder_hidden_size": 4,
+                   "codebook_dim": 8, "decoder_hidden_size": 16, "n_codebooks": 1}
+}  # fmt: skip
+READS = {"model_type": "modernbert", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+         "num_attention_heads": 2, "vocab_size": 99, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+         "cls_token_id": 1, "sep_token_id": 2}  # fmt: skip
+JOINS = {
+    "text_config": READS,
+    "audio_video_config": BODY
+    | {
+        "audio_config": {"model_type": "pe_audio_encoder", **HEARS},
+        "video_config": {"model_type": "pe_video_encoder", **SEES},
+    },
+}
+
+
+def perception_encoder(kind, fields, folder):
+    """Write a tiny Perception Encoder with the processors of pictures and of sound beside it."""
+    config = transformers.AutoConfig.for_model(kind, **fields)
     network = untrained(lambda: transformers.AutoModel.from_config(config), 0)
     with quiet():
-        network.save_pretrained(tmp_path / "pe")
+        network.save_pretrained(folder)
+        transformers.PeAudioFeatureExtractor().save_pretrained(folder)
     settings = {"video_processor_type": "PeVideoVideoProcessor", "do_resize": True,
                 "size": {"height": 64, "width": 64}}  # fmt: skip
-    (tmp_path / "pe" / "video_preprocessor_config.json").write_text(json.dumps(settings))
-    backbone = load_backbone("video", 4, weights=str(tmp_path / "pe"), compute=cpu())
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(settings))
+    return network
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
+def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_path, kind):
+    is_joint = kind == "pe_audio_video"
+    whole = perception_encoder(kind, JOINS if is_joint else SEES, tmp_path)
+    network = whole.video_model.video_encoder if is_joint else whole
+    backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
-    processor = transformers.AutoVideoProcessor.from_pretrained(tmp_path / "pe")
+    processor = transformers.AutoVideoProcessor.from_pretrained(tmp_path)
     video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
     inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
     expected = network(pixel_values_videos=inputs["pixel_values_videos"])
     assert_close(given["pooled"], expected.pooler_output, SAME)
     assert_close(given["frames"], expected.last_hidden_state, SAME)
+
+
+@without_gradients
+def test_the_sound_of_a_perception_encoder_for_sound_and_video_is_read(tmp_path):
+    network = perception_encoder("pe_audio_video", JOINS, tmp_path).audio_model.audio_encoder
+    encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
+    assert encoder.rate == 48_000
+    heard = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
+    steps, middles = encoder.steps(heard)
+    extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
+    inputs = extractor(heard, sampling_rate=48_000, return_tensors="pt")
+    assert_close(steps, network(**inputs).last_hidden_state[0], SAME)
+    assert len(middles) == 25

@@ -20,7 +20,10 @@ KINDS = later("obygaze_features.backbones.waveform", "KINDS")
 
 RATE = 16_000
 SAME = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
-HEARING = ("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "clap")
+HEARING = (
+    *("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "clap"),
+    "pe_audio_encoder",
+)
 LONGEST_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap": 2.0}
 
 
@@ -31,7 +34,8 @@ def folders(tmp_path_factory):
 
 
 def test_every_kind_is_tried():
-    assert set(HEARING) == {*KINDS.keys()}
+    # A whole PE-AV needs timm for its pictures: its sound is tried in test_timm_encoders.py.
+    assert {*HEARING, "pe_audio_video"} == {*KINDS.keys()}
 
 
 def samples(seconds, seed=0):

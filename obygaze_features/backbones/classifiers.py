@@ -1,0 +1,147 @@
+"""Load a network of transformers under its classifier: transformers' own tables say which class that is."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import CONFIG_MAPPING, PreTrainedModel
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING,
+    MODEL_FOR_VIDEO_CLASSIFICATION_MAPPING,
+)
+
+from obygaze_features.backbones.answers import ClassifierBase
+from obygaze_features.backbones.checkpoint import load_pretrained
+from obygaze_features.backbones.encoder_kinds import TRAINING
+from obygaze_features.backbones.weights import Weights
+from obygaze_features.errors import BackboneError
+
+TIMM = "timm_wrapper"
+"""The type under which transformers reads networks of timm."""
+TIMM_NETWORK = "timm_model"
+"""The part of transformers' classes of timm that is timm's own network, with its classifier inside."""
+
+
+def classifier_class(weights: Weights, model_type: str) -> Any:
+    """Find the class of transformers that has networks of a type under a classifier.
+
+    Of a type with several such classes it is the one that the configuration beside the weights names, else
+    the usual one.
+
+    Raises
+    ------
+    BackboneError
+        If transformers has none.
+    """
+    classes = _classifier_classes(model_type)
+    if not classes:
+        raise BackboneError(
+            f"{weights.name}: transformers has no classifier for networks of type {model_type!r}: leave out "
+            "--answers"
+        )
+    stated = [cls for cls in classes if cls.__name__ in _architectures(weights)]
+    return stated[0] if stated else classes[0]
+
+
+def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
+    """Return whether the configuration beside weights says that a network under a classifier was saved."""
+    if model_type == TIMM and weights.seed is None:
+        return bool(weights.config().get("num_classes"))  # timm's own configurations name no class
+    names = [cls.__name__ for cls in _classifier_classes(model_type)]
+    return any(name in names for name in _architectures(weights))
+
+
+def _classifier_classes(model_type: str) -> tuple[Any, ...]:
+    """List the classes for pictures, then for videos, that have networks of a type under a classifier."""
+    classes: list[Any] = []
+    if model_type in CONFIG_MAPPING:
+        config_class = CONFIG_MAPPING[model_type]
+        for mapping in (MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING, MODEL_FOR_VIDEO_CLASSIFICATION_MAPPING):
+            if config_class in mapping:
+                entry: Any = mapping[config_class]
+                classes += entry if isinstance(entry, tuple | list) else [entry]
+    return tuple(classes)
+
+
+def _architectures(weights: Weights) -> list[str]:
+    """Return the names of classes that the configuration beside weights says they are of."""
+    if weights.seed is not None:
+        return []
+    architectures = weights.config().get("architectures")
+    return [str(name) for name in architectures] if isinstance(architectures, list) else []
+
+
+def load_classifier(
+    weights: Weights, model_type: str, config: Any, *, keeps_pooler: bool = True
+) -> ClassifierBase:
+    """Load a network under its classifier.
+
+    Parameters
+    ----------
+    keeps_pooler
+        Whether its output keeps `pooler_output`. A network that is read without its pooling layer has none.
+
+    Raises
+    ------
+    BackboneError
+        If networks of its type have no classifier, or the weights have none.
+    """
+    cls = classifier_class(weights, model_type)
+    try:
+        classifier = load_pretrained(cls, weights, config, allow_unexpected=TRAINING)
+    except BackboneError as error:
+        raise BackboneError(f"{error}; weights without a classifier are read without --answers") from None
+    if hasattr(classifier, TIMM_NETWORK):
+        return TimmClassifierBase(classifier)
+    return ClassifierBase(classifier, network_inside(classifier), keeps_pooler=keeps_pooler)
+
+
+def network_inside(classifier: nn.Module) -> nn.Module:
+    """Return the network inside a classifier: the only part of it that is a whole network of transformers.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or more than one.
+    """
+    networks = [part for part in classifier.children() if isinstance(part, PreTrainedModel)]
+    if len(networks) != 1:
+        raise BackboneError(
+            f"{type(classifier).__name__} has {len(networks)} networks inside, expected one: "
+            "leave out --answers"
+        )
+    return networks[0]
+
+
+class TimmOutput(NamedTuple):
+    """What a network of timm gives, by the names of transformers.
+
+    Attributes
+    ----------
+    last_hidden_state
+        Its features before they are pooled.
+    pooler_output
+        Its features before the classifier, `[N, D]`; None where the configuration asks for no pooling.
+    """
+
+    last_hidden_state: torch.Tensor
+    pooler_output: torch.Tensor | None
+
+
+class TimmClassifierBase(ClassifierBase):
+    """A network of timm under its classifier, called as transformers calls the network without one.
+
+    Of this classifier the network inside is timm's own, whose classifier is a part of it. Its features are
+    computed once, and pooled with and without the classifier.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
+
+    def forward(self, pixel_values: torch.Tensor) -> TimmOutput:
+        """Encode pictures `[N, 3, h, w]`, and keep the logits of their classes."""
+        network: Any = self.inside
+        features = network.forward_features(pixel_values)
+        self._logits = network.forward_head(features)
+        pooled = network.forward_head(features, pre_logits=True) if self.config.do_pooling else None
+        return TimmOutput(features, pooled)
