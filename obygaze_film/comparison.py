@@ -40,7 +40,7 @@ from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
-from obygaze_film.notes import said
+from obygaze_film.notes import judge_name, said
 from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
 Floats = NDArray[np.float64]
@@ -210,11 +210,6 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     most = 1 / float(np.ptp(x)) if len(np.unique(x)) == 2 else np.inf
     value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
     return Estimate(value, low, high, n_any=n_any, accounts_for_judges=judges.shape[1] > 0)
-
-
-def judge_name(name: str) -> str:
-    """Write the name of a judge, who may have none."""
-    return name or "a judge without a name"
 
 
 def _judges(films: Sequence[FilmSample]) -> Floats:

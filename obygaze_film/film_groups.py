@@ -33,7 +33,6 @@ from obygaze_film.comparison import (
     Floats,
     estimate_contrast,
     estimate_groups,
-    judge_name,
     sample_of,
 )
 from obygaze_film.errors import FilmError
@@ -46,7 +45,7 @@ from obygaze_film.judged_rate import (
     main_rate,
 )
 from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, votes
-from obygaze_film.notes import LATER, said
+from obygaze_film.notes import LATER, judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, shared_seconds
 from obygaze_film.timeline import Timeline
@@ -133,6 +132,8 @@ class FilmComparison:
         Of every two judges, over the windows of these films that both judged.
     alpha : JudgesAlpha or None
         Of three judges or more together.
+    is_of_labels : bool
+        Whether an annotator's labels stand in the model's place: `model` is then the annotator.
     """
 
     films: tuple[ComparedFilm, ...]
@@ -144,6 +145,7 @@ class FilmComparison:
     model: str
     agreement: tuple[JudgesAgreement, ...] = ()
     alpha: JudgesAlpha | None = None
+    is_of_labels: bool = False
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
@@ -389,6 +391,7 @@ def compare_films(
         model=shown[0].key if labels is None else labels.clips[0].annotator,
         agreement=tuple(agreement_of_judges(judged_films).agreement),
         alpha=alpha_of_judges(judged_films),
+        is_of_labels=labels is not None,
     )
 
 
@@ -606,7 +609,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
-        row["reason"] = said("reason_values", n=len(values), column=column, least=LEAST_VALUES)
+        row["reason"] = said_counted("reason_values", len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
@@ -634,7 +637,8 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
             # Films that somebody chose would not stand for the others.
             movies.sort(key=_place_in_draw)
             advice = said("advice_judge", names=", ".join(movies[: least - n_judged]))
-        reason = said("reason_few", n=n_judged, films=len(films), least=least, advice=advice)
+        known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
+        reason = said("reason_few", n=n_judged, **known)
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),

@@ -8,17 +8,13 @@ import pandas as pd
 from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.phrases import groups_sentence
-from obygaze_film.comparison import judge_name
 from obygaze_film.film_groups import ALL, FilmComparison
-from obygaze_film.notes import said
+from obygaze_film.notes import Said, judge_name, said
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
-
-NOTES: Final = (said("note_share"), said("note_worth"), said("note_alone"))
 
 SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), interval)
 CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), signed)
 WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
-EXPECTED: Final[Column] = ("model alone", "expected", number)
 COUNTS: Final[tuple[Column, ...]] = (
     ("films", "n_films", str),
     ("with enough judged", "n_judged", str),
@@ -34,11 +30,20 @@ def _film_share(value: float, low: float, high: float) -> str:
 FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _film_share)
 
 
+def notes_of_shares(compared: FilmComparison) -> list[Said]:
+    """Say of which time shares are, and what stands beside them."""
+    alone = said("note_alone")
+    if compared.is_of_labels:
+        alone = said("note_labels_alone", who=judge_name(compared.model))
+    return [said("note_share"), said("note_worth"), alone]
+
+
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
     group: Column = (compared.by, "group", str)
     worth: Column = ("worth", "worth", _worth)
-    expected: Column = ("model alone", ("expected", "n_expected", "n_films"), _expected)
+    alone = f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
+    expected: Column = (alone, ("expected", "n_expected", "n_films"), _expected)
     of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
     of_changes: list[Column] = [
         ("change", "change", str),
@@ -54,7 +59,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         ("by", "judges", str),
         WINDOWS,
         FILM_SHARE,
-        EXPECTED,
+        (alone, "expected", number),
     ]
     films = _films(compared)
     tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
@@ -73,7 +78,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     return Report(
         name="film-compare",
         title=title,
-        notes=(*NOTES, *compared.notes),
+        notes=(*notes_of_shares(compared), *compared.notes),
         blocks=tuple(blocks),
         data=pd.concat(data, ignore_index=True),
         record={**record, "claims": [document(claim) for claim in claims]},

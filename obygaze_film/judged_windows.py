@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
@@ -352,12 +352,21 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
 
 
 def _keep_who_names_concepts(sieve: _Sieve, positive: Positive) -> None:
-    """Of a concept, leave out the judges who name none in any window: they do not say that it is absent."""
+    """Of a concept, leave out and name the judges who name none in any window.
+
+    They do not say that it is absent.
+    """
     clips_of: dict[str, list[Clip]] = {}
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
-    silent = {judge for judge, clips in clips_of.items() if positive.never_named(clips)}
-    sieve.keep(lambda clip: clip.annotator not in silent, said("why_no_concept", concept=positive.text))
+    silent = [judge for judge, clips in clips_of.items() if positive.never_named(clips)]
+    for judge in silent:
+        why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
+        sieve.keep(partial(_is_not_by, judge), why)
+
+
+def _is_not_by(judge: str, clip: Clip) -> bool:
+    return clip.annotator != judge
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
@@ -427,7 +436,7 @@ def _calls(
             calls_of_judge[place] = call
     sieve.tell(sum(positive.calls(clip, labels) is None for clip in sieve.clips), said("why_unsure"))
     if n_twice:
-        sieve.notices.append(said("note_twice", n=n_twice))
+        sieve.notices.append(said_counted("note_twice", n_twice))
     return calls
 
 

@@ -38,7 +38,7 @@ from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import said, said_counted
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
@@ -240,7 +240,8 @@ def learn_from_judgements(
             X.append(rows[has_features].astype(np.float32))
     if not judged:
         movies = ", ".join(film.movie for film in films)
-        raise FilmError(said("learn_none", judgements=counted(len(judgements), "judgement"), movies=movies))
+        n = said_counted("n_judgements", len(judgements))
+        raise FilmError(said("learn_none", judgements=n, movies=movies))
     joined = _joined(manifest, judged)
     row_of = {clip.clip_id: row for row, clip in enumerate(joined)}
     names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
@@ -347,7 +348,7 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
         if name != corpus and name not in same_meaning
     }
     if other_definitions:
-        n = counted(sum(other_definitions.values()), "judgement")
+        n = said_counted("n_judgements", sum(other_definitions.values()))
         digests = ", ".join(name[:12] for name in other_definitions)
         raise FilmError(said("learn_definition", n=n, digests=digests, corpus=corpus[:12]))
     clips = []

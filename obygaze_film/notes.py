@@ -23,6 +23,17 @@ def said(key: str, **values: object) -> Said:
     return text
 
 
+def said_counted(key: str, n: int, **values: object) -> Said:
+    """Write a note on a number of things: of one the note may be one of its own."""
+    own = f"{key}_1"
+    return said(own if n == 1 and own in texts("en") else key, n=n, **values)
+
+
+def judge_name(name: str) -> str:
+    """Write the name of a judge, who may have none."""
+    return name or "a judge without a name"
+
+
 @cache
 def texts(language: str) -> dict[str, str]:
     """Read the notes of a language."""

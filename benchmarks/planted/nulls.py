@@ -110,7 +110,7 @@ def asked(
         "these models' interval without .5": outside["movie"],
         "the method's": outside["method"],
         "said to be better": [
-            "better than every baseline:" in sentence for sentence in run_report(run).answers
+            sentence.startswith("better than each of the baselines") for sentence in run_report(run).answers
         ],
         **tests,
     }

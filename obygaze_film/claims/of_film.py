@@ -111,7 +111,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     model = film.model(key)
     segments = film.segments(model.key)
     judged = judged_time(model, film.time(model.key))
-    claims: list[FilmClaim] = [film_title(film), model_evidence(model), judged]
+    claims: list[FilmClaim] = [film_title(film, model.key), model_evidence(model), judged]
     marked = marked_passages(film, model, segments)
     if marked is not None:
         claims.append(marked)
@@ -152,27 +152,31 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
     return ALL_OF_IT.get(time.why_nothing, "")
 
 
-def film_title(film: "Timeline") -> Title:
-    """Take a film's title, and of each model the gravest warning."""
+def film_title(film: "Timeline", key: str | None = None) -> Title:
+    """Take a film's title, and what must be known of one model's numbers: never another model's warnings.
+
+    Parameters
+    ----------
+    film : Timeline
+    key : str, optional
+        Model; by default the first that decides.
+    """
+    model = film.model(key)
     warnings: list[str] = []
-    levels_left_out: list[str] = []
-    record = film.record
-    for model in record.models:
-        reason = why_no_prediction(model, film.time(model.key))
-        if reason in TOLD_BESIDE_THE_TITLE:
-            warnings.append(reason)
-            continue
+    reason = why_no_prediction(model, film.time(model.key))
+    if reason in TOLD_BESIDE_THE_TITLE:
+        warnings.append(reason)
+    else:
         if model.no_skill:
             warnings.append(NO_SKILL)
         if model.decides:
             warnings += _levels_condition(model)
-            levels_left_out += model.levels_left_out
     return Title(
-        who=tuple(model.key for model in record.models),
-        what=record.title,
-        time=ClaimTime("film", record.duration_s),
-        conditions=tuple(dict.fromkeys(warnings)),
-        levels_left_out=tuple(dict.fromkeys(levels_left_out)),
+        who=(model.key,),
+        what=film.record.title,
+        time=ClaimTime("film", film.record.duration_s),
+        conditions=tuple(warnings),
+        levels_left_out=tuple(model.levels_left_out) if LEVELS_LEFT_OUT in warnings else (),
     )
 
 

@@ -10,6 +10,7 @@ from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     NOT_SURE,
     OF_CONCEPT,
+    OF_LABELS,
     OTHER_JUDGES,
     REFUSED,
     Bounds,
@@ -117,12 +118,15 @@ def _interval(row: Mapping[Any, Any]) -> Bounds | None:
     return Bounds(float(row["low"]), float(row["high"]), LEVEL)
 
 
-def compared_share(film: "ComparedFilm") -> JudgedShare | ExpectedShare:
-    """Take the share of one of several films: that of its judges, else the model's."""
+def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
+    """Take the share of one of several films: that of its judges, else the model's, or that of labels."""
     if film.rate is not None:
         return judged_share(film.rate)
-    model = film.timeline.model()
-    return replace(expected_share(model, film.timeline.rows(model.key)), number=_known(film.expected))
+    model = film.timeline.model(None if compared.is_of_labels else compared.model)
+    claim = expected_share(model, film.timeline.rows(model.key))
+    if compared.is_of_labels:
+        claim = replace(claim, who=(compared.model,), conditions=(OF_LABELS,))
+    return replace(claim, number=_known(film.expected))
 
 
 def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> TimelineAgreement:

@@ -22,6 +22,7 @@ from obygaze_film.claims.kinds import (
     NO_SKILL,
     NOT_SURE,
     OF_CONCEPT,
+    OF_LABELS,
     OTHER_JUDGES,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
@@ -178,6 +179,23 @@ def number_ends(claim: FilmClaim, words: Words) -> str:
 def title_sentence(claim: Title, words: Words) -> str:
     """Write a film's title with its gravest warnings."""
     return " · ".join([claim.what, *_warnings(claim, words)])
+
+
+def titles_sentence(claims: Sequence[Title], words: Words) -> str:
+    """Write a film's title with the gravest warnings of several models; each names its own model."""
+    if len(claims) == 1:
+        return title_sentence(claims[0], words)
+    parts = [claims[0].what]
+    for claim in claims:
+        warnings = model_warnings(claim, words)
+        if warnings:
+            parts.append(words.say("named", name=", ".join(claim.who), what=warnings))
+    return " · ".join(parts)
+
+
+def model_warnings(claim: Title, words: Words) -> str:
+    """Write the gravest warnings of a model alone; empty without any."""
+    return words["semicolon"].join(_warnings(claim, words))
 
 
 def _warnings(claim: ModelClaim, words: Words) -> list[str]:
@@ -354,8 +372,7 @@ def marked_note(claim: MarkedPassages, words: Words) -> str:
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages a model marks, in words of a table."""
-    n = round(claim.number or 0)
-    return words.say("passages_one" if n == 1 else "passages_n", n=n)
+    return words.counted("passages", round(claim.number or 0))
 
 
 def passage_sentence(claim: Passage, words: Words) -> str:
@@ -589,6 +606,13 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
 
 
+def reasons_note(words: Words, *, has_usual: bool) -> str:
+    """Say what the signs of a reason mean: more or less than usual, for or against."""
+    if has_usual:
+        return words.say("reasons_what", least=words.number(LEAST_CHANGE))
+    return words.say("reasons_what_weights", least=words.number(LEAST_CONTRIBUTION))
+
+
 def reason_sentence(claim: ConceptReason, words: Words) -> str:
     """Say whether a concept speaks for a passage or against it, or that it does too little."""
     if claim.moves:
@@ -602,7 +626,7 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
     amount = claim.what
     if claim.amount:
-        amount = words.say(f"why_{claim.amount}", concept=words.of(claim.what))
+        amount = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
@@ -810,7 +834,7 @@ def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
     """Name some pairs of judges, and say how many more there are."""
     names = ["–".join(words.judge(name) for name in pair.who) for pair in pairs[:MOST_NAMES]]
     if len(pairs) > MOST_NAMES:
-        names.append(words.say("more_pairs", n=len(pairs) - MOST_NAMES))
+        names.append(words.counted("more_pairs", len(pairs) - MOST_NAMES))
     return words.listed(names)
 
 
@@ -899,7 +923,7 @@ def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
     parts = []
     if kappas:
         low, high = words.number(min(kappas)), words.number(max(kappas))
-        parts.append(words.say("other_pairs", n=len(kappas), low=low, high=high))
+        parts.append(words.counted("other_pairs", len(kappas), low=low, high=high))
     if len(kappas) < len(claims):
         parts.append(words.say("other_pairs_undefined", n=len(claims) - len(kappas)))
     return " ".join(parts)
@@ -930,7 +954,9 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     who = "panel" if len(claim.who) > 1 else "judge"
     names = words.listed([words.judge(name) for name in claim.who])
     counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=who == "panel")
-    lacks = words.say("windows_needed", least=claim.least) if claim.left else words["no_window_left"]
+    lacks = words["no_window_left"]
+    if claim.left:
+        lacks = words.counted("windows_needed", claim.least, least=claim.least)
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
     if claim.definition:
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
@@ -985,14 +1011,15 @@ def pairs_sentence(claim: ManyPairs, words: Words) -> str:
     if claim.interval is None:
         return ""
     ends = {"low": words.number(claim.interval.low), "high": words.number(claim.interval.high)}
-    return words.say("pairs", n=claim.n_pairs, middle=words.number(claim.number or 0.0), **ends)
+    return words.counted("pairs", claim.n_pairs, middle=words.number(claim.number or 0.0), **ends)
 
 
 def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     """Say how far three judges or more agree."""
     alpha = words.number(claim.number or 0.0)
     key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
-    return words.say(key, judges=claim.n_judges, n=claim.n_windows, unsure=claim.n_unsure, alpha=alpha)
+    unsure = words.counted("alpha_unsure", claim.n_unsure)
+    return words.counted(key, claim.n_windows, judges=claim.n_judges, unsure=unsure, alpha=alpha)
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
@@ -1073,28 +1100,40 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 
 
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
-    """Say from how many windows, and whose, the share of one film is, or that it is the model's alone."""
+    """Say from how many windows, and whose, the share of one film is, or that it is the model's alone.
+
+    Labels may stand in the model's place.
+    """
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
         if claim.has(NOT_SURE):
             return words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)
         return words.counted("windows_judged", claim.n, who=who)
+    if claim.number is None:
+        return words["withheld"]
+    if claim.has(OF_LABELS):
+        return words.say("labels_only", who=words.judge(claim.who[0]))
     return words["model_only"]
 
 
-def few_windows_note(judged: int, sure: int, words: Words) -> str:
-    """Say of one film among others that windows of it were judged, and too few for a share."""
-    return words.say("model_only_few", counted=counted_phrase(judged, sure, words, is_of_panel=False))
+def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:
+    """Say of one film among others whose share it is, and that too few windows of it were judged for one."""
+    counted = counted_phrase(judged, sure, words, is_of_panel=False)
+    return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
 
 
 def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:
-    """Write the share of one film among others beside its title."""
-    return words.say("film_share", title=title, year=year, share=share_value(claim, words))
+    """Write the share of one film among others beside its title, with its interval, and whose share it is."""
+    known = {"share": film_share_value(claim, words), "whose": film_share_note(claim, words)}
+    return words.say("film_share", title=title, year=year, **known)
 
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
-    """Write the trend by ten years."""
-    return words.say("later", points=words.points(claim.number or 0.0, claim.interval))
+    """Write the trend by ten years, with what must be known of it: how few films it rests on, who judged."""
+    points = words.points(claim.number or 0.0, claim.interval)
+    if claim.note:
+        return words.say("later_noted", points=points, note=words.again(claim.note))
+    return words.say("later", points=points)
 
 
 def group_phrase(claim: GroupShare, words: Words) -> str:
@@ -1137,7 +1176,7 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
         which=words["learn_judged" if claim.is_of_judged else "learn_corpus"],
         verdict=words[verdict],
         difference=difference,
-        n=claim.n_films,
+        films=words.counted("count_films", claim.n_films),
         few=words["learn_few"] if claim.n_films < LEAST_OF_INTERVAL else "",
     )
 

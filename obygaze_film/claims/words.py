@@ -1,9 +1,10 @@
 """Write texts and numbers in a language: how a share, a probability, an interval and a time are written."""
 
 import math
+import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +21,9 @@ SHORT_S: Final = 600.0
 
 VOWELS: Final = frozenset("aeiouyhœæ")
 """First letters of names, without accents, before which French elides."""
+
+ELIDED: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
+"""Language -> a word of a text that is elided before a vowel, and the place of a name behind it."""
 
 LEAST_P: Final = 0.005
 """A probability below it rounds to 0, and is not written so."""
@@ -61,8 +65,20 @@ class Words:
         return self._texts[key]
 
     def say(self, key: str, **values: object) -> str:
-        """Fill a text."""
-        return self._texts[key].format(**values)
+        """Fill a text; French "de" and "que" are elided before what is filled in and begins with a vowel.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> words = Words("fr")
+        >>> [words.say("why_more", concept=name) for name in ("Look", "Expression")]
+        ['plus de Look que d’habitude', 'plus d’Expression que d’habitude']
+        """
+        text = self._texts[key]
+        elided = ELIDED.get(self.language)
+        if elided is not None:
+            text = elided.sub(lambda found: _elided(found, values), text)
+        return text.format(**values)
 
     def counted(self, key: str, n: int, **values: object) -> str:
         """Fill the text of a number of things: of none or of one the text may be one of its own.
@@ -139,7 +155,9 @@ class Words:
 
     def apart(self, value: float) -> str:
         """Write how far two shares are apart, in percentage points."""
-        return self.say("points_apart", n=rounded(100 * value))
+        text = rounded(100 * value)
+        own = f"points_apart_{text}"
+        return self.say(own if own in self._texts else "points_apart", n=text)
 
     def shares(self, interval: Bounds, between: str = "") -> str:
         """Write the ends of an interval of shares, with the language's sign between them or another."""
@@ -183,7 +201,9 @@ class Words:
         lengths = []
         for length in seconds:
             digits = 1 if has_short and length else 0
-            lengths.append(self.say("minutes_of", n=self.number(length / 60, digits)))
+            # French has a plural from two on.
+            key = "minutes_few" if length < 2 * 60 else "minutes_of"
+            lengths.append(self.say(key, n=self.number(length / 60, digits)))
         return lengths
 
     def seconds(self, value: float) -> str:
@@ -198,11 +218,6 @@ class Words:
             return names[0]
         return f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
 
-    def of(self, name: str) -> str:
-        """Write a name after "more" or "less": French has "de", which is "d’" before a vowel."""
-        first = unicodedata.normalize("NFD", name)[:1].casefold()
-        return self.say("of_vowel" if first in VOWELS else "of_other", name=name)
-
     def flags(self, cell: str) -> str:
         """Name the flags of a cell."""
         return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
@@ -210,6 +225,13 @@ class Words:
     def judge(self, name: str) -> str:
         """Write the name of a judge, who may have none."""
         return name or self["no_name"]
+
+
+def _elided(found: re.Match[str], values: Mapping[str, object]) -> str:
+    """Write a word and the place behind it, elided where what is filled in begins with a vowel."""
+    word, place = found.groups()
+    first = unicodedata.normalize("NFD", str(values[place]))[:1].casefold()
+    return f"{word}’{{{place}}}" if first in VOWELS else found[0]
 
 
 def whole_seconds(seconds: float) -> int:

@@ -16,9 +16,10 @@ from obygaze_film.commands.film_options import Folders, Html, Judged, Labels, Mo
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from obygaze_features.manifest import Clip
+    from obygaze_film.judged_rate import FilmRates
 
 
 @command("next")
@@ -74,7 +75,8 @@ def next_(
     if blind:
         then = f"obygaze film rate, which needs {LEAST} of a film of which their judge is sure, or all of it"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
-    summary = f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {n_random} drawn at random"
+    drawn = f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}"
+    summary = f"{out}: {drawn}, {n_random} drawn at random"
     click.echo(summary, err=out == STANDARD)
 
 
@@ -124,6 +126,7 @@ def rate(
     from obygaze_features.manifest import read_manifest
     from obygaze_film.claims import Words, document, rate_claims, sentence
     from obygaze_film.claims.of_film import film_title
+    from obygaze_film.claims.phrases import titles_sentence
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition, write_rates
     from obygaze_film.timeline import found_films
@@ -145,26 +148,44 @@ def rate(
         others = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in others)
         keys = [model.key for model in timeline.record.models if model.decides]
-        try:
-            estimates = [rates_by_definition(timeline, judged_here, key, labels=labelled) for key in keys]
-        except FilmError as error:
-            without_rate.append(str(error))
+        estimates: dict[str, FilmRates] = {}
+        for key in keys:
+            # What counts for a model of levels may not count for one of a concept.
+            try:
+                estimates[key] = rates_by_definition(timeline, judged_here, key, labels=labelled)
+            except FilmError as error:
+                without_rate.append(f"{key}: {error}" if len(keys) > 1 else str(error))
+        if not estimates:
             continue
-        rates = [rate for found in estimates for rate in found.rates]
+        rates = [rate for found in estimates.values() for rate in found.rates]
         if labels is None:
-            write_rates(scored_folder, estimates)
+            write_rates(scored_folder, [*estimates.values()])
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
-        lines.append(sentence(film_title(timeline), words))
-        for found in estimates:
+        lines.append(titles_sentence([film_title(timeline, key) for key in estimates], words))
+        for key, found in estimates.items():
             own = rate_claims(found)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
+            if len(keys) > 1:
+                lines.append(f"  model {key}:")
             lines += [f"  {sentence(claim, words)}" for claim in own]
-        if estimates:  # the notices of all models are the same
-            notes += [f"{timeline.movie}: {notice}" for notice in estimates[-1].notices]
+        notes += _notices_of_models(timeline.movie, estimates)
     if not documents:
         raise FilmError("; ".join(without_rate))
     code = PROBLEMS_FOUND if without_rate else 0
     return Answer({"rates": documents, "claims": claims}, "\n".join(lines), [*notes, *without_rate], code)
+
+
+def _notices_of_models(movie: str, estimates: "Mapping[str, FilmRates]") -> list[str]:
+    """Write the notices of a film's rates; those that are not of all models name theirs."""
+    models_of: dict[str, list[str]] = {}
+    for key, found in estimates.items():
+        for notice in found.notices:
+            models_of.setdefault(notice, []).append(key)
+    notes = []
+    for notice, models in models_of.items():
+        where = movie if len(models) == len(estimates) else f"{movie}, {', '.join(models)}"
+        notes.append(f"{where}: {notice}")
+    return notes
 
 
 @command()

@@ -32,8 +32,9 @@ def first_lines(film: "Timeline", words: Words) -> list[str]:
 
 def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
-    title, *marked = first_lines(film, words)
-    lines = [title]
+    _, *marked = first_lines(film, words)
+    titles = [film_title(film, model.key) for model in film.record.models]
+    lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]
     lines += [f"  {line}" for line in marked]
     lines.append(f"  {_windows(film, words)}")
@@ -49,12 +50,12 @@ def _evidence(model: "ModelRecord", words: Words) -> str:
 def _windows(film: "Timeline", words: Words) -> str:
     """Write how many windows were scored, and how many rows the timeline has."""
     record, windows = film.record, film.record.windows
-    text = f"{windows.n} windows of {words.seconds(windows.window_s)} s"
+    text = f"{counted(windows.n, 'window')} of {words.seconds(windows.window_s)} s"
     if windows.n_missing:
         text += f" ({windows.n_missing} without features)"
     if record.rows.kind == "shots" and record.shots is not None:
         return f"{text}, {counted(record.shots.n, 'shot')} in {counted(record.rows.n, 'row')}"
-    return f"{text}, {record.rows.n} rows ({record.rows.kind})"
+    return f"{text}, {counted(record.rows.n, 'row')} ({record.rows.kind})"
 
 
 def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> list[str]:

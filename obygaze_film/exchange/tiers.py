@@ -198,7 +198,7 @@ class Exported:
     @property
     def heading(self) -> str:
         """The film's title with its gravest warnings."""
-        return phrases.title_sentence(film_title(self.film), ENGLISH)
+        return phrases.title_sentence(film_title(self.film, self.model.key), ENGLISH)
 
     @property
     def positive(self) -> str:

@@ -26,6 +26,9 @@ LEFT, RIGHT, HIGH = 50, 735, 250
 WIDTH: Final = 760
 """Width of a figure, in units."""
 
+LINE: Final = 14
+"""Height of a line of text, in units."""
+
 GAP: Final = 14
 """Room between a figure's edge, its names and its columns."""
 
@@ -59,7 +62,7 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
     alone : bool
         Whether the figure is a file of its own and brings its style.
     """
-    dated = [_dated(film, words) for film in compared.films if _has_place(film)]
+    dated = [_dated(film, compared, words) for film in compared.films if _has_place(film)]
     years = [dot.year for dot in dated]
     if len(set(years)) < 2:
         return ""
@@ -84,8 +87,10 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
 
     key = "as_concept" if compared.positive.is_concept else "as_level"
     axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
+    legend = [line for text in _legend(compared, words) for line in _wrapped(text)] if alone else []
     return _figure(
-        "years", HIGH + 50, f"{words['years_title']}: {axis}", words, alone=alone, axis=axis,
+        "years", HIGH + 50 + LINE * len(legend), f"{words['years_title']}: {axis}", words,
+        alone=alone, axis=axis, legend=legend, bottom=HIGH + 44,
         x=x, y=y, at=at, left=LEFT, right=RIGHT, dated=dated, trend=trend, ends=(min(years), max(years)),
         shares=np.linspace(0, scale, 5).tolist(), decades=range(int(begin), int(end) + 1, 10),
         blocks=groups if compared.by == "decade" else (),
@@ -94,15 +99,35 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
 
 def years_legend(compared: "FilmComparison", words: Words) -> str:
     """Say what `years_figure` draws: those of dots, intervals, trend and blocks that are there."""
+    return " ".join(_legend(compared, words))
+
+
+def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     dated = [film for film in compared.films if _has_place(film)]
+    trend = _trend(compared)
+    note = words.again(trend["note"]) if trend else ""
+    hollow = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
     is_drawn = {
-        "years_dots": bool(dated),
+        "years_dots": any(film.rate for film in dated),
         "years_intervals": any(film.rate and not film.rate.is_census for film in dated),
-        "years_hollow": any(film.rate is None for film in dated),
-        "years_line": _trend(compared) is not None,
+        hollow: any(film.rate is None for film in dated),
+        "years_line_noted" if note else "years_line": trend is not None,
         "years_blocks": compared.by == "decade" and bool(_blocks(compared)),
     }
-    return " ".join(words[key] for key, is_there in is_drawn.items() if is_there)
+    known = {"who": words.judge(compared.model), "note": note}
+    return [words.say(key, **known) for key, is_there in is_drawn.items() if is_there]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Break a text into lines that a figure has room for."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer) > WIDTH - 2 * GAP:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
@@ -132,9 +157,10 @@ def _has_place(film: "ComparedFilm") -> bool:
     return has_share and film.facts["year"].isdecimal()
 
 
-def _dated(film: "ComparedFilm", words: Words) -> Dot:
+def _dated(film: "ComparedFilm", compared: "FilmComparison", words: Words) -> Dot:
     title, year = film.facts["title"], film.facts["year"]
-    return Dot(float(year), film, phrases.film_share_sentence(title, year, compared_share(film), words))
+    label = phrases.film_share_sentence(title, year, compared_share(film, compared), words)
+    return Dot(float(year), film, label)
 
 
 class FigureRow(NamedTuple):
@@ -197,7 +223,7 @@ def film_figure(
     ]
     concepts = [shown for shown in view.concepts if shown.concept.is_found]
     names = [words["segments"], words["probability"], *decided]
-    names += [shown.concept.name for shown in concepts]
+    names += [shown.name for shown in concepts]
     left = GAP + max(math.ceil(text_width(name)) for name in names)
     part = FigurePart(part_start_s, part_end_s, start_s, min(end_s, view.whole_s), left, WIDTH - GAP - left)
     top = 26
@@ -206,7 +232,7 @@ def film_figure(
         ("passages", [words["segments"]] if passages else [], 12),
         ("decided", [*decided], 12),
         ("probability", [words["probability"]], 120),
-        ("concepts", [shown.concept.name for shown in concepts], 14),
+        ("concepts", [shown.name for shown in concepts], 14),
     ):
         rows[kind] = []
         for name in names_of_kind:

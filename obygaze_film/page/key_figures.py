@@ -71,8 +71,8 @@ def _judged_share(view: "FilmView") -> KeyFigure:
 def _passages(view: "FilmView") -> KeyFigure:
     """Show how many passages reach the threshold, and how many at the edges of their bands."""
     words, marked = view.words, view.marked_count
-    is_one = marked is not None and marked.number == 1
-    what = words["segments_number_one" if is_one else "segments_number"]
+    n = 0 if marked is None else round(marked.number or 0)
+    what = words[{0: "segments_number_none", 1: "segments_number_one"}.get(n, "segments_number")]
     if marked is None:
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", "", None, what, why)

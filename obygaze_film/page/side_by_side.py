@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from obygaze_features.manifest import counted
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import GroupChange, GroupShare
+from obygaze_film.claims.kinds import ExpectedShare, GroupChange, GroupShare
 from obygaze_film.claims.of_groups import compared_share, group_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
+from obygaze_film.group_report import notes_of_shares
 from obygaze_film.page import charts
 from obygaze_film.page.figures import scale_of, years_figure, years_legend
 from obygaze_film.page.html import template_page
@@ -54,7 +54,7 @@ def comparison_page(
     `addresses` of films' own pages, by movie, make their titles links.
     """
     addresses, words = addresses or {}, Words(language)
-    n_films = counted(len(compared.films), "film")
+    n_films = words.counted("count_films", len(compared.films))
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
     scale = scale_of(highest)
     claims = group_claims(compared)
@@ -70,7 +70,9 @@ def comparison_page(
         compared=compared,
         groups=[_group_row(claim, scale, words) for claim in claims if isinstance(claim, GroupShare)],
         changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
-        films=[_film_row(film, words) for film in compared.films],
+        films=[_film_row(film, compared, words) for film in compared.films],
+        alone=_alone(compared, words),
+        notes=_notes(compared),
         scale=scale,
         figure=years_figure(compared, words),
         legend=years_legend(compared, words),
@@ -100,9 +102,22 @@ def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
     return ChangeRow(words.again(claim.change), claim.n_judged, phrases.points_value(claim, words), note)
 
 
-def _film_row(film: ComparedFilm, words: Words) -> FilmRow:
-    claim = compared_share(film)
+def _alone(compared: FilmComparison, words: Words) -> str:
+    """Head the column of shares that need no judge: the model's, or those of labels in its place."""
+    if compared.is_of_labels:
+        return words.say("labels_alone", who=words.judge(compared.model))
+    return words["model_alone"]
+
+
+def _notes(compared: FilmComparison) -> list[str]:
+    """Say how the numbers are to be read, then what was left out."""
+    return [*notes_of_shares(compared), *compared.notes]
+
+
+def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
+    claim = compared_share(film, compared)
     note = phrases.film_share_note(claim, words)
-    if film.counts is not None and film.counts.judged and not film.sample.n:
-        note = phrases.few_windows_note(film.counts.judged, film.counts.sure, words)
+    has_few = film.counts is not None and film.counts.judged and not film.sample.n
+    if has_few and film.counts is not None and isinstance(claim, ExpectedShare):
+        note = phrases.few_windows_note(claim, film.counts.judged, film.counts.sure, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
+from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, Title
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
@@ -104,10 +104,11 @@ class MovedLine(NamedTuple):
 
 
 class ShownConcept(NamedTuple):
-    """A concept with its probabilities on the rows shown."""
+    """A concept with its probabilities on the rows shown, and its name; another model than shown is named."""
 
     concept: ConceptRecord
     p: Floats
+    name: str
 
 
 class FilmView:
@@ -165,12 +166,15 @@ class FilmView:
     @property
     def heading(self) -> str:
         """The film's title with its gravest warnings."""
-        return phrases.title_sentence(of_film.film_title(self.film), self.words)
+        return phrases.title_sentence(of_film.film_title(self.film, self.model.key), self.words)
 
     @property
     def evidence(self) -> str:
-        """What films left out show of the model."""
-        return phrases.evidence_sentence(self.model_evidence, self.words)
+        """What films left out show of the model, which is named if it is one of several."""
+        said = phrases.evidence_sentence(self.model_evidence, self.words)
+        if len(self.film.record.models) == 1:
+            return said
+        return self.words.say("named", name=self.model.key, what=said)
 
     @property
     def sentence(self) -> str:
@@ -280,11 +284,11 @@ class FilmView:
         """Return the concepts that are found better than chance, or the others, with how well each is."""
         starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
         strips = []
-        for number, (concept, p) in enumerate(self.concepts):
+        for number, (concept, p, name) in enumerate(self.concepts):
             if concept.is_found == found:
                 claim = of_film.concept_found(self.model, concept)
                 label = phrases.concept_label(claim, self.words)
-                strips.append(Strip(f"concept-{number}", concept.name, label, starts, ends, p))
+                strips.append(Strip(f"concept-{number}", name, label, starts, ends, p))
         return strips
 
     @cached_property
@@ -294,7 +298,8 @@ class FilmView:
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
                 rows = self.film.rows(model.key)
-                strips.append(_model_strip(f"other-{len(strips)}", model, rows, self.words))
+                title = of_film.film_title(self.film, model.key)
+                strips.append(_model_strip(f"other-{len(strips)}", model, rows, title, self.words))
         return strips
 
     @cached_property
@@ -311,15 +316,21 @@ class FilmView:
     def _concepts(self) -> list[ShownConcept]:
         """Return the concepts of the first model that has probabilities for them, best found first.
 
-        Models of one film share their rows.
+        Models of one film share their rows. Concepts of another model than the one shown name it.
         """
         for model in (self.model, *self.film.record.models):
             rows = self.film.rows(model.key)
             concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
             if concepts:
                 concepts.sort(key=_order)
-                columns = [rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) for concept in concepts]
-                return [ShownConcept(*pair) for pair in zip(concepts, columns, strict=True)]
+                shown = []
+                for concept in concepts:
+                    name = concept.name
+                    if model.key != self.model.key:
+                        name = self.words.say("of_model", name=name, model=model.key)
+                    p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
+                    shown.append(ShownConcept(concept, p, name))
+                return shown
         return []
 
     # --- what learning changed
@@ -347,6 +358,14 @@ class FilmView:
             if abs(after - before) >= LEAST_MOVED:
                 claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
         return sorted(claims, key=lambda claim: -abs((claim.number or 0.0) - claim.before))
+
+    @property
+    def reasons_note(self) -> str:
+        """What the two signs of a reason mean; empty where the model has no reasons."""
+        if not self.model.by_concepts:
+            return ""
+        has_usual = any(concept.usual is not None for concept in self.model.concepts)
+        return phrases.reasons_note(self.words, has_usual=has_usual)
 
     @property
     def moved_lines(self) -> list[MovedLine]:
@@ -401,10 +420,13 @@ def _mean_of_known(p: Floats, seconds: Floats, least_s: float) -> float:
     return float(np.average(p[known], weights=seconds[known]))
 
 
-def _model_strip(key: str, model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:
-    """Draw the probability of another model of the film."""
+def _model_strip(key: str, model: ModelRecord, rows: pd.DataFrame, title: Title, words: Words) -> Strip:
+    """Draw the probability of another model of the film, with its share and its own warnings."""
     expected = of_film.expected_share(model, rows)
     note = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
+    warnings = phrases.model_warnings(title, words)
+    if warnings:
+        note = f"{note}{words['semicolon']}{warnings}"
     columns = [rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p")]
     return Strip(key, f"{model.title}, {model.task_title}", note, *columns)
 

@@ -70,12 +70,10 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     """
     rows = view.rows
     concepts = []
-    for concept, p in view.concepts:
+    for concept, p, name in view.concepts:
         # Rounded up: no rounded probability of a concept that is not seen reaches it.
         seen = int(np.ceil(100 * concept.threshold_p + 0.5))
-        concepts.append(
-            {"name": concept.name, "p": packed_shares(p), "seen": seen, "found": concept.is_found}
-        )
+        concepts.append({"name": name, "p": packed_shares(p), "seen": seen, "found": concept.is_found})
     staging: dict[str, Any] = {}
     if view.staging:
         first = view.staging[0]  # all variables are of the same windows

@@ -22,7 +22,6 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     Problems,
-    counted,
     find_codebook,
     repeated_concepts,
 )
@@ -30,7 +29,7 @@ from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import Decided
 from obygaze_film.judged_windows import law_of, named_law
-from obygaze_film.notes import said
+from obygaze_film.notes import said, said_counted
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
@@ -308,12 +307,12 @@ class Decisions:
         labelled = [line for line in self.lines.values() if line.row.get("level")]
         unknown = [line for line in labelled if self.ledger.header_of(line) is None]
         if unknown:
-            decided = counted(len(unknown), "decision")
+            decided = said_counted("n_decisions", len(unknown))
             self._say(said("defined_unknown", folder=self.folder, decisions=decided))
         others = [line for line in self._elsewhere_defined() if line.row.get("level")]
         if others:
             digests = sorted({self.definition_of(line)[:12] for line in others})
-            facts = {"decisions": counted(len(others), "decision"), "digests": ", ".join(digests)}
+            facts = {"decisions": said_counted("n_decisions", len(others)), "digests": ", ".join(digests)}
             self._say(said("defined_otherwise", folder=self.folder, **facts))
 
     @property
@@ -491,7 +490,7 @@ class Decisions:
 
     def _say_what_was_edited(self, table: ExportedTable, edited: TakenIn, n_new: int, digest: str) -> None:
         """Say how many decisions were taken in from a table, and what is odd about its rows."""
-        decided = counted(n_new, "decision")
+        decided = said_counted("n_decisions", n_new)
         self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
@@ -508,7 +507,7 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_gone = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         if n_gone and table.path.stat().st_mtime > self._latest_sitting():
-            facts = {"decisions": counted(n_gone, "decision"), "ledger": LEDGER}
+            facts = {"decisions": said_counted("n_decisions", n_gone), "ledger": LEDGER}
             self._say(said("table_lacked", path=table.path, **facts))
 
     def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[TakenFrom]:
@@ -606,7 +605,7 @@ class Decisions:
                 settled.append(clip)
         kept["agreed"] = settled
         if n_open:
-            self._say(said("agreed_left", folder=self.folder, decisions=counted(n_open, "decision")))
+            self._say(said("agreed_left", folder=self.folder, decisions=said_counted("n_decisions", n_open)))
 
     def _settle(self) -> None:
         """Find what stands, say what claims more than it may, and write the tables anew."""
@@ -655,7 +654,7 @@ class Decisions:
         """Count the notices of each kind behind the first ones."""
         for kind, n in self._n_of_kind.items():
             if n > MOST_OF_A_KIND:
-                self._say(said(f"more_{kind}", folder=self.folder, n=n - MOST_OF_A_KIND))
+                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:

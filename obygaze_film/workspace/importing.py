@@ -31,7 +31,7 @@ from obygaze_features.manifest import (
     import_spans,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import said, said_counted
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import Line
@@ -508,6 +508,7 @@ def notices_of(file: Annotated, every: Sequence[TakenFrom]) -> list[str]:
         for why, n in taken.left_out.items():
             notices.append(f"{file.path}: {taken.annotator}: {counted(n, 'span')} left out: {why}")
         if taken.n_in_sight:
-            facts = {"path": file.path, "who": taken.annotator, "n": counted(taken.n_in_sight, "judgement")}
+            judgements = said_counted("n_judgements", taken.n_in_sight)
+            facts = {"path": file.path, "who": taken.annotator, "n": judgements}
             notices.append(said("import_in_sight", **facts))
     return notices

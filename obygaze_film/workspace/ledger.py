@@ -20,7 +20,7 @@ from obygaze_features.errors import InputError
 from obygaze_features.io import sync, write_new, write_once, write_whole
 from obygaze_features.lines import LineJournal, checked_entry, encode_line
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import said, said_counted
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.authority import Validity, standing
@@ -190,7 +190,7 @@ class Ledger:
                 self._say(str(error))
         for kind, n in self._n_notices.items():
             if n > MOST_OF_A_KIND:
-                self._say(said(f"more_{kind}", folder=self.folder, n=n - MOST_OF_A_KIND))
+                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
         """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""

@@ -436,7 +436,8 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     windows = judged.together()
     if not windows.is_enough:
         few = TooFewJudged(judges=[who], **windows.counts._asdict())
-        return {"few": f"{sentence(no_judged_share(few), words)}."}
+        told = [f"{sentence(no_judged_share(few), words)}.", *_left_out(judged.notices, words)]
+        return {"few": " ".join(told)}
     order, y, _ = votes(windows.by_cell)
     rate, _ = correct_rate(film.timeline, own)
     estimates = {}
@@ -466,6 +467,12 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
+
+
+def _left_out(notices: Sequence[str], words: Words) -> list[str]:
+    """Say which judgements do not count, and why."""
+    told = [words.again(notice) for notice in notices]
+    return [f"{text[:1].upper()}{text[1:]}." for text in told]
 
 
 def _agreements(found: FilmRates) -> list[FilmClaim]:

@@ -113,8 +113,10 @@ class _Standing:
     ----------
     n_models : int
         Number of models that are compared.
+    baselines : list of str
+        The baselines that they are compared with: all but random guesses.
     beating : list of str
-        The models that beat every baseline.
+        The models that beat every one of them.
     best, nearest : str
         The model with the largest mean difference, and the baseline nearest to it.
     difference : Interval
@@ -126,6 +128,7 @@ class _Standing:
     """
 
     n_models: int
+    baselines: list[str]
     beating: list[str]
     best: str
     nearest: str
@@ -173,11 +176,11 @@ def _compared(task: _Task, metric: Metric) -> _Standing | None:
     best = max(beating or models, key=lambda model: nearest[model].interval.mean)
     difference, baseline, n_better = nearest[best]
     mean = float(values[best].mean())
-    return _Standing(len(models), beating, best, baseline, difference, n_better, mean)
+    return _Standing(len(models), baselines, beating, best, baseline, difference, n_better, mean)
 
 
 def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
-    """Say which models are better than every baseline, by how much the best is, and what its AUC means."""
+    """Say which models are better than each baseline, by how much the best is, and what its AUC means."""
     n_movies = standing.difference.n_movies
     if n_movies == 0:
         line = (
@@ -185,9 +188,10 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
             "nothing can be ranked, and calls are shown over all clips"
         )
         return [before + line]
-    sentence = "no model is shown to be better than every baseline"
+    baselines = ", ".join(standing.baselines)
+    sentence = f"no model is shown to be better than each of the baselines {baselines}"
     if standing.beating:
-        sentence = f"better than every baseline: {', '.join(standing.beating)}"
+        sentence = f"better than each of the baselines {baselines}: {', '.join(standing.beating)}"
     together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
     is_behind = standing.difference.mean < 0
     where = f"{'ahead on' if is_behind else 'on'} {standing.n_better} of {n_movies} movies"
@@ -215,8 +219,8 @@ def _lead(standing: _Standing) -> str:
         high = math.nan
     if mean >= 0:
         lead = interval(mean, low, high, signed=True)
-        return f"ahead of the nearest, {standing.nearest}, by {lead}"
-    return f"behind the nearest, {standing.nearest}, by {interval(-mean, -high, -low)}"
+        return f"ahead of the nearest of these, {standing.nearest}, by {lead}"
+    return f"behind the nearest of these, {standing.nearest}, by {interval(-mean, -high, -low)}"
 
 
 # --- which layer

@@ -10,9 +10,9 @@ from obygaze_film.claims.phrases import evidence_sentence, groups_sentence, mark
 from obygaze_film.page.packed import MISSING
 
 
-def heading_of(film, language="en"):
+def heading_of(film, language="en", key=None):
     """Return the film's title with its warnings."""
-    return title_sentence(film_title(film), Words(language))
+    return title_sentence(film_title(film, key), Words(language))
 
 
 def first_sentence(film, key=None, language="en"):

@@ -298,7 +298,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             elif abs(p - at_usual) > 0.0102:
                 side = "why_for" if p > at_usual else "why_against"
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
-                assert words.say(f"why_{reason.amount}", concept=words.of(reason.what)) in said
+                assert words.say(f"why_{reason.amount}", concept=reason.what) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
                 assert (words["why_near_chance"] in said) == reason.has(NEAR_CHANCE)
         reasons = {reason.what: reason for reason in claim.reasons}
@@ -307,7 +307,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             change = p - np.average(mean_probability(draws, moved.to_numpy()), weights=weights)
             is_seen = np.average(inside[f"{concept.name}_p"], weights=weights) >= concept.threshold_p
             if abs(change) > 0.0102:
-                phrase = words.say(f"why_{reasons[concept.name].amount}", concept=words.of(concept.name))
+                phrase = words.say(f"why_{reasons[concept.name].amount}", concept=concept.name)
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
                 shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
                 of_side = [one for one in claim.reasons if one.moves and one.is_for == (change > 0)]

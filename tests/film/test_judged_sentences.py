@@ -21,6 +21,7 @@ from obygaze_film.claims import (
     rate_claims,
     sentences,
 )
+from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.of_judgements import decision
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
@@ -378,12 +379,14 @@ def test_films_that_are_judged_in_part_are_not_called_unjudged_nor_those_judged_
     advised = [movie for movie in (whole, part, *rest) if movie in claim.reason]
     assert len(advised) == 1
     assert advised[0] not in (whole, *rest[:4])
-    counts = {film.timeline.movie: film.counts for film in compared.films}
+    film_of = {film.timeline.movie: film for film in compared.films}
+    counts = {movie: film.counts for movie, film in film_of.items()}
     assert (counts[whole].sure, counts[whole].left, counts[part].sure) == (0, 0, 6)
     for language in LANGUAGES:
         words, page = Words(language), comparison_page(compared, language=language)
         for movie in (whole, part):
-            note = phrases.few_windows_note(counts[movie].judged, counts[movie].sure, words)
+            of_model = compared_share(film_of[movie], compared)
+            note = phrases.few_windows_note(of_model, counts[movie].judged, counts[movie].sure, words)
             assert str(counts[movie].judged) in note
             assert note in page
 
@@ -455,7 +458,61 @@ def test_a_legend_tells_of_what_is_drawn(judged_films, language):
             compared = compare_films(films, some, trend=trend)
             figure, legend = years_figure(compared, words), years_legend(compared, words)
             for key, drawing in drawn.items():
-                assert (words[key] in legend) == (drawing in figure), (key, len(some.clips))
+                said = words[key].rstrip(".")  # the trend may go on with a note
+                assert (said in legend) == (drawing in figure), (key, len(some.clips))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_figure_for_an_article_says_whose_shares_its_dots_are_and_of_what_time(judged_films, language):
+    """Of ten films six are judged; of the others the model, or a machine's labels, has a share alone."""
+    films, judgements = judged_films
+    words = Words(language)
+    some = judgements.with_clips(clip for clip in judgements if clip.movie < "m1986")
+    every = choose_next(films, 10**6, blind=True)
+    labels = [
+        replace(clip, level=(NEGATIVE, POSITIVE)[k % 2], annotator="vlm") for k, clip in enumerate(every)
+    ]
+    of_model = compare_films(films, some, trend="year")
+    of_labels = compare_films(films, some, trend="year", labels=Manifest(tuple(labels), Path()))
+    for compared, alone in (
+        (of_model, words["model_only"]),
+        (of_labels, words.say("labels_only", who="vlm")),
+    ):
+        figure = years_figure(compared, words, alone=True)
+        labels_of_dots = re.findall("<title>(.*?)</title>", figure)
+        assert len(labels_of_dots) == len(films)
+        for film, label in zip(compared.films, labels_of_dots, strict=True):
+            assert film.facts["title"] in label
+            assert ("AB" in label) == (film.rate is not None)
+            assert (alone in label) == (film.rate is None)
+            share = film.expected if film.rate is None else film.rate.value
+            assert words.share(share) in label
+        # The legend is in the file: an article has no page around it.
+        drawn = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
+        assert drawn == years_legend(compared, words)
+        assert words["years_dots"] in drawn
+        assert ("vlm" in drawn) == (compared is of_labels)
+    page = comparison_page(of_labels, language=language)
+    assert f">{words.say('labels_alone', who='vlm')}</th>" in page
+    assert words["note_alone"] not in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_trend_that_accounts_for_who_judged_says_so_in_the_sentence(judged_films, language):
+    films, judgements = judged_films
+    words, clips = Words(language), []
+    for clip in judgements:  # AB judges the films of even years, CD those that a third divides
+        year = int(clip.movie[1:])
+        names = [name for name, is_theirs in (("AB", year % 2 == 0), ("CD", year % 3 < 2)) if is_theirs]
+        clips += [replace(clip, annotator=name, clip_id=f"{name}-{clip.clip_id}") for name in names]
+    table = [clip for clip in judgements if not any(one.movie == clip.movie for one in clips)]
+    within = compare_films(films, Manifest((*clips, *table), Path()), trend="year")
+    alone = compare_films(films, judgements, trend="year")
+    for compared, is_within in ((within, True), (alone, False)):
+        said = phrases.groups_sentence(group_claims(compared), words)
+        assert words["later_name"] in said
+        assert (words["note_accounts"] in said) == is_within
+        assert (words["note_accounts"] in years_legend(compared, words)) == is_within
 
 
 @pytest.mark.parametrize(("extent", "step"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])

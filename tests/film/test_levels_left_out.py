@@ -7,16 +7,20 @@ from html import unescape
 import pytest
 from msgspec.structs import replace as changed
 
+from obygaze_features.manifest import builtin_codebook
 from obygaze_film.claims import LANGUAGES, Words, document, film_claims, kinds, phrases
 from obygaze_film.claims.of_film import expected_share, model_evidence
 from obygaze_film.commands.film_lines import first_lines
 from obygaze_film.exchange import collect
 from obygaze_film.page import film_page
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.pages import OpenFilm, desk_page
 from tests.film.page.invented import invented_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import heading_of
 
 SMALL = {"n_rows": 60, "duration_s": 900.0}
+BOOK = builtin_codebook("obygaze12")
 WHOLE = invented_film(**SMALL)
 CLIPS = {"HN": 30, "S": 33}
 
@@ -110,11 +114,19 @@ def test_captions_name_flags_in_words():
 # --- pages of models without concepts
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(language):
+def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(language, tmp_path):
     words = Words(language)
     linear = with_model(invented_film(concepts=(), **SMALL), by_concepts=False)
     tree = with_model(WHOLE, concepts=[changed(one, usual=None) for one in WHOLE.model().concepts])
     for film, has_parts, has_usual in ((WHOLE, True, True), (tree, True, False), (linear, False, False)):
         page = unescape(film_page([film], language=language))
+        opened = OpenFilm(0, film, Decisions(tmp_path / str(has_usual) / str(has_parts), film, BOOK))
         assert (words["about_3"] in page) == has_parts
         assert (words["about_3_usual"] in page) == has_usual
+        # The two signs of a reason are explained above the concepts' bars, on the page and at the desk.
+        desk = unescape(desk_page([opened], opened, "read", language))
+        for text in (page, desk):
+            signs = words.say("reasons_what", least=words.number(0.01))
+            weights = words.say("reasons_what_weights", least=words.number(0.05))
+            assert (signs in text) == has_usual
+            assert (weights in text) == (has_parts and not has_usual)

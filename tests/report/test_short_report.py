@@ -10,7 +10,7 @@ from obygaze_models.evaluation import compare, saved, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.models import linear_probe
-from obygaze_models.report import plain
+from obygaze_models.report import document, plain
 from obygaze_models.report.run_tables import run_report, short_report
 from tests.conftest import planted
 
@@ -20,18 +20,26 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     run = evaluate(planted(direction=direction), {"linear": linear_probe()}, task="hn_s", test="enhn_s")
     report = short_report(run)
     (sentence,) = report.answers
-    assert ("better than every baseline: linear;" in sentence) == beats
+    # Which baselines it is compared with: all of the run but random guesses.
+    named = "always_positive, always_negative, movie_prior"
+    assert (f"better than each of the baselines {named}: linear;" in sentence) == beats
+    assert any(f"each of the baselines {named}" in note for note in document(report)["notes"])
+    assert {"random_half", "random_prevalence"} < set(run.metrics["model"])
     assert ("no model is shown" in sentence) != beats
     # The same by `compare`, against the baseline that the sentence names.
-    nearest = re.search(r"nearest, (\w+),", sentence)[1]
+    nearest = re.search(r"nearest of these, (\w+),", sentence)[1]
     by_film = compare(side(saved(run), "linear"), side(saved(run), nearest)).movies.query("metric == 'auc'")
     above = t_interval(by_film["difference"], covers="method")
     assert not nearest.startswith("random_")  # one draw's luck
     if beats:
-        assert f"ahead of the nearest, {nearest}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
+        assert (
+            f"ahead of the nearest of these, {nearest}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
+        )
     else:  # the difference the other way round
         assert above.mean < 0
-        assert f"behind the nearest, {nearest}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
+        assert (
+            f"behind the nearest of these, {nearest}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
+        )
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
     answer, meaning = run_report(run).answers
     assert answer == sentence

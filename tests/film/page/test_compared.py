@@ -65,7 +65,7 @@ def test_an_interval_is_seen_against_its_line_and_decades_and_trend_are_drawn(vi
     assert page.locator(".c-figure .c-reach").count() == page.locator(".c-figure .c-mean").count() == 2
     assert page.locator(".c-figure .c-trend").count() == 1
     texts = set(page.locator(".c-figure text").all_text_contents())
-    assert {"year", "share of time without black and credits as S"} < texts
+    assert {"year", "share of a film’s time, marked or expected as S"} < texts
     own, grid = (
         page.locator(f".c-figure .{name}").first.evaluate(width) for name in ("c-interval", "c-grid")
     )

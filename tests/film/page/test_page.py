@@ -100,7 +100,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     share = round(100 * time.judged_s / 7212)
     black = f"{time.nothing_s / 60:.1f}"
     start = (
-        f"Of the {judged} minutes that it can judge ({share}% of the film; {black} minutes are "
+        f"Of the {judged} minutes that it can judge ({share}% of the film; {black} minutes of "
         f"black or credits) the model marks {len(reached)} passages, {minutes} minutes ({called} minutes of "
         "them at its threshold or above), as S (Sure: staged like what experts call M)"
     )
@@ -475,7 +475,7 @@ def test_a_figure_shows_the_span_with_half_a_minute_around_it():
     minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
     assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("700", "3600")}
     assert "0:01:40–0:06:40" in figure
-    assert all(f">{concept.name}</text>" in figure for concept, _ in view.concepts if concept.is_found)
+    assert all(f">{concept.name}</text>" in figure for concept, *_ in view.concepts if concept.is_found)
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
 
 
