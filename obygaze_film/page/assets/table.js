@@ -5,7 +5,7 @@ import {FILTERS, disagreementsOf, openOf, rowsOf} from "./list.js";
 import {filled} from "./rows.js";
 import {clock} from "./time.js";
 
-const FIRST = 40; // rows that are there at once
+const FIRST = 20; // rows that are there at once
 
 export class DecisionTable {
  // `act` is to jump to an object, and to edit or delete a decision of one's own; without `edit` nothing can be changed.
