@@ -258,7 +258,7 @@ def write_film_page(
     refuse_existing(path, force=force)
     text = film_page(films, top=top, language=language, owned=owned)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Browsers read a page that is ASCII throughout faster: twelve hours in a twelfth less of their main thread.
+    # Browsers read a page faster that is ASCII throughout: twelve hours with a twelfth less of CPU time.
     parts = SCRIPT_ELEMENT.split(text)
     for index in range(0, len(parts), 2):  # between scripts
         parts[index] = parts[index].encode("ascii", "xmlcharrefreplace").decode("ascii")
