@@ -405,7 +405,7 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
         line = decisions.redo(asked.who)
     if line is None:
         return {"said": words[f"desk_no_{asked.kind}"]}
-    what = said_of(line.row, decisions.codebook)
+    what = said_of(line.row, decisions.codebook, words.language)
     return {"said": words.say(f"desk_did_{asked.kind}", what=what)}
 
 

@@ -1,5 +1,6 @@
 """What the page says of a film, without a browser."""
 
+import json
 import re
 from base64 import b64decode
 from dataclasses import replace as film_of
@@ -490,15 +491,17 @@ def test_a_figure_ends_with_its_film(ends):
     assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in times)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
-def test_no_name_of_a_concept_is_cut_in_a_figure(name):
-    longest = max(builtin_codebook(name).concept_names, key=text_width)
-    film = invented_film(concepts=((longest, 0.9, 0.1),), codebook=name, **SMALL)
-    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
-    figure = str(film_figure(FilmView(film, "f1", Words("en"), top=5), 100.0, 200.0))
-    ((x, shown),) = re.findall(
-        rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({re.escape(escape(longest))})<', figure
+def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
+    longest = max(
+        builtin_codebook(name).concepts, key=lambda concept: text_width(concept.told(language).title)
     )
+    film = invented_film(concepts=((longest.name, 0.9, 0.1),), codebook=name, **SMALL)
+    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
+    figure = str(film_figure(FilmView(film, "f1", Words(language), top=5), 100.0, 200.0))
+    title = re.escape(escape(longest.told(language).title))
+    ((x, shown),) = re.findall(rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({title})<', figure)
     assert float(x) - text_width(shown) >= 0
 
 
@@ -513,6 +516,27 @@ def test_a_figure_says_who_decided_what_and_draws_the_threshold():
     assert "S (Sure), AB (blind)" in figure
     assert "CD" not in figure  # it is elsewhere
     assert 'class="c-threshold"' in figure
+
+
+def test_pages_have_no_word_of_a_codebook_in_another_language():
+    """Names of concepts, titles and meanings of levels: those that the two languages do not share."""
+    book = builtin_codebook("obygaze12")
+    told = {
+        language: {part.told(language).title for part in (*book.levels, *book.concepts)}
+        for language in LANGUAGES
+    }
+    film = with_model(invented_film(traced=True, **SMALL), means=book.means, construct=book.construct)
+    decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
+    for language, other in (LANGUAGES, LANGUAGES[::-1]):
+        page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+        data = json.dumps(data_of(page), ensure_ascii=False)
+        assert any(name in data for name in told[language] - told[other])
+        for name in told[other] - told[language]:
+            assert not re.search(rf"\b{name}\b", text_of(page)), name
+            assert not re.search(rf"\b{name}\b", data), name
+        for level in book.levels:
+            assert level.told(other).means not in text_of(page)
+    assert "mis en scène comme ceux" in text_of(film_page([film], language="fr"))
 
 
 # --- minute by minute
