@@ -316,22 +316,30 @@ def check_codebook(codebook: "Codebook") -> None:
     for scale in codebook.scales:
         check_scale(scale)
     check_once([scale.name for scale in codebook.scales], "scales")
+    _check_languages(codebook.constructs, "construct")
+    for part in (*codebook.levels, *codebook.concepts):
+        _check_languages(part.translations, part.name)
+    for concept in codebook.concepts:
+        _check_modality(concept)
+        for instance in concept.instances:
+            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
+    for text in _texts_of(codebook):
+        check_text(text, "text")
+
+
+def _texts_of(codebook: "Codebook") -> list[str]:
+    """Collect the texts of a codebook that are for people."""
     texts = [codebook.source, codebook.construct, *codebook.constructs.values(), *codebook.sub_constructs]
     texts += [text for level in codebook.levels for text in (level.title, level.means)]
     texts += [level.title for scale in codebook.scales for level in scale.levels]
     for concept in codebook.concepts:
         texts += [concept.group, concept.definition, concept.means]
-        _check_modality(concept)
         for instance in concept.instances:
-            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
             texts += instance.examples
     for part in (*codebook.levels, *codebook.concepts):
-        _check_languages(part.translations, part.name)
         for translation in part.translations.values():
             texts += [translation.title, translation.means]
-    _check_languages(codebook.constructs, "construct")
-    for text in texts:
-        check_text(text, "text")
+    return texts
 
 
 def _check_languages(languages: Iterable[str], key: str) -> None:

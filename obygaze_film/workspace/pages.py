@@ -36,6 +36,7 @@ from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Said, said
+from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.translated import concept_names
 from obygaze_film.page.view import FilmView
@@ -264,6 +265,7 @@ def desk_page(
         n_otherwise=sum(one["otherwise"] for one in stands["you"]),
         concepts=_asked_for(film),
         keys=READING_KEYS | DECIDING_KEYS,
+        has_pdf=can_write_pdf(),
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
     )

@@ -211,7 +211,10 @@ function cite() {
   still.toBlob((picture) => { URL.revokeObjectURL(save.href); save.href = URL.createObjectURL(picture); });
   save.download = `${name}.png`;
  }
- Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.svg`});
+ for (const [id, kind] of [["#d-figure", "svg"], ["#d-figure-pdf", "pdf"]]) {
+  const link = find(id);
+  if (link) Object.assign(link, {href: `figure.${kind}?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.${kind}`});
+ }
  find("#d-cited").showModal();
 }
 click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));

@@ -1,8 +1,9 @@
 """What the page says of a film, without a browser."""
 
+import io
 import json
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import replace as film_of
 from html import escape, unescape
 from xml.dom import minidom
@@ -10,6 +11,7 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from PIL import Image
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import LANGUAGES, Words
@@ -21,6 +23,7 @@ from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
+from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
@@ -516,6 +519,47 @@ def test_a_figure_says_who_decided_what_and_draws_the_threshold():
     assert "S (Sure), AB (blind)" in figure
     assert "CD" not in figure  # it is elsewhere
     assert 'class="c-threshold"' in figure
+
+
+class GreyStills:
+    """Stills of 96 by 54 pixels; each says its time by its grey."""
+
+    width, height = 96, 54
+
+    def address(self, at_s):
+        file = io.BytesIO()
+        Image.new("L", (self.width, self.height), int(at_s) % 256).save(file, "PNG")
+        return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def test_a_figure_has_a_strip_of_stills_where_the_owner_has_the_film():
+    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    figure = minidom.parseString(film_figure(view, 100.0, 160.0, stills=GreyStills()))  # noqa: S318 - ours
+    stills = figure.getElementsByTagName("image")
+    assert len(stills) > 4
+    ends = [float(still.getAttribute("x")) + float(still.getAttribute("width")) for still in stills]
+    assert max(ends) <= 760
+    greys = [
+        Image.open(io.BytesIO(b64decode(still.getAttribute("href").partition(",")[2]))).getpixel((0, 0))
+        for still in stills
+    ]
+    assert greys == sorted(greys)
+    assert 70 <= greys[0] < greys[-1] <= 190
+    assert "<image" not in film_figure(view, 100.0, 160.0)
+
+
+def test_a_figure_is_written_as_pdf_with_its_texts_and_size():
+    pytest.importorskip("matplotlib")
+    view = FilmView(invented_film(**SMALL), "f1", Words("fr"), top=5)
+    figure = str(film_figure(view, 100.0, 160.0, stills=GreyStills()))
+    pdf = figure_pdf(figure)
+    high = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
+    assert pdf.startswith(b"%PDF-")
+    assert pdf == figure_pdf(figure)
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
+    assert (float(box[1]), float(box[2])) == pytest.approx((760 * 0.75, high * 0.75))
+    assert b"DejaVuSans" in pdf  # embedded: journals refuse fonts that are not
+    assert b"/FontFile2" in pdf
 
 
 def test_pages_have_no_word_of_a_codebook_in_another_language():
