@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -46,8 +46,9 @@ from obygaze_film.schema import (
     RowKind,
     Spans,
 )
-from obygaze_models.concepts import ConceptBottleneck
-from obygaze_models.prediction import Model
+
+if TYPE_CHECKING:
+    from obygaze_models.prediction import Model
 
 Floats = NDArray[np.float64]
 
@@ -155,7 +156,7 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
 
 
 def rows_of_model(
-    model: Model, key: str, table: pd.DataFrame, grid: RowGrid, *, is_trained_on: bool
+    model: "Model", key: str, table: pd.DataFrame, grid: RowGrid, *, is_trained_on: bool
 ) -> pd.DataFrame:
     """Compute the rows of one model.
 
@@ -227,6 +228,8 @@ def rows_of_model(
         "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
         "flags": _joined_flags(flags, n),
     }
+    from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
+
     by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
     values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
     shares = model.probabilities_of(values)

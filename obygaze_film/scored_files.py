@@ -206,7 +206,8 @@ def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
 def _numbers(cells: "pd.Series[str]", end_s: float) -> Any:
     """Read a column of numbers: times up to `end_s`, probabilities, whole numbers, others finite."""
     # Python's float, cell by cell: every number is read exactly as it was written.
-    numbers = np.array([float(cell) if cell else np.nan for cell in cells], dtype=np.float64)
+    texts = cells.tolist()
+    numbers = np.array([float(text) if text else np.nan for text in texts], dtype=np.float64)
     name = str(cells.name)
     low, high = -MOST, MOST
     if name in TIMES:
@@ -215,7 +216,7 @@ def _numbers(cells: "pd.Series[str]", end_s: float) -> Any:
         low, high = 0.0, 1.0
     elif name in WHOLE:
         low, high = 0.0, 2.0**53
-    given = numbers if name in TIMES else numbers[[cell != "" for cell in cells]]
+    given = numbers if name in TIMES else numbers[[text != "" for text in texts]]
     wrong = ~((given >= low) & (given <= high))
     if name in WHOLE:
         wrong |= given != np.floor(given)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +54,8 @@ class Codebook:
         Where it is from, for people.
     construct
         What the levels measure, such as "objectifying gaze".
+    constructs
+        The same in other languages, by language.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class Codebook:
     sub_constructs: tuple[str, ...] = ()
     source: str = ""
     construct: str = ""
+    constructs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         with placed(f"codebook {self.name!r}"):
@@ -208,6 +211,10 @@ class Codebook:
         parts = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
         tasks = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
         record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**parts | {"tasks": tasks}))
+        for part in (*record["levels"], *record.get("concepts", ())):
+            _join_languages(part)
+        if constructs := record.pop("constructs", {}):
+            record["construct"] = {ENGLISH: self.construct, **constructs}
         return record
 
     def to_toml(self) -> str:
@@ -225,12 +232,16 @@ class Codebook:
     def digest(self) -> str:
         """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal.
 
-        Without `construct`, `means` and `modality`, which explain labels and change none.
+        Without `construct`, `means`, `modality` and translations, which explain labels and change none.
         """
         record = self.record()
         for part in (record, *record["levels"], *record.get("concepts", ())):
             for key in ("construct", "means", "modality"):
                 part.pop(key, None)
+            if isinstance(part.get("title"), dict):
+                part["title"] = part["title"].get(ENGLISH, "")
+            if not part.get("title"):
+                part.pop("title", None)
         canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
@@ -238,7 +249,7 @@ class Codebook:
         """Hash what judges read: names, titles and meanings of levels, concepts and scales (SHA-256, hex).
 
         It changes with every wording, where `digest` does not; codebooks that differ in name, version,
-        source, tasks or spellings alone have one definition.
+        source, tasks, spellings or translations alone have one definition.
 
         Examples
         --------
@@ -289,6 +300,12 @@ def instances_of(concept: Concept) -> list[list[object]]:
 
 # --- files of codebooks
 # ---------------------------------------------------------------------------
+ENGLISH = "en"
+"""The language of texts of which no other is said."""
+
+TRANSLATED = ("title", "means")
+"""Texts that may be given by language: `means.fr`."""
+
 NAMED = ("levels", "concepts", "instances")
 """Lists of tables in which a text stands for a table with that name."""
 
@@ -307,6 +324,7 @@ class CodebookFile(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     version: str
     source: str = ""
     construct: str = ""
+    constructs: dict[str, str] = {}
     policies: tuple[str, ...] = ()
     sub_constructs: tuple[str, ...] = ()
     levels: tuple[Level, ...] = ()
@@ -324,7 +342,11 @@ def parts_of(text: str) -> dict[str, Any]:
         Naming the key: text that is not TOML, an unknown or missing key, a value of another type.
     """
     try:
-        file = msgspec.convert(_tables(parse_toml(text)), CodebookFile)
+        tables = _tables(parse_toml(text))
+        if isinstance(tables.get("construct"), dict):
+            constructs = tables["construct"]
+            tables |= {"construct": constructs.pop(ENGLISH, ""), "constructs": constructs}
+        file = msgspec.convert(tables, CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None
     except (ValueError, RecursionError) as error:
@@ -334,10 +356,39 @@ def parts_of(text: str) -> dict[str, Any]:
     return msgspec.structs.asdict(file) | {"tasks": tasks}
 
 
+def _part_languages(part: dict[str, Any]) -> None:
+    """Part the texts of a level or concept that are given by language: the English one, and translations."""
+    translations: dict[str, dict[str, str]] = {}
+    for name in TRANSLATED:
+        texts = part.get(name)
+        if isinstance(texts, dict):
+            del part[name]
+            for language, text in texts.items():
+                if language == ENGLISH:
+                    part[name] = text
+                else:
+                    translations.setdefault(language, {})[name] = text
+    part["translations"] = translations
+
+
+def _join_languages(part: dict[str, Any]) -> None:
+    """Join the texts of a level or concept with their translations, as a file has them."""
+    for language, translation in part.pop("translations", {}).items():
+        for name, text in translation.items():
+            texts = part.get(name)
+            if not isinstance(texts, dict):
+                texts = {} if texts is None else {ENGLISH: texts}
+                part[name] = texts
+            texts[language] = text
+
+
 def _tables(value: Any, key: str = "") -> Any:
-    """Make tables of names alone."""
+    """Make tables of names alone, and part texts of several languages."""
     if isinstance(value, dict):
-        return {name: _tables(inner, name) for name, inner in value.items()}
+        tables = {name: _tables(inner, name) for name, inner in value.items()}
+        if "name" in tables and any(isinstance(tables.get(text), dict) for text in TRANSLATED):
+            _part_languages(tables)
+        return tables
     if isinstance(value, list):
         named = key in NAMED
         return [{"name": item} if named and isinstance(item, str) else _tables(item) for item in value]

@@ -1,6 +1,7 @@
 """Define and check the parts of a codebook: levels, concepts with their instances, scales and tasks."""
 
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,8 +24,21 @@ if TYPE_CHECKING:
 POLICIES: tuple[str, ...] = ("raw", "paper", "released")
 """Label policies that a codebook may list; `raw` can be used with every codebook."""
 
+LANGUAGE = re.compile("[a-z]{2,3}")
+"""A language as texts of codebooks name it: `fr`."""
+
 ORDINAL_TASK = "levels"
 """Stands for all levels in order wherever a task is named, so no task may be called that."""
+
+
+class Translation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A level or concept in another language: its name in full and its meaning; empty where not translated.
+
+    A codebook file has them as `title.fr` and `means.fr`.
+    """
+
+    title: str = ""
+    means: str = ""
 
 
 class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -44,6 +58,8 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         Place of the level on its axis, for distances between levels; None for equal steps.
     means
         How a clip of the level is staged, in words that complete "the model marks a passage as".
+    translations
+        By language, as `fr`.
     """
 
     name: str
@@ -52,11 +68,18 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     synonyms: tuple[str, ...] = ()
     position: float | None = None
     means: str = ""
+    translations: dict[str, Translation] = {}
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """Everything the level is called: name, title, synonyms."""
         return tuple(filter(None, (self.name, self.title, *self.synonyms)))
+
+    def told(self, language: str) -> Translation:
+        """Return its title, or its name, and its meaning in a language; as they are where not translated."""
+        translation = self.translations.get(language, Translation())
+        title = translation.title or self.title or self.name
+        return Translation(title, translation.means or self.means)
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -87,6 +110,8 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         What is seen or heard where the concept is there, in one line.
     modality
         How a film conveys it, one of MODALITIES; empty for what `visual` says.
+    translations
+        By language, as `fr`.
     """
 
     name: str
@@ -97,6 +122,13 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     definition: str = ""
     means: str = ""
     modality: Literal["", "visual", "moving", "heard", "said", "told"] = ""
+    translations: dict[str, Translation] = {}
+
+    def told(self, language: str) -> Translation:
+        """Return its name and its meaning, or definition, in a language; as they are where not translated."""
+        translation = self.translations.get(language, Translation())
+        means = translation.means or self.means or self.definition
+        return Translation(translation.title or self.name, means)
 
     @property
     def conveyed(self) -> str:
@@ -284,17 +316,39 @@ def check_codebook(codebook: "Codebook") -> None:
     for scale in codebook.scales:
         check_scale(scale)
     check_once([scale.name for scale in codebook.scales], "scales")
-    texts = [codebook.source, codebook.construct, *codebook.sub_constructs]
+    _check_languages(codebook.constructs, "construct")
+    for part in (*codebook.levels, *codebook.concepts):
+        _check_languages(part.translations, part.name)
+    for concept in codebook.concepts:
+        _check_modality(concept)
+        for instance in concept.instances:
+            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
+    for text in _texts_of(codebook):
+        check_text(text, "text")
+
+
+def _texts_of(codebook: "Codebook") -> list[str]:
+    """Collect the texts of a codebook that are for people."""
+    texts = [codebook.source, codebook.construct, *codebook.constructs.values(), *codebook.sub_constructs]
     texts += [text for level in codebook.levels for text in (level.title, level.means)]
     texts += [level.title for scale in codebook.scales for level in scale.levels]
     for concept in codebook.concepts:
         texts += [concept.group, concept.definition, concept.means]
-        _check_modality(concept)
         for instance in concept.instances:
-            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
             texts += instance.examples
-    for text in texts:
-        check_text(text, "text")
+    for part in (*codebook.levels, *codebook.concepts):
+        for translation in part.translations.values():
+            texts += [translation.title, translation.means]
+    return texts
+
+
+def _check_languages(languages: Iterable[str], key: str) -> None:
+    """Refuse translations whose key is no language."""
+    for language in languages:
+        if not LANGUAGE.fullmatch(language):
+            raise ManifestError(
+                f"{key}: {language!r} is no language: expected two or three letters, as in fr"
+            )
 
 
 def _check_modality(concept: Concept) -> None:

@@ -16,7 +16,7 @@ from obygaze_models.commands import read_inputs
 if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook, Manifest
     from obygaze_features.store import Store
-    from obygaze_film.film_groups import Facts
+    from obygaze_film.film_groups import Facts, FilmComparison
     from obygaze_film.timeline import Timeline
     from obygaze_film.workspace.pages import Note, OpenFilm, Tell
 
@@ -90,14 +90,17 @@ def open_(
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
     opened_first = tuple(opened)
 
-    def compared(language: str = "en") -> str:
-        """Write the page of the comparison, with the judgements of now."""
+    def compare() -> "FilmComparison":
+        """Compare the films, with the judgements of now."""
         clips = [clip for film in opened_first for clip in film.decisions.judgements()]
         judged = Manifest(tuple(clips), Path(), book)
-        comparison = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return comparison_page(comparison, addresses, language)
+        return obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
 
-    compared()  # what can't be compared is said before anybody works
+    def compared(language: str) -> str:
+        """Write the page of the comparison."""
+        return comparison_page(compare(), addresses, language)
+
+    compare()  # what can't be compared is said before anybody works
     learn = (
         learner(corpus_read, films_by_folder, opened, book, folders[0].absolute().parent)
         if corpus_read

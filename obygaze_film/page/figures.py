@@ -3,7 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from markupsafe import Markup
@@ -34,6 +34,9 @@ GAP: Final = 14
 
 CONTEXT_S: Final = 30.0
 """Seconds before and after a span that its figure shows too."""
+
+STILLS_HIGH: Final = 40
+"""Height of the strip of stills, in units."""
 
 MOST_TIMES: Final = 7
 """Times on the axis of a film's figure."""
@@ -195,8 +198,31 @@ class FigurePart(NamedTuple):
         return round(self.left + self.width * share, 1)
 
 
+class FigureStill(NamedTuple):
+    """A still in a figure: its left end and width, in units of the figure, and its data address."""
+
+    x: float
+    width: float
+    picture: str
+
+
+class Stills(Protocol):
+    """Stills of a film, all of one size, by time (`workspace.media.StillSheet`)."""
+
+    width: int
+    height: int
+
+    def address(self, at_s: float) -> str:
+        """Return the still of a time as a data address."""
+        ...
+
+
 def film_figure(
-    view: "FilmView", start_s: float, end_s: float, decisions: Sequence[Mapping[str, Any]] = ()
+    view: "FilmView",
+    start_s: float,
+    end_s: float,
+    decisions: Sequence[Mapping[str, Any]] = (),
+    stills: Stills | None = None,
 ) -> str:
     """Draw a span of a film as a figure of its own, with `CONTEXT_S` before and after it.
 
@@ -210,6 +236,8 @@ def film_figure(
         Ends of the span; a span that goes on behind the film ends with it.
     decisions : sequence of mapping
         What people decided, as the desk describes it to its script; those in the figure's part are drawn.
+    stills : Stills, optional
+        Of the user's copy of the film: a strip of them is drawn above all.
     """
     words, model = view.words, view.model
     part_start_s = max(0.0, start_s - CONTEXT_S)
@@ -229,6 +257,7 @@ def film_figure(
     top = 26
     rows: dict[str, list[FigureRow]] = {}
     for kind, names_of_kind, high in (
+        ("stills", [""] if stills else [], STILLS_HIGH),
         ("passages", [words["segments"]] if passages else [], 12),
         ("decided", [*decided], 12),
         ("probability", [words["probability"]], 120),
@@ -243,9 +272,22 @@ def film_figure(
     high = top + 24 + 14 * len(notes)
     return _figure(
         "film", high, title, words, alone=True, view=view, part=part, notes=notes, bottom=top,
-        rows=rows, passages=passages, decided=list(decided.values()), concepts=concepts,
-        ticks=_tick_times(part),
+        rows=rows, strip=_strip(stills, part) if stills else (), passages=passages,
+        decided=list(decided.values()), concepts=concepts, ticks=_tick_times(part),
     )  # fmt: skip
+
+
+def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
+    """Lay stills side by side over a part of a film: each of the time where its middle is."""
+    n = max(1, round(part.width * stills.height / stills.width / STILLS_HIGH))
+    width = part.width / n
+    strip = []
+    for index in range(n):
+        at_s = part.start_s + (part.end_s - part.start_s) * (index + 0.5) / n
+        strip.append(
+            FigureStill(round(part.left + index * width, 1), round(width - 1, 1), stills.address(at_s))
+        )
+    return strip
 
 
 def _tick_times(part: FigurePart) -> list[float]:

@@ -1,10 +1,13 @@
 """Write the page of scored films as one HTML file; no frame of a film is in it."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from markupsafe import Markup
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
@@ -95,6 +98,12 @@ READING_KEYS: Final = {
 }
 """Keys by which a film is read, on its page and on the desk, and the names of the texts of what they do."""
 
+SCRIPT_ELEMENT: Final = re.compile("(<script.*?</script>)", re.DOTALL)
+"""A script, or data, of a page: it has no character references."""
+
+MOST_ESCAPED: Final = 0.25
+"""Share by which the data of a page may become longer where they are written in ASCII."""
+
 OWN_FILM: Final = {"media-src": "blob:"}
 """What the page's policy allows besides its own script and style: a film from the reader's own disk."""
 
@@ -168,7 +177,7 @@ def film_page(
         depth=2 if alone else 3,
         films=views,
         people=[_names(data["decisions"]) for data in described],
-        data=[json_data(data) for data in described],
+        data=[_in_ascii(json_data(data)) for data in described],
         stills=[own.copy is not None and bool(own.copy.stills) for own in added],
         models=models.values(),
         keys=READING_KEYS,
@@ -212,7 +221,20 @@ def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
 def _joined(*modules: str) -> str:
     """Join modules of the script to one that imports nothing: a mailed page has no other file."""
     text = "".join(asset(name, "obygaze_film.page") for name in modules)
-    return re.sub(r"^import .*\n|^export |^ *//.*\n", "", text, flags=re.MULTILINE)
+    return _escaped(re.sub(r"^import .*\n|^export |^ *//.*\n", "", text, flags=re.MULTILINE))
+
+
+def _escaped(text: str) -> str:
+    """Write JSON, or literals of a script, in ASCII."""
+    return re.sub(r"[^\x00-\x7f]", lambda sign: json.dumps(sign.group())[1:-1], text)
+
+
+def _in_ascii(data: Markup) -> Markup:
+    """Write the data of a page in ASCII, unless they become longer by more than `MOST_ESCAPED`."""
+    escaped = _escaped(data)
+    if len(escaped) > (1 + MOST_ESCAPED) * len(data.encode()):
+        return data  # what is said is in another script
+    return Markup(escaped)  # noqa: S704 - escaped before
 
 
 @checked
@@ -236,4 +258,8 @@ def write_film_page(
     refuse_existing(path, force=force)
     text = film_page(films, top=top, language=language, owned=owned)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    # Browsers read a page faster that is ASCII throughout: twelve hours with a twelfth less of CPU time.
+    parts = SCRIPT_ELEMENT.split(text)
+    for index in range(0, len(parts), 2):  # between scripts
+        parts[index] = parts[index].encode("ascii", "xmlcharrefreplace").decode("ascii")
+    write_whole(path, "".join(parts))

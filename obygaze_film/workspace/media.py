@@ -3,6 +3,7 @@
 import io
 import math
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,6 +98,35 @@ def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
     picture = b64encode(read_bytes(paths["stills.webp"])).decode("ascii")
     layout = {name: described[name] for name in ("starts", "width", "height", "columns")}
     return {"sheet": f"data:image/webp;base64,{picture}", **layout}
+
+
+class StillSheet:
+    """The stills of a film that were made before, one by one, for a figure.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        Where its files of `KINDS` are.
+    """
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        from PIL import Image  # noqa: PLC0415 - an extra
+
+        described = parse_json(read_bytes(paths["media.json"]))
+        self.width, self.height = described["width"], described["height"]
+        self.columns, self.starts = described["columns"], described["starts"]
+        with Image.open(io.BytesIO(read_bytes(paths["stills.webp"]))) as sheet:
+            self.sheet = sheet.convert("RGB")
+
+    def address(self, at_s: float) -> str:
+        """Return the still of the shot at a time as a data address."""
+        index = max(0, int(np.searchsorted(self.starts, at_s, side="right")) - 1)
+        row, column = divmod(index, self.columns)
+        left, top = column * self.width, row * self.height
+        still = self.sheet.crop((left, top, left + self.width, top + self.height))
+        file = io.BytesIO()
+        still.save(file, "PNG")
+        return f"data:image/png;base64,{b64encode(file.getvalue()).decode('ascii')}"
 
 
 def _still_starts(film: "Timeline") -> NDArray[np.float64]:

@@ -35,9 +35,10 @@ from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
-from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
+from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
+from obygaze_film.page.translated import concept_names
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import RATE, common_data, timeline_data
 from obygaze_film.schema import TooFewJudged
@@ -152,7 +153,7 @@ class OpenFilm:
     def __post_init__(self) -> None:
         self.copying = Job()
         self._state = self.path and state_of(self.path)
-        self.described: dict[str, dict[str, Any]] = {}
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by decision and language
         self._views: dict[str, FilmView] = {}
 
     @property
@@ -186,6 +187,8 @@ class OpenFilm:
     @cached_property
     def store(self) -> Store | None:
         """The store that the film was scored from; None where it is not near the scored film."""
+        from obygaze_film.learning import stores_near, windows_store  # noqa: PLC0415 - slow
+
         with suppress(ObygazeError):
             return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
         return None
@@ -240,7 +243,7 @@ def desk_page(
     state: dict[str, Any] = {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode, "who": who, "fps": film.fps, "film": film.number,
-        "levels": book.level_names, "words": desk_texts(view.words),
+        "levels": book.level_names, "names": concept_names(book, language), "words": desk_texts(view.words),
         "rows": None, "weak": [], "passages": [], "cited": cited,
         "decisions": stands["you"], "differ": stands["differ"], "hidden": stands["hidden"],
         "around": AROUND_S, "threshold": 0.5,
@@ -262,6 +265,7 @@ def desk_page(
         n_otherwise=sum(one["otherwise"] for one in stands["you"]),
         concepts=_asked_for(film),
         keys=READING_KEYS | DECIDING_KEYS,
+        has_pdf=can_write_pdf(),
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
     )
@@ -348,21 +352,22 @@ def shown_decisions(
             is_own = is_blind and clip.annotator == who
             hidden = not is_own and (is_hidden if is_blind else blind)
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
-                if clip.clip_id not in film.described:
-                    film.described[clip.clip_id] = _described(film, kind, clip)
+                key = clip.clip_id, words.language
+                if key not in film.described:
+                    film.described[key] = _described(film, kind, clip, words.language)
                 now: dict[str, Any] = {
                     "beside": clip.clip_id in conflicts,
                     "otherwise": not decisions.is_current(clip.clip_id),
                 }
                 p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
-                now["cited"] = cited_decision(film.described[clip.clip_id] | {"p": p}, words)
+                now["cited"] = cited_decision(film.described[key] | {"p": p}, words)
                 if not blind:
                     now["p"] = p
-                shown.append(film.described[clip.clip_id] | now)
+                shown.append(film.described[key] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
 
-def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
+def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
     """Describe a decision for the desk's script: everything about it that does not depend on who looks."""
     line = film.decisions.lines[clip.clip_id]
     book = film.decisions.codebook
@@ -370,27 +375,30 @@ def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
     judges = sorted({film.decisions.lines[parent_id].annotator for parent_id in line.parents})
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
-        "level": clip.level or "", "title": _title(book, clip.level or ""),
+        "level": clip.level or "", "title": _title(book, clip.level or "", language),
         "concepts": clip.concepts, "note": row.get("note", ""),
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
         "blind": clip.extras.get(SEEN_SCORE) == "0", "parents": line.parents, "judges": ", ".join(judges),
         "verdict": film.decisions.verdict(clip.level, clip.concepts) if clip.level else "note",
-        "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
+        "history": [said_of(line.row, book, language) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
 
 
-def _title(book: Codebook, level_name: str) -> str:
-    """Return the title of a level; its name if it has no title or is not in the codebook."""
+def _title(book: Codebook, level_name: str, language: str) -> str:
+    """Return the title of a level in a language; its name if it has no title or is not in the codebook."""
     for level in book.levels:
         if level.name == level_name:
-            return level.title or level_name
+            return level.told(language).title
     return level_name
 
 
-def said_of(row: Mapping[str, str], book: Codebook) -> str:
+def said_of(row: Mapping[str, str], book: Codebook, language: str) -> str:
     """Write a decision in one line: its span, the title of its level, its concepts and its note."""
+    names = concept_names(book, language)
+    concepts = [names.get(name, name) for name in row.get("concepts", "").split(";") if name]
     span = f"{clock(float(row['start_s']))}–{clock(float(row['end_s']))}"
-    parts = (span, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
+    title = _title(book, row.get("level", ""), language)
+    parts = (span, title, ";".join(concepts), row.get("note"))
     return " ".join(part for part in parts if part)
 
 

@@ -36,13 +36,14 @@ from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
+from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
-from obygaze_film.workspace.media import KINDS
+from obygaze_film.workspace.media import KINDS, StillSheet
 from obygaze_film.workspace.pages import (
     Job,
     Note,
@@ -62,6 +63,9 @@ MOST_BODY: Final = 1 << 16
 """Bytes of a decision."""
 
 MODES: Final = ("read", "blind")
+
+FIGURES: Final = {"svg": "image/svg+xml", "pdf": "application/pdf"}
+"""Format of a figure -> its media type."""
 
 MODULES: Final = (
     "time",
@@ -215,7 +219,7 @@ class Workspace:
             *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
             Route(f"{film}/video", self.video),
             Route(f"{film}/captions.vtt", self.captions),
-            Route(f"{film}/figure.svg", self.figure),
+            *(Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURES),
             *(Route(f"{film}/{name}", self.media, name=name) for name in KINDS),
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
@@ -287,12 +291,16 @@ class Workspace:
         return JSONResponse(minutes_data(view.minutes, view))
 
     def figure(self, request: Request) -> Response:
-        """Draw a span as a figure for an article."""
-        film = self.film(request)
+        """Draw a span as a figure for an article: SVG, or PDF where matplotlib is there."""
+        film, kind = self.film(request), request.url.path.rpartition(".")[2]
+        if kind == "pdf" and not can_write_pdf():
+            raise HTTPException(404, "PDF needs matplotlib: pip install 'obygaze[figures]'")
         view = film.view(_language(request))
         who = " ".join(request.query_params.get("who", "").split())
-        figure = film_figure(view, *_ends(request), shown_decisions(film, who, words=view.words))
-        return Response(figure, media_type="image/svg+xml")
+        decisions = shown_decisions(film, who, words=view.words)
+        stills = StillSheet(film.media) if film.media and film.media["media.json"].is_file() else None
+        figure = film_figure(view, *_ends(request), decisions, stills)
+        return Response(figure_pdf(figure) if kind == "pdf" else figure, media_type=FIGURES[kind])
 
     def decisions(self, request: Request) -> Response:
         """List what is decided, for a window that was looked away from."""
@@ -405,7 +413,7 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
         line = decisions.redo(asked.who)
     if line is None:
         return {"said": words[f"desk_no_{asked.kind}"]}
-    what = said_of(line.row, decisions.codebook)
+    what = said_of(line.row, decisions.codebook, words.language)
     return {"said": words.say(f"desk_did_{asked.kind}", what=what)}
 
 

@@ -12,7 +12,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from scipy.stats import beta, norm, t
 
 from obygaze_features.arguments import checked
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
@@ -212,6 +211,8 @@ def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
     labels = held_out.y.astype(np.float64)
     n_clips = len(labels)
     share = float(labels.mean())
+    from scipy.stats import beta, norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
+
     movie_of = np.unique(held_out.movies, return_inverse=True)[1]
     sizes = np.bincount(movie_of)
     positives = np.bincount(movie_of, labels)
@@ -259,6 +260,8 @@ def margin(errors: Floats) -> float:
     (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
+    from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
+
     return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)
 
 

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
-from scipy.stats import t
 
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
 
@@ -133,6 +132,8 @@ class SlopeLikelihood:
 
     def posterior(self, without: object = None) -> SlopePosterior:
         """Combine likelihood and prior, for all films or without one movie."""
+        from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
+
         is_used = np.ones(len(self.movies), dtype=np.bool_)
         if without is not None:
             is_used = self.movies != without

@@ -19,6 +19,7 @@ from obygaze_features.manifest import (
     Scale,
     Task,
     builtin_codebook,
+    codebook_of_text,
     find_codebook,
     load_codebook,
 )
@@ -213,3 +214,64 @@ def test_no_text_of_a_library_says_what_is_wrong(tmp_path, wrong):
         load_codebook(path)
     said = str(error.value).replace(str(path), "")
     assert not any(sign in said for sign in ("`", "$", "Expected", "sys."))
+
+
+TRANSLATED = """
+name = "blows"
+version = "1"
+construct.en = "violence"
+construct.fr = "la violence"
+
+[[levels]]
+name = "V"
+title.en = "Violent"
+title.fr = "Violent, en français"
+means.en = "a blow is seen"
+means.fr = "un coup est vu"
+
+[[levels]]
+name = "N"
+means = "no blow"
+
+[[concepts]]
+name = "Blood"
+title.fr = "Sang"
+definition = "blood is seen"
+"""
+
+
+def test_a_codebook_has_texts_by_language():
+    book = codebook_of_text(TRANSLATED)
+    violent, other = book.levels
+    (blood,) = book.concepts
+    assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
+    assert (violent.told("fr").title, violent.told("fr").means) == ("Violent, en français", "un coup est vu")
+    assert (other.told("fr").title, other.told("fr").means) == ("N", "no blow")
+    assert (blood.told("fr").title, blood.told("fr").means) == ("Sang", "blood is seen")
+    assert (blood.told("de").title, book.constructs) == ("Blood", {"fr": "la violence"})
+    assert codebook_of_text(book.to_toml()) == book
+
+
+def test_a_translation_changes_no_digest():
+    plain = TRANSLATED.replace(".en", "")
+    lines = [line for line in plain.splitlines() if ".fr" not in line]
+    book, untranslated = codebook_of_text(TRANSLATED), codebook_of_text("\n".join(lines))
+    assert book != untranslated
+    assert book.digest() == untranslated.digest()
+    assert book.definition() == untranslated.definition()
+
+
+@pytest.mark.parametrize("line", ["means.french = 'a'", "title.F = 'a'"], ids=["word", "letter"])
+def test_a_translation_into_no_language_is_refused(line):
+    with pytest.raises(ManifestError, match="is no language"):
+        codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', line))
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_built_in_codebooks_are_told_in_french(name):
+    book = builtin_codebook(name)
+    for part in (*book.levels, *book.concepts):
+        french = part.translations["fr"]
+        assert french.title
+        assert french.means
+    assert book.constructs["fr"]

@@ -6,14 +6,14 @@ import {listen} from "./keys.js";
 import {MinuteTable} from "./minutes.js";
 import {Panel} from "./panel.js";
 import {Player} from "./player.js";
-import {Rows, filled, saidOf, timesOf} from "./rows.js";
+import {Rows, filled, saidOf, secondsOf, timesOf} from "./rows.js";
 import {Store} from "./store.js";
 import {drawStrips} from "./strips.js";
 import {Tiers} from "./tiers.js";
 import {clock, nextCut, snapped, toFrame} from "./time.js";
 
 const find = (s) => document.querySelector(s), state = JSON.parse(find("#state").textContent), {words} = state;
-const rows = state.rows ? new Rows(state.rows, state.whole, words) : null, cuts = Array.from(timesOf(state.cuts));
+const rows = state.rows ? new Rows(state.rows, state.whole, words) : null, cutTimes = timesOf(state.cuts), cuts = secondsOf(cutTimes);
 const store = new Store(state), video = find("video"), player = new Player(video, store, state);
 const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
 const say = (text) => { spoken.textContent = text; };
@@ -62,7 +62,7 @@ const act = {
 const tiers = new Tiers("d", find(".d-desk"), store, player, {...state, rows}, act), panel = new Panel(document.body, store, state, act);
 store.changed = () => { panel.draw(); tiers.draw(); };
 if (find("#d-minutes")) new MinuteTable(find("#d-minutes"), () => got("minutes"), words);
-drawStrips(tiers, {said: saidOf(state.said), cuts}, rows);
+drawStrips(tiers, {said: saidOf(state.said), cuts: cutTimes}, rows);
 
 // In turn: what is pressed before an answer came is of the decision that the answer tells.
 let sending = Promise.resolve(), waiting = 0, answers = 0;
@@ -211,7 +211,10 @@ function cite() {
   still.toBlob((picture) => { URL.revokeObjectURL(save.href); save.href = URL.createObjectURL(picture); });
   save.download = `${name}.png`;
  }
- Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.svg`});
+ for (const [id, kind] of [["#d-figure", "svg"], ["#d-figure-pdf", "pdf"]]) {
+  const link = find(id);
+  if (link) Object.assign(link, {href: `figure.${kind}?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.${kind}`});
+ }
  find("#d-cited").showModal();
 }
 click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));

@@ -23,9 +23,10 @@ export const onKeys = (node, keys) => {
 };
 
 export class View {
- // `steps` are those between the axis's times; `painters` draw more of what is shown, in `width` pixels.
+ // `steps` are those between the axis's times; `painters` draw more of what is shown, in `width` pixels, and `sized` is
+ // called when these are known.
  constructor(root, whole, steps) {
-  Object.assign(this, {root, whole, steps, from: 0, to: whole, width: 1000, painters: []});
+  Object.assign(this, {root, whole, steps, from: 0, to: whole, width: 1000, painters: [], sized: () => {}});
  }
  get span() { return this.to - this.from; }
  share(t) { return (t - this.from) / this.span; }

@@ -1,6 +1,6 @@
 // What the model sees in a span, its reasons, and what is said there: on the page and on the desk.
 import {drawn, make} from "./drawing.js";
-import {filled, percentsOf, timesOf} from "./rows.js";
+import {endsOf, filled, percentsOf, stepsOf, timesOf} from "./rows.js";
 import {fillStrip} from "./strips.js";
 import {clock} from "./time.js";
 
@@ -46,21 +46,24 @@ export class Evidence {
  frames(frames, end) {
   const table = this.part("frames");
   if (!table) return;
-  const starts = frames?.rows ? timesOf(frames.starts) : [], [first] = starts;
-  table.hidden = !starts.length;
-  const ends = Array.from(starts, (_, k) => k + 1 < starts.length ? starts[k + 1] : end);
-  table.tBodies[0].replaceChildren(...(frames?.rows ?? []).map((one) => {
+  table.hidden = !frames?.rows;
+  if (!frames?.rows) return table.tBodies[0].replaceChildren();
+  const starts = timesOf(frames.starts), first = starts[0] / 1000;
+  const steps = stepsOf(starts, endsOf(starts, end), {from: first, to: end, count: Infinity}); // each frame's
+  table.tBodies[0].replaceChildren(...frames.rows.map((one) => {
    const strip = drawn("svg", {class: "strip", viewBox: `${10 * first} 0 ${10 * (end - first)} 10`, preserveAspectRatio: "none", "aria-hidden": true});
-   fillStrip(strip, {starts, ends, percents: percentsOf(one.values)});
+   fillStrip(strip, steps, percentsOf(one.values));
    return make("tr", {}, make("th", {scope: "row", textContent: one.name}), make("td", {}, strip), make("td", {className: "n", textContent: one.best}));
   }));
  }
 }
-// The lines that are said in a span.
+// The lines that are said in a span, whose ends are in seconds.
 export function linesIn(said, lines, start, end) {
  const found = [];
- for (let k = 0; k < lines.length && said.starts[k] < end; k++) {
-  if (said.ends[k] > start) found.push({start: said.starts[k], clock: clock(said.starts[k]), text: lines[k]});
+ for (let k = 0; k < lines.length && said.starts[k] < 1000 * end; k++) {
+  if (said.ends[k] <= 1000 * start) continue;
+  const from = said.starts[k] / 1000;
+  found.push({start: from, clock: clock(from), text: lines[k]});
  }
  return found;
 }

@@ -4,7 +4,7 @@ import {listen} from "./keys.js";
 import {MinuteTable} from "./minutes.js";
 import {ownFilm} from "./own_film.js";
 import {Player} from "./player.js";
-import {Rows, saidOf, timesOf} from "./rows.js";
+import {Rows, saidOf, secondsOf, timesOf} from "./rows.js";
 import {Media} from "./stills.js";
 import {Store} from "./store.js";
 import {drawStrips} from "./strips.js";
@@ -23,7 +23,7 @@ class FilmPage {
   this.data = data;
   this.said = saidOf(data.said);
   this.rows = new Rows(data.rows, data.whole, words);
-  this.cuts = Array.from(data.cuts === null ? this.rows.starts : timesOf(data.cuts));
+  this.cutTimes = data.cuts === null ? this.rows.starts : timesOf(data.cuts);
   const passages = data.passages.filter((one) => !one.below), weak = data.passages.filter((one) => one.below);
   this.store = new Store({decisions: data.decisions, passages, weak, who: "", mode: "read"});
   const desk = article.querySelector(".d-desk"), act = {
@@ -38,13 +38,14 @@ class FilmPage {
   this.store.changed = () => this.draw();
   this.player.moved = (t, isPlaying) => this.moved(t, isPlaying);
   this.part("video").onpause = () => this.moved(this.player.at, false); // what is read aloud waits for this
-  drawStrips(this.tiers, this, this.rows);
+  drawStrips(this.tiers, {said: this.said, cuts: this.cutTimes}, this.rows);
   this.openOwn();
   if (this.part("stills")) this.showStills(this.part("stills"), data.copy.stills);
   if (this.part("lines")) this.subtitles = new Subtitles(prefix, this.said, data.lines, act.go);
   this.minutes = new MinuteTable(this.part("minutes"), () => data.minutes, words);
   this.draw();
  }
+ get cuts() { return this.cutSeconds ??= secondsOf(this.cutTimes); }
  // Stills that the owner put into the page.
  async showStills(canvas, {sheet, ...values}) {
   const media = new Media({...values, stills: new Image()});

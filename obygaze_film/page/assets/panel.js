@@ -11,7 +11,7 @@ export class Panel {
  constructor(root, store, state, act) {
   Object.assign(this, {store, state, words: state.words, act, asked: "", found: {}});
   this.evidenceOf = new Evidence("d", state.words, act.go);
-  this.table = new DecisionTable("d", root, store, state.words, act, {threshold: state.threshold, filter: "all"});
+  this.table = new DecisionTable("d", root, store, state.words, act, {threshold: state.threshold, filter: "all", names: state.names});
   this.one = (s) => root.querySelector(s);
   this.all = (s) => [...root.querySelectorAll(s)];
   for (const node of this.all("[data-means]")) node.onmouseenter = node.onfocus = () => this.means(node);

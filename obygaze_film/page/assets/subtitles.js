@@ -15,8 +15,10 @@ export class Subtitles {
  show() {
   const wanted = this.part("search").value.toLowerCase(), found = [];
   for (let k = 0; k < this.lines.length; k++) if (this.lines[k].toLowerCase().includes(wanted)) found.push(k);
-  this.part("said-list").replaceChildren(...found.slice(0, MOST).map((k) => make("li", {},
-   make("button", {type: "button", textContent: clock(this.said.starts[k]), onclick: () => this.go(this.said.starts[k])}), ` ${this.lines[k]}`)));
+  this.part("said-list").replaceChildren(...found.slice(0, MOST).map((k) => {
+   const start = this.said.starts[k] / 1000;
+   return make("li", {}, make("button", {type: "button", textContent: clock(start), onclick: () => this.go(start)}), ` ${this.lines[k]}`);
+  }));
   this.part("said-more").textContent = found.length > MOST ? this.part("said-more").dataset.text.replace("{n}", found.length - MOST) : "";
  }
 }

@@ -5,12 +5,13 @@ import {FILTERS, disagreementsOf, openOf, rowsOf} from "./list.js";
 import {filled} from "./rows.js";
 import {clock} from "./time.js";
 
-const FIRST = 40; // rows that are there at once
+const FIRST = 20; // rows that are there at once
 
 export class DecisionTable {
+ // `names` of concepts are those that they have in the language of the page, where these differ.
  // `act` is to jump to an object, and to edit or delete a decision of one's own; without `edit` nothing can be changed.
- constructor(prefix, root, store, words, act, {threshold, filter}) {
-  Object.assign(this, {store, words, act, threshold, filter, limit: FIRST});
+ constructor(prefix, root, store, words, act, {threshold, filter, names = {}}) {
+  Object.assign(this, {store, words, act, threshold, filter, names, limit: FIRST});
   this.part = (name) => document.getElementById(`${prefix}-${name}`);
   this.chips = [...root.querySelectorAll("[data-filter]")];
   for (const chip of this.chips) chip.onclick = () => this.show(chip.dataset.filter);
@@ -76,7 +77,7 @@ export class DecisionTable {
  }
  decision(one) {
   const {store, words} = this, isMine = Boolean(this.act.edit) && one.who === store.name, title = one.title || one.note;
-  const cell = make("td", {}, [one.title, one.concepts.join(", "), one.note].filter(Boolean).join(" · "));
+  const cell = make("td", {}, [one.title, one.concepts.map((name) => this.names[name] ?? name).join(", "), one.note].filter(Boolean).join(" · "));
   if (one.beside) cell.append(` (${words.beside})`);
   if (one.otherwise) cell.append(` (${words.otherwise})`);
   if (one.kind === "agreed") cell.append(" ", make("small", {textContent: filled(words.agreed, one)}));

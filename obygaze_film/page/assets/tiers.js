@@ -23,6 +23,7 @@ export class Tiers extends View {
    if (contentRect.width === this.width) return;
    this.width = contentRect.width;
    this.draw();
+   this.sized();
   }).observe(this.one(".d-over"));
  }
  time(e, track) {

@@ -1,7 +1,9 @@
 """What the page says of a film, without a browser."""
 
+import io
+import json
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import replace as film_of
 from html import escape, unescape
 from xml.dom import minidom
@@ -9,6 +11,7 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from PIL import Image
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import LANGUAGES, Words
@@ -20,6 +23,7 @@ from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
+from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
@@ -490,15 +494,17 @@ def test_a_figure_ends_with_its_film(ends):
     assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in times)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
-def test_no_name_of_a_concept_is_cut_in_a_figure(name):
-    longest = max(builtin_codebook(name).concept_names, key=text_width)
-    film = invented_film(concepts=((longest, 0.9, 0.1),), codebook=name, **SMALL)
-    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
-    figure = str(film_figure(FilmView(film, "f1", Words("en"), top=5), 100.0, 200.0))
-    ((x, shown),) = re.findall(
-        rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({re.escape(escape(longest))})<', figure
+def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
+    longest = max(
+        builtin_codebook(name).concepts, key=lambda concept: text_width(concept.told(language).title)
     )
+    film = invented_film(concepts=((longest.name, 0.9, 0.1),), codebook=name, **SMALL)
+    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
+    figure = str(film_figure(FilmView(film, "f1", Words(language), top=5), 100.0, 200.0))
+    title = re.escape(escape(longest.told(language).title))
+    ((x, shown),) = re.findall(rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({title})<', figure)
     assert float(x) - text_width(shown) >= 0
 
 
@@ -513,6 +519,68 @@ def test_a_figure_says_who_decided_what_and_draws_the_threshold():
     assert "S (Sure), AB (blind)" in figure
     assert "CD" not in figure  # it is elsewhere
     assert 'class="c-threshold"' in figure
+
+
+class GreyStills:
+    """Stills of 96 by 54 pixels; each says its time by its grey."""
+
+    width, height = 96, 54
+
+    def address(self, at_s):
+        file = io.BytesIO()
+        Image.new("L", (self.width, self.height), int(at_s) % 256).save(file, "PNG")
+        return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def test_a_figure_has_a_strip_of_stills_where_the_owner_has_the_film():
+    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    figure = minidom.parseString(film_figure(view, 100.0, 160.0, stills=GreyStills()))  # noqa: S318 - ours
+    stills = figure.getElementsByTagName("image")
+    assert len(stills) > 4
+    ends = [float(still.getAttribute("x")) + float(still.getAttribute("width")) for still in stills]
+    assert max(ends) <= 760
+    greys = [
+        Image.open(io.BytesIO(b64decode(still.getAttribute("href").partition(",")[2]))).getpixel((0, 0))
+        for still in stills
+    ]
+    assert greys == sorted(greys)
+    assert 70 <= greys[0] < greys[-1] <= 190
+    assert "<image" not in film_figure(view, 100.0, 160.0)
+
+
+def test_a_figure_is_written_as_pdf_with_its_texts_and_size():
+    pytest.importorskip("matplotlib")
+    view = FilmView(invented_film(**SMALL), "f1", Words("fr"), top=5)
+    figure = str(film_figure(view, 100.0, 160.0, stills=GreyStills()))
+    pdf = figure_pdf(figure)
+    high = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
+    assert pdf.startswith(b"%PDF-")
+    assert pdf == figure_pdf(figure)
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
+    assert (float(box[1]), float(box[2])) == pytest.approx((760 * 0.75, high * 0.75))
+    assert b"DejaVuSans" in pdf  # embedded: journals refuse fonts that are not
+    assert b"/FontFile2" in pdf
+
+
+def test_pages_have_no_word_of_a_codebook_in_another_language():
+    """Names of concepts, titles and meanings of levels: those that the two languages do not share."""
+    book = builtin_codebook("obygaze12")
+    told = {
+        language: {part.told(language).title for part in (*book.levels, *book.concepts)}
+        for language in LANGUAGES
+    }
+    film = with_model(invented_film(traced=True, **SMALL), means=book.means, construct=book.construct)
+    decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
+    for language, other in (LANGUAGES, LANGUAGES[::-1]):
+        page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+        data = json.dumps(data_of(page), ensure_ascii=False)
+        assert any(name in data for name in told[language] - told[other])
+        for name in told[other] - told[language]:
+            assert not re.search(rf"\b{name}\b", text_of(page)), name
+            assert not re.search(rf"\b{name}\b", data), name
+        for level in book.levels:
+            assert level.told(other).means not in text_of(page)
+    assert "mis en scène comme ceux" in text_of(film_page([film], language="fr"))
 
 
 # --- minute by minute

@@ -1,6 +1,7 @@
 """The desk's page: what it asks, cites and weighs."""
 
 import gzip
+import html
 import re
 from collections import Counter
 from dataclasses import replace
@@ -48,6 +49,20 @@ def test_the_desk_of_two_hours_is_sent_in_less_than_100_kilobytes(tmp_path):
     opened.decisions = Decisions(tmp_path, opened.timeline, builtin_codebook("obygaze12"))
     for mode in ("read", "blind"):
         assert len(gzip.compress(desk_page([opened], opened, mode, "en").encode())) < 100_000
+
+
+@pytest.mark.parametrize("mode", ["read", "blind"])
+def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
+    book = builtin_codebook("obygaze12")
+    film = with_model(invented_film(n_rows=60, duration_s=600.0), means=book.means)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, book))
+    text = html.unescape(desk_page([opened], opened, mode, "fr"))
+    for part in (*book.levels, *book.concepts):
+        french = part.told("fr")
+        assert f"{french.title} : {french.means}" in text
+        assert part.means not in text
+    examples = [example for one in book.concepts for kind in one.instances for example in kind.examples]
+    assert not [example for example in examples if example in text]
 
 
 @pytest.mark.parametrize("mode", ["read", "blind"])

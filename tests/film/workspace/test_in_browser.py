@@ -79,7 +79,8 @@ def test_a_sitting_of_reading(opened):
     assert "A Planted Film (1950), 0:0" in cited
     assert "Marked violent by AB" in cited
     assert f"tt1.webm#t={float(own['start_s']):g}," in cited
-    for link, kind in (("Save the still", ".png"), ("Save the figure", ".svg")):
+    kinds = {"Save the still": ".png", "Save the figure": ".svg", "Save it as PDF": ".pdf"}
+    for link, kind in kinds.items():
         with page.expect_download() as kept:
             page.get_by_role("link", name=link).click()
         assert kept.value.suggested_filename.endswith(kind)

@@ -1,7 +1,9 @@
 """Stills, colours and peaks of a film: of the right shots, made once, known by content, private."""
 
+import io
 import json
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,7 +15,7 @@ from PIL import Image
 
 from obygaze_film.commands.film_open import make_all
 from obygaze_film.workspace import media
-from obygaze_film.workspace.media import COLUMNS, make_media, media_paths
+from obygaze_film.workspace.media import COLUMNS, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film
 
 SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
@@ -111,3 +113,16 @@ def test_what_cannot_be_decoded_is_said_and_the_next_film_gets_its_stills(film, 
     assert len(said) == 1
     assert "torn.mp4" in str(said[0])
     assert media_paths(path, scored)["media.json"].is_file()
+
+
+def test_a_still_of_a_time_is_that_of_its_shot(film):
+    path, scored = film
+    make_media(path, scored)
+    sheet = StillSheet(media_paths(path, scored))
+    assert (sheet.width, sheet.height) == (96, 54)
+    for number, start_s in enumerate(SHOTS):
+        address = sheet.address(start_s + 0.1)
+        with Image.open(io.BytesIO(b64decode(address.partition(",")[2]))) as still:
+            assert np.asarray(still.convert("L"), dtype=float).mean() == pytest.approx(
+                20 + 50 * number, abs=4
+            )

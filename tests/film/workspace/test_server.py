@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from itertools import pairwise
@@ -504,3 +505,10 @@ def test_an_address_with_a_number_of_thousands_of_digits_is_no_film(serve, copie
     served = serve(*copied)
     assert served.ask("GET", f"/film/{'9' * 4400}/read")[0].status == 404
     assert served.ask("GET", "/film/-1/read")[0].status == 404
+
+
+def test_the_desk_begins_without_what_trains_models():
+    """Its address waits for what it imports, and scikit-learn takes longer than a film of twelve hours."""
+    code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {KeyMap} from "./keys.js";
 import {copyCommand, keyOf, kindOf} from "./own_film.js";
-import {MISSING, Rows, bandPath, linePath, placeOf, spansPath, stepsOf, stripPaths} from "./rows.js";
+import {MISSING, Rows, bandPath, highest, linePath, lowest, placeOf, spansPath, stepsOf, stripPaths} from "./rows.js";
 
 const packed = (values, type) => Buffer.from(new type(values).buffer).toString("base64");
 const words = {decimal: ".", hundredth: "below 0.01", probability_low: "probability below 0.01", probability_band: "probability {0}, 80% band {1} to {2}"};
@@ -19,27 +19,28 @@ test("a time is told with its row, the band, concepts that are seen and found, a
  assert.equal(rows.said(2), "0:00:02–0:00:06; probability below 0.01");
  assert.equal(rows.said(9), "0:00:06–0:00:10; credits");
  assert.deepEqual([rows.startAfter(1, 1), rows.startAfter(1, -1), rows.startAfter(9, 5)], [2, 0, 5.5]);
- assert.deepEqual([-1, 0, 1.9, 99].map((t) => placeOf([0, 2, 5], t)), [-1, 0, 0, 2]);
+ assert.deepEqual([-1, 0, 1.9, 99].map((t) => placeOf([0, 2000, 5000], t)), [-1, 0, 0, 2]);
 });
 
 test("paths go through every step and break where there is no value", () => {
- const steps = {starts: [0, 1, 2, 3], ends: [1, 2, 3, 4], percents: [50, 50, MISSING, 100]};
- assert.equal(linePath(steps), "M0 50H10H20M30 0H40");
- assert.equal(bandPath({...steps, percents: [60, 60, MISSING, MISSING]}, {...steps, percents: [40, 40, MISSING, MISSING]}), "M0 40H20V60H0Z");
- assert.deepEqual(stripPaths(steps), ["", "", "", "M0 5H20", "", "", "M30 5H40"]);
- assert.equal(spansPath([0, 10], [5, 12], {from: 0, to: 100, count: 1000}), "M0 5H50M100 5H120");
+ const steps = {starts: [0, 10, 20, 30], ends: [10, 20, 30, 40]}, percents = [50, 50, MISSING, 100];
+ assert.equal(linePath(steps, percents), "M0 50H10H20M30 0H40");
+ assert.equal(bandPath(steps, [60, 60, MISSING, MISSING], [40, 40, MISSING, MISSING]), "M0 40H20V60H0Z");
+ assert.deepEqual(stripPaths(steps, percents), ["", "", "", "M0 5H20", "", "", "M30 5H40"]);
+ assert.equal(spansPath([0, 10_000], [5000, 12_000], {from: 0, to: 100, count: 1000}), "M0 5H50M100 5H120");
 });
 
 test("of rows that are too fine to be seen the highest, or the lowest, is drawn, and none is lost when one zooms in", () => {
- const starts = Float64Array.from({length: 100}, (_, k) => k), ends = starts.map((start) => start + 1);
- const percents = Uint8Array.from(starts, (k) => k === 37 ? 99 : k === 52 ? MISSING : 10);
- const whole = {from: 0, to: 100, count: 10};
- const coarse = stepsOf(starts, ends, percents, whole);
+ const starts = Uint32Array.from({length: 100}, (_, k) => 1000 * k), ends = starts.map((start) => start + 1000);
+ const percents = Uint8Array.from(starts, (_, k) => k === 37 ? 99 : k === 52 ? MISSING : 10);
+ const coarse = stepsOf(starts, ends, {from: 0, to: 100, count: 10});
  assert.equal(coarse.starts.length, 10);
- assert.deepEqual([coarse.starts[0], coarse.ends.at(-1)], [0, 100]);
- assert.equal(Math.max(...coarse.percents), 99);
- assert.equal(Math.max(...stepsOf(starts, ends, percents, {...whole, isLowest: true}).percents), 10);
- assert.deepEqual(stepsOf(starts, ends, percents, {from: 50, to: 55, count: 10}).percents, [10, 10, MISSING, 10, 10]);
+ assert.deepEqual([coarse.starts[0], coarse.ends.at(-1)], [0, 1000]);
+ assert.equal(Math.max(...highest(coarse, percents)), 99);
+ assert.equal(Math.max(...lowest(coarse, percents)), 10);
+ const fine = stepsOf(starts, ends, {from: 50, to: 55, count: 10});
+ assert.deepEqual([...highest(fine, percents)], [10, 10, MISSING, 10, 10]);
+ assert.deepEqual([...lowest(fine, percents)], [10, 10, MISSING, 10, 10]);
 });
 
 test("a key that is changed leaves its own one, and the key it takes changes places with it", () => {
