@@ -263,8 +263,8 @@ def _compared(
         clips.film_of if len(clips.plain) == 1 else np.array([clip[0] for clip in clips.clips], int)
     )
     own_side = np.full(len(clips.same), -1)
-    for signature, rows in enumerate(clips.same):
-        sides = set(side_of_clip[rows].tolist())
+    for signature, clips_of_it in enumerate(clips.same):
+        sides = set(side_of_clip[clips_of_it].tolist())
         if len(sides) == 1:
             own_side[signature] = sides.pop()
     found = _Found(clips, has_several_sides=own_side < 0)
