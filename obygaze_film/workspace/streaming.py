@@ -30,8 +30,8 @@ SILENT: Final = 'video/mp4; codecs="avc1.42E01F"'
 """What is sent, as the browser is told: H.264 in its plainest profile, and AAC."""
 
 AHEAD: Final = 1024
-"""Samples by which AAC begins before its first sound. Sound begins that much later than the pictures, or FFmpeg
-would shift the stream."""
+"""Samples by which AAC begins before its first sound. Sound begins that much later than the pictures; FFmpeg
+shifts a stream that begins before 0."""
 
 FRAGMENTED: Final = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "flush_packets": "1"}
 """Options of FFmpeg's MP4: the header has no pictures, and a fragment is written at once."""
