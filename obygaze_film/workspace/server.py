@@ -37,6 +37,7 @@ from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
+from obygaze_film.page import modules
 from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
@@ -68,28 +69,6 @@ MODES: Final = ("read", "blind")
 
 FIGURES: Final = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 """Format of a figure -> its media type."""
-
-MODULES: Final = (
-    "time",
-    "drawing",
-    "rows",
-    "lazy",
-    "strips",
-    "list",
-    "store",
-    "player",
-    "stream",
-    "stills",
-    "media",
-    "tiers",
-    "table",
-    "evidence",
-    "keys",
-    "minutes",
-    "panel",
-    "desk",
-)
-"""Of the desk's script."""
 
 Learning = Callable[[Tell], list[Note]]
 
@@ -266,7 +245,7 @@ class Workspace:
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
-        if (name := request.path_params["name"]) not in MODULES:
+        if (name := request.path_params["name"]) not in modules.DESK:
             raise HTTPException(404, "no such script")
         return Response(asset(f"{name}.js", "obygaze_film.page"), media_type="text/javascript")
 
