@@ -15,34 +15,13 @@ from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.judged_rate import FilmRates
-from obygaze_film.page import charts
+from obygaze_film.page import charts, modules
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import ScoredCopy, page_data
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
-
-MODULES: Final = (
-    "time",
-    "drawing",
-    "rows",
-    "lazy",
-    "strips",
-    "list",
-    "store",
-    "player",
-    "tiers",
-    "table",
-    "evidence",
-    "keys",
-    "minutes",
-    "subtitles",
-    "stills",
-    "own_film",
-    "page",
-)
-"""Modules of the page's script, each after those that it imports from."""
 
 SCRIPT: Final = (
     "decimal",
@@ -171,7 +150,7 @@ def film_page(
         "film.html.j2",
         words,
         ["film", "desk"],
-        _joined(*(f"{name}.js" for name in MODULES)),
+        _joined(*(f"{name}.js" for name in modules.PAGE)),
         sources=OWN_FILM,
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
         depth=2 if alone else 3,

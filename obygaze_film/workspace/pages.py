@@ -47,6 +47,7 @@ from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
+from obygaze_film.workspace.streaming import streamed_type
 from obygaze_models.report import json_data
 
 DECIDING_KEYS: Final = {
@@ -68,7 +69,8 @@ MOST_NAMED = 3
 """Pairs of judges whose agreement is told one by one."""
 
 SOURCES: Final = {
-    "script-src": "'self'", "connect-src": "'self'", "media-src": "'self'", "img-src": "'self' data: blob:",
+    "script-src": "'self'", "connect-src": "'self'", "media-src": "'self' blob:",
+    "img-src": "'self' data: blob:",
 }  # fmt: skip
 """What the desk loads, all from its own server."""
 
@@ -177,6 +179,11 @@ class OpenFilm:
         """The file that the browser plays; None without any."""
         file = None if self.lost else self.for_browser
         return file if file and file.is_file() else None
+
+    @cached_property
+    def streamed(self) -> str:
+        """What kind of stream the film is encoded as while it plays; empty where it is played as it is."""
+        return streamed_type(self.path) if self.path and not self.lost else ""
 
     @cached_property
     def fps(self) -> float:

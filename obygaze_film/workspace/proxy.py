@@ -178,10 +178,16 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         partial.unlink(missing_ok=True)
 
 
+def first_sound(film: Any) -> Any:
+    """Return the sound track that players choose; None if none can be decoded."""
+    track = film.streams.best("audio")
+    return None if track is None or track.codec_context is None else track
+
+
 def _sound(film: Any) -> list[Any]:
     """Return the sound track that players choose, in a list; the list is empty if none can be decoded."""
-    track = film.streams.best("audio")
-    return [] if track is None or track.codec_context is None else [track]
+    track = first_sound(film)
+    return [] if track is None else [track]
 
 
 def _in_order(packets: Iterable[Any]) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from starlette.responses import (
     PlainTextResponse,
     RedirectResponse,
     Response,
+    StreamingResponse,
 )
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -36,6 +37,7 @@ from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
+from obygaze_film.page import modules
 from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
@@ -57,6 +59,7 @@ from obygaze_film.workspace.pages import (
     what_stands,
 )
 from obygaze_film.workspace.proxy import make_proxy
+from obygaze_film.workspace.streaming import FilmStream
 from obygaze_models.report import asset
 
 MOST_BODY: Final = 1 << 16
@@ -66,27 +69,6 @@ MODES: Final = ("read", "blind")
 
 FIGURES: Final = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 """Format of a figure -> its media type."""
-
-MODULES: Final = (
-    "time",
-    "drawing",
-    "rows",
-    "lazy",
-    "strips",
-    "list",
-    "store",
-    "player",
-    "stills",
-    "media",
-    "tiers",
-    "table",
-    "evidence",
-    "keys",
-    "minutes",
-    "panel",
-    "desk",
-)
-"""Of the desk's script."""
 
 Learning = Callable[[Tell], list[Note]]
 
@@ -218,6 +200,7 @@ class Workspace:
             Route("/desk/{name}.js", self.script, middleware=small),
             *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
             Route(f"{film}/video", self.video),
+            Route(f"{film}/stream", self.stream),
             Route(f"{film}/captions.vtt", self.captions),
             *(Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURES),
             *(Route(f"{film}/{name}", self.media, name=name) for name in KINDS),
@@ -262,7 +245,7 @@ class Workspace:
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
-        if (name := request.path_params["name"]) not in MODULES:
+        if (name := request.path_params["name"]) not in modules.DESK:
             raise HTTPException(404, "no such script")
         return Response(asset(f"{name}.js", "obygaze_film.page"), media_type="text/javascript")
 
@@ -316,6 +299,21 @@ class Workspace:
         if (path := film.played) is None:
             raise HTTPException(404, words.again(film.lost) or words["desk_cannot_play"])
         return FileResponse(path)
+
+    def stream(self, request: Request) -> Response:
+        """Send the film from a time on, encoded as the browser takes it."""
+        film = self.film(request)
+        if film.path is None or not film.streamed or film.lost:
+            raise HTTPException(404, "this film is not encoded while it plays")
+        try:
+            start_s = float(request.query_params.get("t", ""))
+        except ValueError:
+            raise FilmError("expected a time in seconds: ?t=12.5") from None
+        if not 0 <= start_s < math.inf:
+            raise FilmError(f"{start_s:g} s is no time of a film")
+        stream = FilmStream(film.path, start_s)
+        headers = {"x-start": f"{stream.start_s:.6f}"}
+        return StreamingResponse(stream.chunks(), media_type="video/mp4", headers=headers)
 
     def following(self, request: Request) -> Response:
         """Give the next window to judge."""

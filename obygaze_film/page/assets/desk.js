@@ -8,13 +8,21 @@ import {Panel} from "./panel.js";
 import {Player} from "./player.js";
 import {Rows, filled, saidOf, secondsOf, timesOf} from "./rows.js";
 import {Store} from "./store.js";
+import {Stream} from "./stream.js";
 import {drawStrips} from "./strips.js";
 import {Tiers} from "./tiers.js";
 import {clock, nextCut, snapped, toFrame} from "./time.js";
 
+// The film; none where it is encoded while it plays, and the browser doesn't play that either.
+function filmOf(video) {
+ if (!video?.dataset.type) return video;
+ if (Stream.plays(video)) new Stream(video, JSON.parse(document.querySelector("#state").textContent).whole);
+ else video.remove();
+ return video.isConnected ? video : null;
+}
 const find = (s) => document.querySelector(s), state = JSON.parse(find("#state").textContent), {words} = state;
 const rows = state.rows ? new Rows(state.rows, state.whole, words) : null, cutTimes = timesOf(state.cuts), cuts = secondsOf(cutTimes);
-const store = new Store(state), video = find("video"), player = new Player(video, store, state);
+const store = new Store(state), video = filmOf(find("video")), player = new Player(video, store, state);
 const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
 const say = (text) => { spoken.textContent = text; };
 // What the server answers; without its words it is stopped, or another one.

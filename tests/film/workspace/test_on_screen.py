@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,6 +13,7 @@ import obygaze_features
 from tests.film.conftest import LONG_MS, axe_violations
 from tests.film.page.invented import invented_film
 from tests.film.workspace.driving import SCROLLS, TITLE, VIDEO, decided, drag, look, named, press, said, until
+from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
 
@@ -150,3 +152,32 @@ def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film
     with page.expect_event("load"):  # it shows the copy as soon as there is one
         page.get_by_role("button", name="Make the copy").click()
     until(page, "document.querySelector('video')?.duration > 595")
+
+
+GREY = """(() => {
+    const canvas = Object.assign(document.createElement("canvas"), {width: 8, height: 8});
+    canvas.getContext("2d").drawImage(document.querySelector("video"), 0, 0, 8, 8);
+    return canvas.getContext("2d").getImageData(4, 4, 1, 1).data[0];
+})()"""
+"""How light the picture is that the player shows."""
+
+
+def test_a_film_that_browsers_do_not_play_plays_while_it_is_encoded_from_where_one_looks(
+    opened, serve, films, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page, requests, errors, _ = opened
+    pictures = (np.full((48, 64, 3), 4 * (number // 25), np.uint8) for number in range(25 * 60))
+    path = encode(tmp_path / "tt2.mkv", pictures, "mpeg2video")
+    book = films / "violence.codebook.toml"
+    served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    for second in (40.5, 12.5, 41.5, 3.5):  # there and back: what is there is not encoded again
+        look(page, second)
+        until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {4 * int(second)}) < 8")
+    assert len([url for url in requests if "/stream?" in url]) <= 4
+    page.evaluate(f"{VIDEO}.muted = true; {VIDEO}.play()")
+    until(page, f"{VIDEO}.currentTime > 5")
+    assert page.get_by_role("button", name="Make the copy").is_visible()
+    assert errors == []

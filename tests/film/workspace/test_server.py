@@ -30,6 +30,7 @@ from obygaze_features.store import open_store
 from obygaze_film import Timeline
 from obygaze_film.claims import Words
 from obygaze_film.notes import texts
+from obygaze_film.page import modules
 from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import Job
@@ -342,7 +343,7 @@ def test_scripts_are_served_and_pages_are_small(serve, copied):
     assert page.getheader("content-encoding") == "gzip"
     assert b'lang="fr"' in gzip.decompress(text)
     assert len(text) < 100_000
-    for name in server.MODULES:
+    for name in modules.DESK:
         script, text = served.ask("GET", f"/desk/{name}.js")
         assert (script.status, script.getheader("content-type")[:15]) == (200, "text/javascript")
     for name in ("timeline.js", "../html.py", "x.js"):

@@ -1,0 +1,87 @@
+"""A film that browsers don't play, encoded while it plays: from where one looks, at the film's times."""
+
+import io
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+
+from obygaze_features.errors import VideoError
+from obygaze_film.workspace.streaming import SILENT, WITH_SOUND, FilmStream, streamed_type
+from tests.video.encoding import encode
+
+RATE = 25
+LENGTH_S = 12
+GREY_A_SECOND = 20
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    """Twelve seconds of MPEG-2 with AC-3, each second 20 lighter than the one before."""
+    path = tmp_path_factory.mktemp("streamed") / "film.mkv"
+    with av.open(str(path), "w") as made:
+        video = made.add_stream("mpeg2video", rate=RATE)
+        video.width, video.height, video.pix_fmt = 160, 120, "yuv420p"
+        sound = made.add_stream("ac3", rate=48_000, layout="stereo")
+        for number in range(RATE * LENGTH_S):
+            picture = np.full((120, 160, 3), GREY_A_SECOND * (number // RATE), np.uint8)
+            made.mux(video.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+        made.mux(video.encode(None))
+        silence = av.AudioFrame.from_ndarray(np.zeros((2, 48_000 * LENGTH_S), np.float32), "fltp", "stereo")
+        silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
+        made.mux(sound.encode(silence))
+        made.mux(sound.encode(None))
+    return path
+
+
+def received(stream):
+    """What a browser is sent, as FFmpeg reads it: times of the pictures in the film, and their greys."""
+    data = b"".join(stream.chunks())
+    with av.open(io.BytesIO(data)) as container:
+        frames = list(container.decode(video=0))
+        times = np.array([frame.time for frame in frames]) + stream.start_s
+        return times, np.array([frame.to_ndarray(format="gray").mean() for frame in frames])
+
+
+@pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
+def test_it_is_sent_from_where_one_looks_at_the_films_times(film, start_s):
+    stream = FilmStream(film, start_s)
+    assert 0 <= stream.start_s - start_s < 1 / RATE
+    times, greys = received(stream)
+    frames = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)
+    assert times == pytest.approx(frames / RATE, abs=0.002)
+    assert greys == pytest.approx(GREY_A_SECOND * (frames // RATE), abs=6)
+
+
+def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
+    chunks = FilmStream(film, 2.0).chunks()
+    sent = b""
+    while b"moof" not in sent:
+        sent += next(chunks)
+    with av.open(io.BytesIO(sent)) as container:
+        assert container.streams.video[0].codec_context.name == "h264"
+    rest = b"".join(chunks)
+    assert len(rest) > len(sent)
+
+
+def test_sound_goes_on_to_the_films_end(film):
+    data = b"".join(FilmStream(film, 4.0).chunks())
+    with av.open(io.BytesIO(data)) as container:
+        last = list(container.decode(audio=0))[-1]
+    assert last.time == pytest.approx(LENGTH_S - 4, abs=0.1)
+
+
+def test_behind_its_end_there_is_nothing_to_send(film):
+    with pytest.raises(VideoError, match="no picture from 99 s on"):
+        FilmStream(film, 99.0)
+
+
+def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_they_play(
+    film, tmp_path, shared_data
+):
+    assert streamed_type(film) == WITH_SOUND
+    pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
+    assert streamed_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == SILENT
+    assert streamed_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
+    assert streamed_type(shared_data / "videos" / "rotated_90.mov") == ""
