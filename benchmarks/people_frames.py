@@ -16,12 +16,13 @@ FOLDER/owner/name/path:
 looked at. Its videos are the files below 4 MiB named `.mp4`, `.avi`, `.mov`, `.mkv`, `.webm`, `.m4v` or
 `.ogv` in the newest commit of public repositories that were asked for by name. Left out are, by their
 sheets of frames: what is not filmed (drawn, generated, a screen, a test pattern), what was altered (boxes
-or joints drawn in, swapped faces, two pictures side by side), pictures of under 32 pixels, and a recording
-that is already there, in this set, in set 1 or among the known videos that thresholds were chosen on. Of a
-repository the four files of the smallest SHA-256 are taken. Of a video of `d` seconds `n = min(6,
-floor(d))` frames are taken, the first at or after `(k + u) * d / n` seconds for `k` from 0 to `n - 1`; `u`
-is the first 32 bits of the file's SHA-256 as a share of 2 ** 32. Repositories are added, whole, until 280
-frames show a person; all labelled frames are kept.
+or joints drawn in, swapped faces, two pictures side by side), pictures of under 32 pixels (the one thing
+that was added when the videos were seen), and a recording that is already there, in this set, in set 1 or
+among the known videos that thresholds were chosen on. Of a repository the four files of the smallest
+SHA-256 are taken. Of a video of `d` seconds `n = min(6, floor(d))` frames are taken, the first at or after
+`(k + u) * d / n` seconds for `k` from 0 to `n - 1`; `u` is the first 32 bits of the file's SHA-256 as a
+share of 2 ** 32. Repositories are added, whole, until 280 frames show a person; all labelled frames are
+kept.
 """
 
 import argparse
