@@ -212,7 +212,9 @@ def usual_classes(table: str) -> dict[str, dict[str, object]]:
 
 IMAGES = kinds("images", EncoderKind, usual_classes("images"))
 VIDEOS = kinds("videos", EncoderKind, usual_classes("videos"))
-TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS)
+PICTURES_BY_CLASS = kinds("pictures_by_class", EncoderKind, usual_classes("pictures_by_class"))
+"""`model_type` -> what is known of networks whose pictures are read as their class says, and texts here."""
+TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS | PICTURES_BY_CLASS)
 """`model_type` -> how its networks read pictures, videos, texts."""
 INSIDE_CLASSIFIERS = kinds("inside_classifiers", EncoderKind, usual_classes("inside_classifiers"))
 """`model_type` -> how its networks are read inside a classifier, where they are read otherwise alone."""

@@ -34,6 +34,7 @@ from obygaze_features.backbones.encoder_kinds import (
     INSIDE_CLASSIFIERS,
     OF_PICTURES,
     OF_TEXTS,
+    PICTURES_BY_CLASS,
     VIDEOS,
     EncoderKind,
     Read,
@@ -440,8 +441,15 @@ def _type_without_a_row(name: str, source: Weights) -> str:
     return "" if model_type in IMAGES or model_type in VIDEOS else model_type
 
 
+WITHOUT_A_ROW = {
+    "tokens": "which of its outputs are tokens of patches, and in which order",
+    "layers": "where its blocks are, and which of their tokens are patches",
+}
+"""Option -> what its class does not say, and only a row of `networks.toml` does."""
+
+
 def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
-    """Refuse options that only networks with a row have, of which the row says what they mean.
+    """Refuse options whose meaning stands in a row, of which a network's type has none.
 
     Parameters
     ----------
@@ -451,8 +459,9 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
     for option, is_given in wanted.items():
         if is_given:
             raise BackboneError(
-                f"{source.name}: --{option} needs a row that says where a network of type {model_type!r} has "
-                f"them; leave out --{option}"
+                f"{source.name}: no --{option} for a network of type {model_type!r}: its class does not say "
+                f"{WITHOUT_A_ROW[option]}; leave out --{option}, or add a row for the type "
+                "(docs/backbones.md, A new family)"
             )
 
 
@@ -491,6 +500,9 @@ def _backbone_of_any_type(
         fields = _fields_of_answers(module.model, source, asked.model_type, of_frames=is_of_frames)
         beside[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
+    space: Any = {}
+    if asked.model_type in PICTURES_BY_CLASS and not asked.in_classifier:  # whose file has no texts
+        space["space"] = space_of(PICTURES_BY_CLASS[asked.model_type].family, source)
     return network_backbone(
         name,
         network,
@@ -505,6 +517,7 @@ def _backbone_of_any_type(
         layer=vector,
         beside=beside,
         **asked.record(),
+        **space,
     )
 
 
