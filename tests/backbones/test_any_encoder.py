@@ -235,6 +235,16 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
         load_backbone("image", weights=str(folder), compute=cpu())
 
 
+@pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
+def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
+    folder = saved("convnext")
+    load_backbone("image", weights=str(folder), compute=cpu())
+    installed = conformance.version
+    monkeypatch.setattr(conformance, "version", lambda name: "99.0" if name == library else installed(name))
+    load_backbone("image", weights=str(folder), compute=cpu())
+    assert len(list(cache.rglob("*.json"))) == 2
+
+
 def test_a_damaged_pass_is_no_pass(saved, cache):
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
