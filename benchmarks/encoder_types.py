@@ -1,6 +1,7 @@
 """Try every type of network of the installed transformers that sees: which enter, and which are refused.
 
-Run it with: python benchmarks/encoder_types.py [--only TYPE ...] [--out TABLE.csv]
+Run it with: python benchmarks/encoder_types.py [--only TYPE ...] [--out TABLE.csv] [--page PAGE.md]
+With --table TABLE.csv it tries nothing, and writes the page of an earlier run's table.
 
 Each type gets a tiny network with random weights, saved in the hub's format beside its class's own processor;
 then the adapter loads that folder offline, and the conformance check runs. No recipe names a type: fields of
@@ -16,7 +17,7 @@ import signal
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from obygaze_features.backbones.any_encoder import ask
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.class_calls import call_of, settings_of
-from obygaze_features.backbones.conformance import Conformance, check
+from obygaze_features.backbones.conformance import CHECKS, Conformance, check
 from obygaze_features.backbones.own_processor import default_processor
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.errors import ObygazeError, first_line
@@ -269,12 +270,85 @@ def limited(seconds: int) -> Iterator[None]:
         signal.alarm(0)
 
 
-def main() -> None:
-    """Print what became of every type."""
-    options = arguments(__doc__, only=[""], out=Path())
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    types = [model_type for model_type in options.only if model_type] or seeing_types()
+BEGIN = "<!-- types: written by benchmarks/encoder_types.py -->"
+END = "<!-- end of types -->"
+"""Lines around the table in a page."""
+FORMS = {
+    "pictures": "pictures",
+    "clips": "clips",
+    "grid": "patches with a grid",
+    "shapes": "patches with shapes",
+}
+RESULTS = (
+    "passed",
+    "refused by the check",
+    "takes no pictures alone",
+    "no processor",
+    "no tiny network",
+)
+"""Results, in the order of the table."""
+
+
+def group_of(outcome: Outcome) -> str:
+    """Return what the types of one row of the table have in common, beside their result.
+
+    Of a type that passed that is its form and its vector, of one that was refused the checks that it failed.
+    """
+    if outcome.result == "passed":
+        vector = outcome.detail.partition(";")[0]
+        vector = re.sub(r"(pooler_output|last_hidden_state)", r"`\1`", vector)
+        return f"{FORMS[outcome.form]}: {vector}"
+    if outcome.result == "refused by the check":
+        failed = [check for check in CHECKS if re.search(rf"(^|; ){re.escape(check)}: ", outcome.detail)]
+        return ", ".join(failed)
+    if outcome.result == "takes no pictures alone":
+        needs_more = outcome.detail.startswith("it needs")
+        return (
+            "its class needs more beside pictures" if needs_more else "its class takes texts or sound first"
+        )
+    if outcome.result == "no processor":
+        has_none = outcome.detail.startswith("transformers has no processor")
+        return (
+            "transformers has none for the class"
+            if has_none
+            else "transformers' own cannot be made without files"
+        )
+    return "no recipe fits its configuration"
+
+
+def table_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the table of a page: a row for each group of types, with all their names."""
+    counts = Counter(outcome.result for outcome in outcomes)
+    lines = ["| result | types |", "| --- | --- |", f"| **tried** | **{len(outcomes)}** |"]
+    lines += [f"| {result} | {counts[result]} |" for result in RESULTS]
+    lines += ["", "| result | | types | |", "| --- | --- | --- | --- |"]
+    for result in RESULTS:
+        groups: dict[str, list[str]] = {}
+        for outcome in outcomes:
+            if outcome.result == result:
+                groups.setdefault(group_of(outcome), []).append(f"`{outcome.model_type}`")
+        for group, types in sorted(groups.items(), key=lambda item: -len(item[1])):
+            lines.append(f"| {result} | {group} | {len(types)} | {', '.join(types)} |")
+    return lines
+
+
+def write_page(page: Path, outcomes: Sequence[Outcome]) -> None:
+    """Put the table into a page, between the lines `BEGIN` and `END`."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    table = "\n".join(table_lines(outcomes))
+    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+
+
+def read_table(path: Path) -> list[Outcome]:
+    """Read the outcomes that an earlier run has written."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Outcome(**row) for row in csv.DictReader(file)]
+
+
+def outcomes_of(types: Sequence[str]) -> list[Outcome]:
+    """Try types one after the other, and print what became of each."""
     outcomes = []
     with tempfile.TemporaryDirectory() as name:
         for model_type in types:
@@ -287,6 +361,19 @@ def main() -> None:
                 )
             outcomes.append(outcome)
             print(*outcome, sep=" | ", flush=True)
+    return outcomes
+
+
+def main() -> None:
+    """Print what became of every type."""
+    options = arguments(__doc__, only=[""], out=Path(), page=Path(), table=Path())
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    if options.table != Path():
+        outcomes = read_table(options.table)
+    else:
+        named = [model_type for model_type in options.only if model_type]
+        outcomes = outcomes_of(named or seeing_types())
     counts = Counter(outcome.result for outcome in outcomes)
     show({"result": result, "types": count} for result, count in counts.most_common())
     if options.out != Path():
@@ -294,6 +381,8 @@ def main() -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(Outcome._fields)
             writer.writerows(outcomes)
+    if options.page != Path():
+        write_page(options.page, outcomes)
 
 
 if __name__ == "__main__":

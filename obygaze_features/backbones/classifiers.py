@@ -138,10 +138,10 @@ class TimmClassifierBase(ClassifierBase):
     def __init__(self, classifier: Any) -> None:
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
-    def forward(self, pixel_values: torch.Tensor) -> TimmOutput:
-        """Encode pictures `[N, 3, h, w]`, and keep the logits of their classes."""
+    def forward(self, **inputs: Any) -> TimmOutput:
+        """Encode `pixel_values`, pictures `[N, 3, h, w]`, and keep the logits of their classes."""
         network: Any = self.inside
-        features = network.forward_features(pixel_values)
+        features = network.forward_features(inputs["pixel_values"])
         self._logits = network.forward_head(features)
         pooled = network.forward_head(features, pre_logits=True) if self.config.do_pooling else None
         return TimmOutput(features, pooled)

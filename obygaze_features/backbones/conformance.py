@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +48,8 @@ CHECKS = (
     "a changed frame changes the answer",
 )
 """What is checked, in this order; what follows on a network that does not run is not tried."""
-LIBRARIES = ("transformers", "torch", "obygaze")
+LIBRARIES = ("transformers", "torch", "torchvision", "timm", "pillow", "obygaze")
+"""Libraries on whose versions a pass hangs: they hold networks and processors."""
 
 
 class Finding(NamedTuple):
@@ -351,8 +352,16 @@ def _key(asked: AskedType, processor: OwnProcessor | None, n_frames: int | None)
         "config": sha256_of(json_bytes(json.loads(asked.config.to_json_string(use_diff=False)))),
         "processor": None if processor is None else sha256_of(json_bytes(asdict(processor))),
         "frames": n_frames,
-        **{library: version(library) for library in LIBRARIES},
+        **{library: _version(library) for library in LIBRARIES},
     }
+
+
+def _version(library: str) -> str | None:
+    """Return the version of a library; None if it is not installed."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def cache_folder() -> Path:

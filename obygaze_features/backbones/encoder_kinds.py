@@ -42,36 +42,73 @@ OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", *SCALE
 """Parts of networks that their other half does not use."""
 
 
+def _first_vector(_model: Any, output: Any) -> torch.Tensor:
+    """Return the first of several pooled vectors."""
+    vectors: torch.Tensor = output.pooler_output[:, 0]
+    return vectors
+
+
+def _largest(_model: Any, output: Any) -> torch.Tensor:
+    """Return the largest value of each column over all tokens, in float32."""
+    tokens: torch.Tensor = output.last_hidden_state
+    return tokens.float().amax(dim=1)
+
+
 VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "mean": lambda _model, _output: None,
-    "pooled": lambda _, output: output.pooler_output,
-    "first": lambda _, output: output.pooler_output[:, 0],
+    "pooled": lambda _model, output: output.pooler_output,
+    "first": _first_vector,
     "projected": lambda model, output: model.visual_projection(output.pooler_output),
-    "image": lambda _, output: output.image_embeds,
-    "class": lambda _, output: output.last_hidden_state[:, 0],
-    "max": lambda _, output: output.last_hidden_state.float().amax(dim=1),
+    "image": lambda _model, output: output.image_embeds,
+    "class": lambda _model, output: output.last_hidden_state[:, 0],
+    "max": _largest,
 }
-"""What a network, and its output, gives as one vector of a picture or clip."""
+"""What a network and its output give as one vector of a picture or clip; None is the mean of the tokens."""
 
 
-def _masked(model: Any, tokens: torch.Tensor) -> Any:
-    seen = (tokens != model.config.text_config.pad_token_id).long()
-    return model.text_model(input_ids=tokens, attention_mask=seen).pooler_output
+def _projected_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Read texts by the text part alone, and project them."""
+    vectors: torch.Tensor = model.text_projection(model.text_model(input_ids=tokens).pooler_output)
+    return vectors
+
+
+def _causal_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Read texts with a mask of ones: without a mask each token sees those behind it, too."""
+    everything = torch.ones_like(tokens)
+    vectors: torch.Tensor = model.get_text_features(input_ids=tokens, attention_mask=everything).pooler_output
+    return vectors
+
+
+def _masked_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Read texts that are filled up, without what fills them up."""
+    is_word = (tokens != model.config.text_config.pad_token_id).long()
+    vectors: torch.Tensor = model.text_model(input_ids=tokens, attention_mask=is_word).pooler_output
+    return vectors
 
 
 TEXT_VECTORS: Mapping[str, ReadText] = {
     "text": lambda model, tokens: model(input_ids=tokens).text_embeds,
     "pooled": lambda model, tokens: model(input_ids=tokens).pooler_output,
-    "projected": lambda model, tokens: model.text_projection(
-        model.text_model(input_ids=tokens).pooler_output
-    ),
-    # It attends to what comes before only where it is given a mask.
-    "causal": lambda model, tokens: (
-        model.get_text_features(input_ids=tokens, attention_mask=torch.ones_like(tokens)).pooler_output
-    ),
-    "masked": _masked,
+    "projected": _projected_text,
+    "causal": _causal_text,
+    "masked": _masked_text,
 }
-"""The same of a text, of its tokens."""
+"""What a network gives as the vector of a text, of its tokens."""
+
+
+def time_first(hidden: torch.Tensor, *, n_moments: int) -> torch.Tensor:
+    """Order tokens of patches by time, then by place, where they come place by place.
+
+    Parameters
+    ----------
+    hidden
+        `[B, 1 + P T, D]`: the class token, then for each place its moments.
+    n_moments
+        Moments of a clip, T.
+    """
+    by_place = hidden[:, 1:].unflatten(1, (-1, n_moments))  # [B, P, T, D]
+    patches = by_place.transpose(1, 2).flatten(1, 2)
+    return torch.cat([hidden[:, :1], patches], dim=1)
 
 
 class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,18 +188,23 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         return main if main.startswith("pixel_values") else "pixel_values"
 
     def reader(self) -> Read:
-        """Make what calls a network; torch.compile sees through plain functions alone."""
-        vector = VECTORS[self.reads]
-        part, name, how = self.part, self.pixels(), self.how
-        by_place = self.by_place
+        """Make the function that calls a network and reads its output.
+
+        It is a plain function of plain values, which torch.compile sees through.
+        """
+        vector_of = VECTORS[self.reads]
+        part = self.part
+        pixels_argument = self.pixels()
+        further_arguments = self.how
+        is_by_place = self.by_place
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-            output = (getattr(model, part) if part else model)(**{name: pixels}, **how)
+            called = getattr(model, part) if part else model
+            output = called(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state
-            if by_place:
-                patches = hidden[:, 1:].unflatten(1, (-1, pixels.shape[1])).transpose(1, 2).flatten(1, 2)
-                hidden = torch.cat([hidden[:, :1], patches], dim=1)
-            return hidden, vector(model, output)
+            if is_by_place:
+                hidden = time_first(hidden, n_moments=pixels.shape[1])
+            return hidden, vector_of(model, output)
 
         return read
 
@@ -212,7 +254,9 @@ def usual_classes(table: str) -> dict[str, dict[str, object]]:
 
 IMAGES = kinds("images", EncoderKind, usual_classes("images"))
 VIDEOS = kinds("videos", EncoderKind, usual_classes("videos"))
-TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS)
+PICTURES_BY_CLASS = kinds("pictures_by_class", EncoderKind, usual_classes("pictures_by_class"))
+"""`model_type` -> what is known of networks whose pictures are read as their class says, and texts here."""
+TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS | PICTURES_BY_CLASS)
 """`model_type` -> how its networks read pictures, videos, texts."""
 INSIDE_CLASSIFIERS = kinds("inside_classifiers", EncoderKind, usual_classes("inside_classifiers"))
 """`model_type` -> how its networks are read inside a classifier, where they are read otherwise alone."""

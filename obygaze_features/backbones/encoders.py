@@ -5,9 +5,8 @@ that were extracted under these names, and named presets.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 import transformers
@@ -21,7 +20,7 @@ from obygaze_features.backbones.answers import (
     is_multi_label,
     named_classes,
 )
-from obygaze_features.backbones.any_encoder import ask, type_of
+from obygaze_features.backbones.any_encoder import N_FRAMES, ask, type_of
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import clip_fields
@@ -34,6 +33,7 @@ from obygaze_features.backbones.encoder_kinds import (
     INSIDE_CLASSIFIERS,
     OF_PICTURES,
     OF_TEXTS,
+    PICTURES_BY_CLASS,
     VIDEOS,
     EncoderKind,
     Read,
@@ -206,6 +206,21 @@ _BACKBONES: Mapping[str, tuple[Mapping[str, EncoderKind], tuple[str, ...]]] = {
 """Backbone -> the networks that it reads, and its presets beside those of the networks."""
 
 
+class ClipLength(NamedTuple):
+    """How long the clips of a network are.
+
+    Attributes
+    ----------
+    n_frames
+        Frames of a clip.
+    step
+        Frames of one step in time.
+    """
+
+    n_frames: int
+    step: int
+
+
 class Half(Generic[AnyKind]):
     """The half of a network that sees, or reads texts: its weights, kind and configuration.
 
@@ -233,10 +248,11 @@ class Half(Generic[AnyKind]):
 
     def __init__(self, weights: Weights, kinds: Mapping[str, AnyKind], usual: str, part: str) -> None:
         self.weights = weights
-        random = weights.seed is not None
-        self.type = weights.network or usual if random else str(weights.config().get("model_type"))
+        self.type = _type_of_half(weights, usual)
         if self.type not in kinds:
-            known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
+            known = f"expected {' or '.join(kinds)}"
+            if weights.seed is not None:
+                known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
         self.kind = kinds[self.type]
         self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
@@ -253,24 +269,36 @@ class Half(Generic[AnyKind]):
         """Load the network, without the parts that are not used."""
         cls = getattr(transformers, self.kind.network)
         config = self.config if isinstance(self.config, cls.config_class) else self.own
-        others = OF_TEXTS if self.kind is self.seeing else OF_PICTURES
-        unexpected = (*HEADS, *(rf"{part}(\..*)?" for part in others))
+        sees = self.kind is self.seeing
+        parts_of_other_half = OF_TEXTS if sees else OF_PICTURES
+        tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
-            cls, self.weights, config, allow_unexpected=unexpected, **self.seeing.settings
+            cls,
+            self.weights,
+            config,
+            allow_unexpected=(*HEADS, *tensors_of_other_half),
+            **self.seeing.settings,
         )
-        for part in filter(partial(hasattr, model), others):
-            delattr(model, part)
+        for part in parts_of_other_half:
+            if hasattr(model, part):
+                delattr(model, part)
         return model
 
     def record(self, kind: str) -> dict[str, Any]:
         """Return its configuration, as that of a kind, and the paper, for the provenance."""
-        width = (
-            {"projection_dim": self.config.projection_dim} if hasattr(self.config, "projection_dim") else {}
-        )
-        return {
-            "architecture": {"type": kind, **width, **plain_config(self.own)},
-            "citation": self.seeing.second if self.second else self.seeing.citation,
-        }
+        architecture: dict[str, Any] = {"type": kind}
+        if hasattr(self.config, "projection_dim"):
+            architecture["projection_dim"] = self.config.projection_dim
+        architecture |= plain_config(self.own)
+        citation = self.seeing.second if self.second else self.seeing.citation
+        return {"architecture": architecture, "citation": citation}
+
+
+def _type_of_half(weights: Weights, usual: str) -> str:
+    """Return the `model_type` of weights; random ones that name none are of the usual type."""
+    if weights.seed is None:
+        return str(weights.config().get("model_type"))
+    return weights.network or usual
 
 
 class SeeingHalf(Half[EncoderKind]):
@@ -284,12 +312,15 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If they are no squares.
         """
-        side: Any = getattr(self.own, self.kind.side) if self.kind.side else None
-        sides: set[int | None] = set(side if isinstance(side, list | tuple) else [side])
-        if len(sides) != 1:
-            expected = f"{self.kind.side} is {side}, expected the side of a square, in pixels"
+        if not self.kind.side:
+            return None
+        written: Any = getattr(self.own, self.kind.side)
+        height_and_width = written if isinstance(written, list | tuple) else [written]
+        if len(set(height_and_width)) != 1:
+            expected = f"{self.kind.side} is {written}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
-        return sides.pop()
+        side: int | None = height_and_width[0]
+        return side
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
         """Return the preset of a name, or what the processor beside the weights does."""
@@ -301,8 +332,13 @@ class SeeingHalf(Half[EncoderKind]):
         names = kind.names if named else ()
         return preset_of_processor(self.weights, usual, side=side, multiple=multiple, names=names)
 
-    def frames(self, name: str, wanted: int | None) -> tuple[int, int]:
-        """Return the frames of a clip, and those of one step in time.
+    def frames(self, name: str, wanted: int | None) -> "ClipLength":
+        """Return the number of frames of a clip, and of one step in time.
+
+        Parameters
+        ----------
+        wanted
+            Frames that are asked for; None is what the network was made for.
 
         Raises
         ------
@@ -310,22 +346,36 @@ class SeeingHalf(Half[EncoderKind]):
             If the network does not take the number: it would mix clips, or fail later.
         """
         if not self.kind.of_clips:
-            return wanted or 32, 1
+            return ClipLength(wanted or N_FRAMES, 1)
         fields = clip_fields(self.own)
-        usual, step = getattr(self.own, fields.frames), fields.step
-        found = getattr(self.own, step) if step else 1
-        size = found[0] if isinstance(found, list | tuple) and found else found
-        if not isinstance(size, int) or size < 1:
-            raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: {step} is {found!r:.80}, expected frames of a step"
-            )
+        usual = getattr(self.own, fields.frames)
+        step = self._frames_of_a_step(fields.step)
         frames = wanted or usual
-        if frames % size or (frames != usual and not self.kind.flexible):
-            takes = f"a multiple of {size}" if self.kind.flexible else usual
+        makes_whole_steps = frames % step == 0
+        if not makes_whole_steps or (frames != usual and not self.kind.flexible):
+            takes = f"a multiple of {step}" if self.kind.flexible else usual
             raise BackboneError(
                 f"backbone '{name}' with these weights takes {takes} frames a clip, not {frames}"
             )
-        return frames, size
+        return ClipLength(frames, step)
+
+    def _frames_of_a_step(self, field: str) -> int:
+        """Read how many frames a step in time has: of a tubelet's three sides the first.
+
+        Parameters
+        ----------
+        field
+            Of the configuration; empty where a step is one frame.
+        """
+        if not field:
+            return 1
+        written = getattr(self.own, field)
+        step = written[0] if isinstance(written, list | tuple) and written else written
+        if not isinstance(step, int) or step < 1:
+            raise BackboneError(
+                f"{self.weights.name}/{CONFIG}: {field} is {written!r:.80}, expected frames of a step"
+            )
+        return step
 
     def needs_its_classifier(self) -> bool:
         """Return whether the weights are of a classifier whose file lacks a part of the network alone."""
@@ -391,12 +441,12 @@ def _build(
         _refuse_options_of_rows(source, model_type, wanted_options)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
     half = SeeingHalf(source, kinds, name, VISION)
-    frames, step = half.frames(name, n_frames)
+    length = half.frames(name, n_frames)
     chosen = half.preset(preset, presets, named=name == "clip")
     in_classifier = answers or (name == "image" and half.needs_its_classifier())
     base = half.enter_classifier() if in_classifier else None
     kind = half.kind
-    module = half.module(name, tokens, step, base)
+    module = half.module(name, tokens, length.step, base)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
     beside: dict[str, dict[str, Any]] = {}
@@ -407,7 +457,7 @@ def _build(
     if wanted is not None:
         inner = module.model if base is None else base.inside
         depths = depths_of(inner, kind.stacks, wanted, f"backbone '{name}', {source.name}")
-        n_moments = frames // step
+        n_moments = length.n_frames // length.step
         network = WithLayers(network, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
         beside |= layer_groups(depths, wanted)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
@@ -416,8 +466,8 @@ def _build(
     return network_backbone(
         name,
         network,
-        n_frames=frames,
-        shapes=output_shapes(source, network, frames, chosen.geometry.size),
+        n_frames=length.n_frames,
+        shapes=output_shapes(source, network, length.n_frames, chosen.geometry.size),
         meanings=module.meanings,
         weights=source,
         preset=chosen,
@@ -440,8 +490,15 @@ def _type_without_a_row(name: str, source: Weights) -> str:
     return "" if model_type in IMAGES or model_type in VIDEOS else model_type
 
 
+WITHOUT_A_ROW = {
+    "tokens": "which of its outputs are tokens of patches, and in which order",
+    "layers": "where its blocks are, and which of their tokens are patches",
+}
+"""Option -> what its class does not say, and only a row of `networks.toml` does."""
+
+
 def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
-    """Refuse options that only networks with a row have, of which the row says what they mean.
+    """Refuse options whose meaning stands in a row, of which a network's type has none.
 
     Parameters
     ----------
@@ -451,8 +508,9 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
     for option, is_given in wanted.items():
         if is_given:
             raise BackboneError(
-                f"{source.name}: --{option} needs a row that says where a network of type {model_type!r} has "
-                f"them; leave out --{option}"
+                f"{source.name}: no --{option} for a network of type {model_type!r}: its class does not say "
+                f"{WITHOUT_A_ROW[option]}; leave out --{option}, or add a row for the type "
+                "(docs/backbones.md, A new family)"
             )
 
 
@@ -491,6 +549,9 @@ def _backbone_of_any_type(
         fields = _fields_of_answers(module.model, source, asked.model_type, of_frames=is_of_frames)
         beside[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
+    space: Any = {}
+    if asked.model_type in PICTURES_BY_CLASS and not asked.in_classifier:  # whose file has no texts
+        space["space"] = space_of(PICTURES_BY_CLASS[asked.model_type].family, source)
     return network_backbone(
         name,
         network,
@@ -505,6 +566,7 @@ def _backbone_of_any_type(
         layer=vector,
         beside=beside,
         **asked.record(),
+        **space,
     )
 
 
@@ -562,20 +624,26 @@ class Pictures(nn.Module):
     ) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.tokens, self.mixes = read, prefix, tokens, kind.mixes
+        self.read = read
+        self.prefix = prefix
+        self.tokens = tokens
+        self.mixes = kind.mixes
         self.meanings = {"frames": vector, "pooled": kind.pooled, "tokens": kind.tokens.get(tokens, "")}
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
-        hidden, vectors = self.read(self.model, pixels.flatten(0, 1))
-        vectors = hidden.mean(dim=1) if vectors is None else vectors
-        alone = frames = vectors.view(*pixels.shape[:2], -1)
-        if self.mixes:
-            frames = getattr(self.model, self.mixes)(alone).last_hidden_state
+        n_clips, n_frames = pixels.shape[:2]
+        hidden, vectors = self.read(self.model, pixels.flatten(0, 1))  # [B F, T, D], [B F, D]
+        if vectors is None:
+            vectors = hidden.mean(dim=1)
+        alone = vectors.view(n_clips, n_frames, -1)
+        frames = getattr(self.model, self.mixes)(alone).last_hidden_state if self.mixes else alone
         results = {"frames": frames, "pooled": frames.float().mean(dim=1)}
         if self.tokens == "patches":
-            results["tokens"] = hidden[:, self.prefix :].reshape(len(pixels), -1, hidden.shape[-1])
-        return results | ({"tokens": alone} if self.tokens == "frames" else {})
+            results["tokens"] = hidden[:, self.prefix :].reshape(n_clips, -1, hidden.shape[-1])
+        if self.tokens == "frames":
+            results["tokens"] = alone
+        return results
 
 
 class Clips(nn.Module):
@@ -608,10 +676,15 @@ class Clips(nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, T, 3, h, w]`."""
-        hidden, pooled = self.read(self.model, pixels)
+        n_clips, n_frames = pixels.shape[:2]
+        hidden, pooled = self.read(self.model, pixels)  # [B, T, D], [B, D]
         tokens = hidden.float()
-        steps = pixels.shape[1] // self.step
-        by_step = tokens[:, self.prefix :].reshape(len(pixels), steps, -1, tokens.shape[-1])
-        pooled = tokens.mean(dim=1) if pooled is None else pooled
+        n_steps = n_frames // self.step
+        # Tokens of patches lie time first, so that those of a step stand together.
+        by_step = tokens[:, self.prefix :].reshape(n_clips, n_steps, -1, tokens.shape[-1])
+        if pooled is None:
+            pooled = tokens.mean(dim=1)
         results = {"frames": by_step.mean(dim=2), "pooled": pooled}
-        return results | {"tokens": tokens} if self.tokens == "all" else results
+        if self.tokens == "all":
+            results["tokens"] = tokens
+        return results

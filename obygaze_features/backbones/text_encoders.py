@@ -64,7 +64,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
     tokenizer = Tokenizer(source, limit, pad=kind.padded)
     # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
     asked = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.second)
-    tokenizer.lower = kind.sees.family == "siglip" and bool(asked) and tokenizer.sees_case()
+    tokenizer.lower = kind.sees.family in ("siglip", "siglip2") and bool(asked) and tokenizer.sees_case()
     if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:  # which it masks
         raise BackboneError(
             f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "

@@ -18,6 +18,11 @@ import torch
 import transformers
 from msgspec import Struct
 from numpy.typing import NDArray
+from transformers.models.auto import feature_extraction_auto
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES,
+    MODEL_MAPPING_NAMES,
+)
 
 from obygaze_features.backbones.answers import ClassifierBase, answers_fields, is_multi_label, named_classes
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutput, Hearing
@@ -28,7 +33,7 @@ from obygaze_features.backbones.layered import Depth, Taps, depths_of, layer_gro
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import side_group
 from obygaze_features.backbones.runner import BatchSize
-from obygaze_features.backbones.weights import Weights, find_weights, kinds, object_beside
+from obygaze_features.backbones.weights import TABLES, Weights, find_weights, kinds, object_beside
 from obygaze_features.errors import BackboneError, first_line
 
 EXTRACTOR = "preprocessor_config.json"
@@ -57,7 +62,7 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     network, extractor
-        Names of classes of transformers.
+        Names of classes of transformers; stated where they are not the usual ones of the type.
     reads
         Key of `STEPS` for the network's output.
     reads_layers
@@ -74,7 +79,7 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     stacks
         Where the layers of these networks are.
     classifier
-        Class of transformers for weights with a classifier; empty if there is none.
+        Class of transformers for weights with a classifier; empty if transformers has none.
     half
         Dotted name of the field of the configuration that is about the half that hears; empty if all of the
         network does.
@@ -132,7 +137,27 @@ STEPS: Mapping[str, Steps] = {
 }
 """How the steps in time, which divide a window evenly, are read from a network's output."""
 
-KINDS = kinds("sounds", WaveformKind)
+
+def _usual_classes() -> dict[str, dict[str, object]]:
+    """Return the classes of transformers for the types of `sounds`, by `model_type`.
+
+    Those are the network, its extractor and its classifier; a class that transformers does not have is left
+    out.
+    """
+    tables = {
+        "network": MODEL_MAPPING_NAMES,
+        "extractor": vars(feature_extraction_auto)["FEATURE_EXTRACTOR_MAPPING_NAMES"],
+        "classifier": MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES,
+    }
+    classes: dict[str, dict[str, object]] = {}
+    for model_type in TABLES["sounds"]:
+        classes[model_type] = {
+            field: table[model_type] for field, table in tables.items() if model_type in table
+        }
+    return classes
+
+
+KINDS = kinds("sounds", WaveformKind, _usual_classes())
 """`model_type` -> how its networks are read."""
 
 AUDIOSET = 527

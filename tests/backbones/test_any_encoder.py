@@ -1,17 +1,20 @@
 """Types of networks without a row of their own: they give what transformers gives by hand, or are refused."""
 
+import importlib
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from obygaze.cli import table_of_contents
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding
+from tests.tiny_checkpoints import tiny_text_checkpoint
 
 torch = later("torch")
 transformers = later("transformers")
@@ -131,6 +134,52 @@ def test_frames_of_any_form_make_prepared_pictures_of_one_size(saved, kind):
     assert np.array_equal(sent(FRAMES[0, 0]), backbone.prepare(FRAMES[0, 0]))
 
 
+@without_gradients
+def test_texts_of_a_naflex_siglip_share_the_space_of_its_pictures(tmp_path):
+    folder = tiny_text_checkpoint("siglip", tmp_path / "net")  # for its tokenizer
+    words = {"vocab_size": 99, "max_position_embeddings": 16, "pad_token_id": 0, "eos_token_id": 2}
+    body = CONFIGS["siglip2_vision_model"]
+    config = transformers.AutoConfig.for_model(
+        "siglip2", vision_config=body, text_config=BODY | words | {"projection_size": 32}
+    )
+    network = untrained(lambda: transformers.Siglip2Model(config), 0)
+    for name, parameter in network.named_parameters():
+        if not parameter.any():  # such as a query, which starts as zeros
+            torch.manual_seed(len(name))
+            parameter.data += 0.1 * torch.randn(parameter.shape)
+    with quiet():
+        network.save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSORS["siglip2_vision_model"]))
+
+    seen = load_backbone("image", 3, weights=str(folder), compute=cpu())
+    read = load_text_backbone("text", weights=str(folder), compute=cpu())
+
+    (tokens,) = read.tokenize(["a sad man"])
+    ids = torch.tensor([tokens.ids])
+    assert ids.shape == (1, 16)  # filled up, as in its training
+    expected = network.get_text_features(input_ids=ids).pooler_output
+    assert_close(read.encode(ids.numpy()), expected, SAME)
+    assert seen.provenance["space"] == read.provenance["space"]
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    pictures = network.get_image_features(**processor(images=[FRAMES[0, 0]], return_tensors="pt"))
+    given = seen.encode(np.array([[seen.prepare(FRAMES[0, 0])] * 3]))
+    assert_close(given["frames"][0, 0], pictures.pooler_output[0], SAME)
+
+
+def test_the_page_has_the_table_of_types_that_were_tried(monkeypatch):
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # as the script sets it
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    script = importlib.import_module("encoder_types")
+    outcomes = script.read_table(root / "benchmarks" / "encoder_types.csv")
+    page = (root / "docs" / "encoder-types.md").read_text(encoding="utf-8")
+    for line in script.table_lines(outcomes):
+        assert line in page
+    by_type = {outcome.model_type: outcome.result for outcome in outcomes}
+    assert list(by_type.values()).count("passed") >= 75
+    assert by_type["vit_mae"] == by_type["pixtral"] == "refused by the check"
+
+
 def test_a_network_that_masks_at_random_fails_the_check(saved):
     with pytest.raises(BackboneError, match="weights check") as refused:
         load_backbone("image", weights=str(saved("vit_mae")), compute=cpu())
@@ -184,6 +233,16 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
     (folder / "model.safetensors").write_bytes(tensors)
     with pytest.raises(AssertionError, match="checked again"):
         load_backbone("image", weights=str(folder), compute=cpu())
+
+
+@pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
+def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
+    folder = saved("convnext")
+    load_backbone("image", weights=str(folder), compute=cpu())
+    installed = conformance.version
+    monkeypatch.setattr(conformance, "version", lambda name: "99.0" if name == library else installed(name))
+    load_backbone("image", weights=str(folder), compute=cpu())
+    assert len(list(cache.rglob("*.json"))) == 2
 
 
 def test_a_damaged_pass_is_no_pass(saved, cache):
