@@ -202,8 +202,8 @@ WORKS = {
         film score demo/run/pcbm_lr.model evaluate/zoo/mlp.model ~/store --shots ~/windows.shots.csv \
             --films inputs/facts.csv --out ~/scored
         film report ~/scored/second --language fr --out ~/second.html
-        $ for f in eaf vtt srt otio fcpxml7 edl jsonld csv; do OBYGAZE film export ~/scored/tt9000007 --as $f \
-            --out ~/film.$f || exit 1; done
+        $ for f in eaf vtt srt otio fcpxml7 edl jsonld csv; do \
+            OBYGAZE film export ~/scored/tt9000007 --as $f --out ~/film.$f || exit 1; done
         film export ~/scored/tt9000007 --as vtt --tiers segments,shots --model mlp --out ~/more.vtt
         film evaluate ~/scored --truth inputs/truth.csv --out ~/agreement --html ~/agreement.html
         film next ~/scored --n 12 --out ~/next.csv
