@@ -202,9 +202,9 @@ WORKS = {
         film score demo/run/pcbm_lr.model evaluate/zoo/mlp.model ~/store --shots ~/windows.shots.csv \
             --films inputs/facts.csv --out ~/scored
         film report ~/scored/second --language fr --out ~/second.html
-        $ for f in eaf vtt srt otio fcpxml7 edl jsonld csv; do OBYGAZE film export ~/scored/film --as $f \
-            --out ~/film.$f || exit 1; done
-        film export ~/scored/film --as vtt --tiers segments,shots --model mlp --out ~/more.vtt
+        $ for f in eaf vtt srt otio fcpxml7 edl jsonld csv; do \
+            OBYGAZE film export ~/scored/tt9000007 --as $f --out ~/film.$f || exit 1; done
+        film export ~/scored/tt9000007 --as vtt --tiers segments,shots --model mlp --out ~/more.vtt
         film evaluate ~/scored --truth inputs/truth.csv --out ~/agreement --html ~/agreement.html
         film next ~/scored --n 12 --out ~/next.csv
         film next ~/scored --blind --n 12 --out ~/blind.csv
@@ -248,7 +248,7 @@ WORKS = {
     "library": "$ PYTHON -c LIBRARY",
 }
 TABLES = """
-    facts.csv|movie,title,year|film,The First,1931|second,The Second,1950
+    facts.csv|movie,title,year|tt9000007,The First,1931|second,The Second,1950
     scenes.csv|start_s,end_s|0,20|20,61.5|61.5,100
     ratings.csv|item_id,r1,r2,r3|a,1,1,1|b,0,0,1|c,1,,0|d,0,0,0
     items.csv|image_id,emotion,level,condition|1_AN1_NO_1,anger,high,NO|1_AN1_O_1,anger,high,O
@@ -275,7 +275,7 @@ def write_inputs(folder: Path) -> None:
     head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
     marked = [f"c{n},tt900000{n},,{n % 3}.5,{n % 3 + 2},S,Body,AB" for n in range(1, 7)]
     write_lines(folder / "marked.csv", [head, *marked])
-    spans = product(("film", "second"), ("AB", "CD"), range(6))
+    spans = product(("tt9000007", "second"), ("AB", "CD"), range(6))
     truth = []
     for movie, annotator, n in spans:
         start_s = 20 * n + 3 if annotator == "CD" else 20 * n

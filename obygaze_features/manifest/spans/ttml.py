@@ -257,7 +257,8 @@ class _Reader:
             if _is_sequence(node):
                 # The next begins where this one ends; one without an end takes no time, nor does text in a
                 # sequence, whatever ends around it.
-                reference = shown.begin if shown.end is None or _is_text_in_sequence(child) else shown.end
+                end = shown.begin if _is_text_in_sequence(child) else shown.end
+                reference = shown.begin if end is None else end
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
         """Return when an element is shown.

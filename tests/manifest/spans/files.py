@@ -225,7 +225,7 @@ VIA_HEAD = """# Exported using VGG Image Annotator (http://www.robots.ox.ac.uk/~
 # CSV_HEADER = metadata_id,file_list,flags,temporal_coordinates,spatial_coordinates,metadata
 """
 POINT = "a point event, which has no end"
-NO_LENGTH = "a marker without length, which is a point"
+NO_LENGTH = "a marker without length, or of the one frame that its editor gives a point"
 
 
 def otio_marker(name, first, n_frames):

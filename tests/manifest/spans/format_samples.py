@@ -302,7 +302,7 @@ UNREAD: dict[str, str | bytes] = {
     "CTM": ";; made by a recogniser\nfilm 1 1.00 0.40 hello 0.98\nfilm 1 1.50 0.30 there 0.75\n",
     "STM": ';; LABEL "o" "Overall"\nfilm 1 AB 1.00 5.00 <o,f0,male> hello there\nfilm 1 CD 6.00 7.50 <o,f0,female> well\n',
     "UEM": "film 1 0.000 600.000\nfilm2 1 10.5 900\n",
-    "ALICE counts": "FileName\tphonemes\tsyllables\twords\nfilm.wav\t120\t50\t31\n",
+    "ALICE counts": "FileID \t phonemes \t syllables \t words\nfilm\t120\t50\t31\n",
     "SBV": "0:00:01.000,0:00:05.000\nHello.\n\n0:00:06.000,0:00:07.500\n- Well?\n- No.\n",
     "SubViewer (.sub)": "[INFORMATION]\n[TITLE]film\n[AUTHOR]AB\n[END INFORMATION]\n[SUBTITLE]\n[COLF]&HFFFFFF,[STYLE]bd,[SIZE]18,[FONT]Arial\n00:00:01.00,00:00:05.00\nHello.[br]She leaves.\n",
     "MicroDVD (.sub)": "{1}{1}25.000\n{25}{125}Hello.|She leaves.\n",
