@@ -83,6 +83,7 @@ def take_pictures(page: Any, demo: Path, folder: Path) -> None:
             page.wait_for_timeout(1000)
         page.locator("#d-title").click()
         page.keyboard.press("n")
+        page.locator("#d-sentence:not(:empty)").wait_for()
         page.wait_for_timeout(3000)
         page.get_by_role("button", name="Body", exact=True).hover()
         page.screenshot(path=PICTURES / "workspace-read.png")
@@ -103,7 +104,7 @@ def take_pictures(page: Any, demo: Path, folder: Path) -> None:
 
 def page_pictures(browser: Any, folder: Path) -> None:
     """Read the mailed page: its top, and the same in both themes."""
-    (means,) = (level.means for level in builtin_codebook("obygaze12").levels if level.name == "S")
+    means = builtin_codebook("obygaze12").means
     write_film_page([with_model(invented_film(), means=means)], folder / "film.html")
     for name, theme, wide, high in (
         ("top", "light", 1200, 880), ("light", "light", 1280, 900), ("dark", "dark", 1280, 900)

@@ -105,17 +105,22 @@ async function send(body, last) {
 async function refresh() {
  const before = answers, found = await got(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
  if (found.ok && before === answers) store.answered(found);
+ return found;
 }
-const unchosen = words[blind ? "nothing_blind" : "choose_first"];
+// Nothing is chosen to decide on; where the server is gone that is said instead.
+const unchosen = async () => {
+ say(words[blind ? "nothing_blind" : "choose_first"]);
+ if (!(await refresh()).ok) say(words.stopped);
+};
 const judge = async (level) => {
- if (!store.selected) return say(unchosen);
+ if (!store.selected) return unchosen();
  if (!level) return say(filled(words.levels, {n: state.levels.length}));
  const judged = store.selected, body = store.body({level});
  if (wanted) body.windows = wanted;
  if (await decide(body) && judged.place) await advance();
 };
 const change = (values) => {
- if (!store.selected) return say(unchosen);
+ if (!store.selected) return unchosen();
  store.edit(values);
  if ("note" in values || store.mine) decide(store.body());
 };
@@ -166,7 +171,7 @@ const keys = {
  "[": () => player.seek(nextCut(player.at, cuts, -1)), "]": () => player.seek(nextCut(player.at, cuts, 1)),
  n: () => passage(1), p: () => passage(-1), w: () => passage(1, true), i: () => end(false), o: () => end(true),
  s: () => find("#d-snap").click(), r: () => {
-  if (!store.selected) return say(unchosen);
+  if (!store.selected) return unchosen();
   store.loops = !store.loops && Boolean(video);
   store.changed();
  },
@@ -207,7 +212,7 @@ addEventListener("focus", refresh);
 // A citation, with a still of the user's own copy and the figure of the span, each to keep.
 function cite() {
  const it = store.selected, {title, year, file, made} = state.cited;
- if (!it) return say(unchosen);
+ if (!it) return unchosen();
  const own = store.decision, by = own ? own.cited : it.type !== "passage" ? "" : it.below ? words.by_model_below : words.by_model;
  const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
  find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;

@@ -293,6 +293,35 @@ def test_another_cut_and_a_film_that_is_not_played_are_said(visit, watched):
     assert not page.locator("video").is_visible()
 
 
+def test_nothing_hostile_runs_on_a_page_with_a_local_film(visit, watched, tmp_path):
+    """Title, subtitles, names and notes of people, the name of the reader's file, and the address."""
+    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike=())
+    lines = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
+    people = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
+    path = tmp_path / "hostile.html"
+    write_film_page([replace(film, subtitles=lines)], path, owned={film.movie: Owned(people=people)})
+    seen = visit(path)
+    page = seen.page
+    page.goto(f"{path.as_uri()}#t=5,15<img src=x onerror=document.title='broken'>")
+    page.reload()
+    hostile = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
+    hostile.write_bytes((watched / "own.webm").read_bytes())
+    page.get_by_label("Open your own copy").set_input_files(hostile)
+    is_true(page, "document.querySelector('#f1-own').textContent")
+    damaged = tmp_path / "a\";'$(touch x)`.webm"
+    damaged.write_bytes(b"\x1aE\xdf\xa3 no film")
+    page.get_by_label("Open your own copy").set_input_files(damaged)
+    is_true(page, "!document.querySelector('#f1-command').hidden")
+    assert 'ffmpeg -i "FILM"' in page.locator("#f1-command").inner_text()
+    page.get_by_role("button", name="All", exact=True).click()
+    page.locator("#f1-table tbody button").first.click()
+    is_true(page, "document.querySelector('#f1-said').textContent.includes('<script>')")
+    page.locator("#f1-lines summary").click()
+    assert "broken" not in page.title().replace(NASTY, "")
+    assert page.locator("img, iframe, main script:not([type='application/json'])").count() == 0
+    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+
+
 def test_people_who_decided_have_tiers_and_their_decisions_say_how(visit, watched):
     page = visit(watched / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")

@@ -508,6 +508,19 @@ def test_an_address_with_a_number_of_thousands_of_digits_is_no_film(serve, copie
     assert served.ask("GET", "/film/-1/read")[0].status == 404
 
 
+@pytest.mark.parametrize("times", ["a=nan&b=3", "a=0&b=inf", "a=5&b=2", "a=-1&b=2", "b=2", "a=1&a=x&b=2"])
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
+def test_a_figure_of_no_span_is_refused(serve, copied, kind, times):
+    served = serve(*copied)
+    assert served.ask("GET", f"/film/0/figure.{kind}?{times}")[0].status == 400
+
+
+def test_a_film_without_a_copy_is_not_encoded(serve, copied):
+    served = serve(*copied)
+    for time in ("0", "nan", "-1", "1e999", "x", ""):
+        assert served.ask("GET", f"/film/0/stream?t={time}")[0].status == 404
+
+
 def test_the_desk_begins_without_what_trains_models():
     """Its address waits for what it imports, and scikit-learn takes longer than a film of twelve hours."""
     code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"

@@ -2,12 +2,16 @@
 
 import io
 from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import numpy as np
 import pytest
+from starlette.requests import Request
 
 from obygaze_features.errors import VideoError
+from obygaze_film.errors import FilmError
+from obygaze_film.workspace.server import Workspace
 from obygaze_film.workspace.streaming import SILENT, WITH_SOUND, FilmStream, streamed_type
 from tests.video.encoding import encode
 
@@ -85,3 +89,22 @@ def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_
     assert streamed_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == SILENT
     assert streamed_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
     assert streamed_type(shared_data / "videos" / "rotated_90.mov") == ""
+
+
+@pytest.mark.parametrize(
+    ("time", "status"), [("nan", 400), ("-1", 400), ("1e999", 400), ("x", 400), ("2", 200)]
+)
+def test_only_a_time_of_the_film_is_encoded(film, time, status):
+    opened = SimpleNamespace(path=film, streamed=WITH_SOUND, lost="")
+    scope = {
+        "type": "http",
+        "path_params": {"number": 0},
+        "headers": [],
+        "query_string": f"t={time}".encode(),
+    }
+    work = Workspace([opened], str)
+    if time == "2":
+        assert work.stream(Request(scope)).headers["x-start"] == "2.000000"
+    else:
+        with pytest.raises(FilmError, match="time"):
+            work.stream(Request(scope))
