@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from obygaze_features.manifest import counted
 from obygaze_features.text import visible
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
@@ -35,14 +36,15 @@ def _on_calls(predicted: "Predicted", model: "Model") -> str:
     n_clips = len(predicted.table)
     trained = (
         f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']}) on "
-        f"{card.n_clips} clips of {len(card.movies)} films"
+        f"{counted(card.n_clips, 'clip')} of {counted(len(card.movies), 'film')}"
     )
     if not model.decides:
-        return f"{trained}: {n_clips} clips"
+        return f"{trained}: {counted(n_clips, 'clip')}"
     n_called = int(predicted.table["called"].sum())
     n_unlike = int(predicted.has(OUT_OF_DISTRIBUTION).sum())
     not_judged = f", {n_unlike} not judged" if n_unlike else ""
-    return f"{trained}: {n_called} of {n_clips - n_unlike} clips called positive{not_judged}"
+    judged = counted(n_clips - n_unlike, "clip")
+    return f"{trained}: {n_called} of {judged} called positive{not_judged}"
 
 
 def _on_known_films(predicted: "Predicted") -> list[str]:
@@ -51,9 +53,9 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
     lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
     if n_clips:
-        lines.append(
-            f"{n_clips} clips are of films that the model was trained on: their scores are no predictions"
-        )
+        clips = counted(n_clips, "clip is of a film", "clips are of films")
+        such = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
+        lines.append(f"{clips} that the model was trained on: {such}")
     for film in recognition.films.values():
         if film.by != "name" and film.movie != film.trained_as:
             same = f"{film.share:.0%} of their clips are the same"
@@ -62,7 +64,8 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
             lines.append(f"{film.movie} is {film.trained_as} by its name")
     n_alone = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
     if n_alone:
-        lines.append(f"{n_alone} clips of other films have features that the model was trained on")
+        clips = counted(n_alone, "clip of another film has", "clips of other films have")
+        lines.append(f"{clips} features that the model was trained on")
     if recognition.no_pictures:
         lines.append(
             "copies that were encoded again, or cut into other clips, are not known: "
@@ -78,14 +81,16 @@ def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
         name = modality["name"]
         n_clips = int(predicted.has(WITHOUT + name).sum())
         if n_clips:
-            lines.append(f"{n_clips} clips have no {name}: they are judged by what they have")
+            clips = counted(n_clips, "clip has", "clips have")
+            lines.append(f"{clips} no {name}: such clips are judged by what they have")
     return lines
 
 
 def _on_partial_clips(predicted: "Predicted") -> list[str]:
     """Write how many clips could be read only in part."""
     n_clips = int(predicted.has(PARTIAL).sum())
-    return [f"{n_clips} clips are partial: a part of their video could not be read"] if n_clips else []
+    partial = counted(n_clips, "clip is partial", "clips are partial")
+    return [f"{partial}: a part of the video could not be read"] if n_clips else []
 
 
 def _on_unlike_clips(predicted: "Predicted") -> list[str]:

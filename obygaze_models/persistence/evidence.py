@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+from obygaze_features.manifest import counted
 from obygaze_features.schema import Count, Number
 from obygaze_features.text import rounded
 
@@ -96,7 +97,7 @@ def describe_evidence(evidence: Evidence) -> str:
         high = evidence["auc_high"]
         if low is not None and high is not None:
             measured += f" [{_hundredths(low)}, {_hundredths(high)}] (95 %, of the models tested there)"
-    tested = f"{evidence['n_clips']:,} clips of {evidence['n_movies']:,} films"
+    tested = f"{counted(evidence['n_clips'], 'clip')} of {counted(evidence['n_movies'], 'film')}"
     doubt = ": may be no better than chance" if may_be_chance(evidence) else ""
     return f"{measured}, {tested}{doubt}"
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from obygaze_features.manifest import counted
 from obygaze_features.text import visible
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.run import SEEN, Run
@@ -47,7 +48,8 @@ def _limits(run: Run) -> Iterator[str]:
             "published network"
         )
     if record["clips"].get("partial"):
-        yield f"{record['clips']['partial']} clips are partial: a part of their video could not be read"
+        partial = counted(record["clips"]["partial"], "clip is partial", "clips are partial")
+        yield f"{partial}: a part of the video could not be read"
     selected = run.selection["candidate"].astype(str)
     alone = run.selection["model"][selected.str.startswith(f"{ALONE} ")]
     for model, n in alone.value_counts(sort=False).items():
@@ -108,7 +110,7 @@ def _on_clips_in_sight(clips: Mapping[str, Any]) -> list[str]:
     n_clips = clips.get("seen_score")
     if not n_clips:
         return []
-    return [f"{n_clips} clips judged with a model's score in sight: trained on, not tested"]
+    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested"]
 
 
 def _on_starts(run: Run) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from obygaze_features.arguments import checked
+from obygaze_features.manifest import counted
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
@@ -156,8 +157,7 @@ def _tested(run: Run, task: str) -> str:
     clips = run.predictions.table.loc[run.predictions.table["task"] == task, ["clip_id", "movie"]]
     n_clips = clips["clip_id"].nunique()
     n_movies = clips["movie"].nunique()
-    films = "1 film" if n_movies == 1 else f"{n_movies:,} films"
-    return f"{n_clips:,} clips of {films} tested"
+    return f"{counted(n_clips, 'clip')} of {counted(n_movies, 'film')} tested"
 
 
 def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:

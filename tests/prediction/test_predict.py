@@ -172,6 +172,17 @@ def test_what_is_said_beside_predictions_counts_clips_and_takes_no_name_for_a_se
     assert "All is well" in lines[-1]
 
 
+def test_one_clip_is_no_plural(shelf, more):
+    model = load_model(shelf.paths["linear"])
+    predicted = predict(model, [more[0]])
+    is_known = predicted.has("trained_on")
+    one = replace(predicted, table=predicted.table[is_known].head(1))
+    lines = remarks(one, model)
+    assert "of 1 clip called positive" in lines[1]
+    assert lines[2] == "1 clip is of a film that the model was trained on: its score is no prediction"
+    assert not any(re.search(r"(?<!\d)1 (clips|films)", line) for line in lines)
+
+
 @pytest.mark.parametrize(
     ("changed", "place"),
     [
