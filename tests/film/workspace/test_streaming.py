@@ -91,17 +91,11 @@ def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_
     assert streamed_type(shared_data / "videos" / "rotated_90.mov") == ""
 
 
-@pytest.mark.parametrize(
-    ("time", "status"), [("nan", 400), ("-1", 400), ("1e999", 400), ("x", 400), ("2", 200)]
-)
-def test_only_a_time_of_the_film_is_encoded(film, time, status):
+@pytest.mark.parametrize("time", ["2", "nan", "-1", "1e999", "x"])
+def test_only_a_time_of_the_film_is_encoded(film, time):
     opened = SimpleNamespace(path=film, streamed=WITH_SOUND, lost="")
-    scope = {
-        "type": "http",
-        "path_params": {"number": 0},
-        "headers": [],
-        "query_string": f"t={time}".encode(),
-    }
+    query = f"t={time}".encode()
+    scope = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
     work = Workspace([opened], str)
     if time == "2":
         assert work.stream(Request(scope)).headers["x-start"] == "2.000000"
