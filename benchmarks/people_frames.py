@@ -2,7 +2,7 @@
 
 `people_frames.csv` has the labels: where the video is (a repository of GitHub, or a package), the frame with
 the SHA-256 of its pixels, and what is in it. The readers saw no output and not each other's labels, and the
-thresholds were fixed before. The second read 364 of the 370 frames of `set` 1, each alone and in random
+thresholds were fixed before. The second read 364 of the 370 frames of `set` 1 and all of `set` 2, in random
 order. Without a folder only the agreement of the readers is printed. Else give the sources, as
 FOLDER/owner/name/path:
 
