@@ -27,7 +27,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.door import open_regular
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import SAFETENSORS, what, why_not
 from obygaze_features.text import first_few
 from obygaze_features.torch_files import load_torch
@@ -76,7 +76,10 @@ def load_pretrained(
     """
     make = partial(cls._from_config, config, attn_implementation=_attention(cls), **settings)
     if weights.seed is not None:
-        return untrained(make, weights.seed)
+        try:
+            return untrained(make, weights.seed)
+        except ImportError as error:
+            raise BackboneError(f"{weights.name}: {_library_missing(error)}") from None
     refuse_quantised(weights)
     allowed = (POSITION_IDS, *allow_unexpected)
     network_tensors = check_size(weights, CONFIG, make).state_dict()
@@ -192,6 +195,8 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
             return make()
     except BackboneError:
         raise
+    except ImportError as error:
+        raise BackboneError(f"{weights.name}: {_library_missing(error)}") from None
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
         field = re.search(r"argument '(\w+)'", str(error))
         wrong = f"no network takes {field[1]!r}" if field else "its values make no network"
@@ -201,6 +206,12 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _library_missing(error: ImportError) -> str:
+    """Return the sentence in which transformers names a library that a network needs."""
+    sentence, _, _ = str(error).strip().partition(" but it was not found")
+    return first_line(sentence)
 
 
 @checked

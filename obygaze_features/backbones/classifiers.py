@@ -93,10 +93,10 @@ def load_classifier(
         raise BackboneError(f"{error}; weights without a classifier are read without --answers") from None
     if hasattr(classifier, TIMM_NETWORK):
         return TimmClassifierBase(classifier)
-    return ClassifierBase(classifier, network_inside(classifier), keeps_pooler=keeps_pooler)
+    return ClassifierBase(classifier, network_inside(classifier, weights), keeps_pooler=keeps_pooler)
 
 
-def network_inside(classifier: nn.Module) -> nn.Module:
+def network_inside(classifier: nn.Module, weights: Weights) -> nn.Module:
     """Return the network inside a classifier: the only part of it that is a whole network of transformers.
 
     Raises
@@ -107,7 +107,7 @@ def network_inside(classifier: nn.Module) -> nn.Module:
     networks = [part for part in classifier.children() if isinstance(part, PreTrainedModel)]
     if len(networks) != 1:
         raise BackboneError(
-            f"{type(classifier).__name__} has {len(networks)} networks inside, expected one: "
+            f"{weights.name}: {type(classifier).__name__} has {len(networks)} networks inside, expected one: "
             "leave out --answers"
         )
     return networks[0]

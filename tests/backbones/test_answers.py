@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -229,6 +230,27 @@ def test_a_network_without_a_classifier_is_refused(tmp_path):
     (tmp_path / "convnext" / "preprocessor_config.json").write_text(json.dumps(OWN_PROCESSORS["convnext"]))
     with pytest.raises(BackboneError, match=r"classifier\.weight.*without --answers"):
         load_backbone("image", 1, weights=str(tmp_path / "convnext"), answers=True, compute=cpu())
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("imagegpt", "takes no pictures alone"),
+        ("pp_lcnet", "no network of type 'pp_lcnet' that gives vectors alone"),
+        ("hgnet_v2", "HGNetV2ForImageClassification has 0 networks inside"),
+    ],
+)
+def test_types_whose_classifier_holds_no_network_are_refused_by_name(kind, why):
+    with pytest.raises(BackboneError, match=why) as refused:
+        load_backbone("image", 1, weights=f"random:0:{kind}", answers=True, compute=cpu())
+    assert str(refused.value).startswith(f"random:0:{kind}: ")
+
+
+def test_a_network_that_needs_another_library_names_it():
+    if find_spec("natten") is not None:
+        pytest.skip("natten is installed")
+    with pytest.raises(BackboneError, match="requires the natten library"):
+        load_backbone("image", 1, weights="random:0:dinat", answers=True, compute=cpu())
 
 
 def relabelled(folder, tmp_path, names, **fields):
