@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -48,6 +49,11 @@ SHOWN = 4
 
 NO_LEVEL = "unrated"
 """The level of a codebook whose table has none: a codebook needs one."""
+
+TIMES = ("start_s", "end_s", "duration_s")
+"""Columns of times."""
+
+DIGITS = re.compile(r"\d")
 
 LEAST_LEVELS_OF_TASK = 2
 """A task has a negative and a positive level."""
@@ -272,13 +278,25 @@ def _are_few(cells: Sequence[str]) -> bool:
 
 
 def _few_words(table: Table, taken: Sequence[str]) -> list[str]:
-    """Find the columns of few words, which may hold levels; not those that are headed by something else."""
+    """Find the columns of few words, which may hold levels; not those that hold something else."""
     columns = []
     for column in table.columns:
-        is_other = column in (*taken, *OUR_COLUMNS) or names_of_heading(column)[:1] not in ((), ("level",))
-        if column and not is_other and _are_few(cells_of(table, column)):
+        cells = cells_of(table, column)
+        is_other = column in (*taken, *OUR_COLUMNS) or _holds_something_else(column, cells)
+        if column and not is_other and _are_few(cells):
             columns.append(column)
     return columns
+
+
+def _holds_something_else(column: str, cells: Sequence[str]) -> bool:
+    """Return whether a heading names another column of ours: a name of times alone where cells are times."""
+    names = names_of_heading(column)
+    if not names or names[0] == "level":
+        return False
+    if names[0] in TIMES:
+        # An annotator AB has the German heading "ab", from.
+        return all(DIGITS.search(cell) for cell in cells if cell)
+    return True
 
 
 def _advice(table: Table, columns: Sequence[str]) -> str:
