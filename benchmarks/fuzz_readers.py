@@ -210,7 +210,7 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
                     [path], path.parent, kind_given, movie="m", annotator="a", rate=Fraction(25)
                 )
                 (account,) = imported.accounts
-                assert account.seen == account.used + len(account.left_out)
+                assert account.seen == account.used + account.n_left_out
             except ObygazeError as error:
                 count_lost(error)
 

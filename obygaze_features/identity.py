@@ -104,11 +104,11 @@ def skeletons(name: str) -> frozenset[str]:
     """
     text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
     text = _without_marks(" ".join(text.split()))
-    return frozenset(_looks(each).casefold() for each in (text, text.casefold(), text.upper()))
+    return frozenset(_looks(each).casefold() for each in {text, text.casefold(), text.upper()})
 
 
 def _looks(text: str) -> str:
-    return _without_marks("".join(_prototypes().get(sign, sign) for sign in text))
+    return _without_marks(text.translate(_prototypes()))
 
 
 def _without_marks(text: str) -> str:
@@ -128,12 +128,12 @@ def _is_mark(sign: str) -> bool:
 
 
 @cache
-def _prototypes() -> dict[str, str]:
-    """Read what each sign looks like."""
-    prototypes = {}
+def _prototypes() -> dict[int, str]:
+    """Read what each sign, by its code point, looks like."""
+    prototypes: dict[str, str] = {}
     for line in packaged_text(__package__, "confusables.tsv").splitlines():
         if line.startswith("#"):
             continue
         prototype, signs = line.split("\t")
         prototypes.update(dict.fromkeys(signs, prototype))
-    return prototypes
+    return str.maketrans(prototypes)

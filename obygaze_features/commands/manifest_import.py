@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -108,7 +107,7 @@ def spans(
     open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
     end_s (without them: of whole films), and video or movie, and if you have them clip_id, level, concepts,
     annotator; --column says which heading stands for which. Each file prints one line: how many spans were
-    read, which were left out and why. Without any span the exit code is 3.
+    read, which were left out and why. Without any span no file is written, and the exit code is 3.
 
     A tier is of labels if --tier names it, if it is named level or concepts, or if all its texts over all
     files are words of the codebook, more than one; any other is of texts, which stand in the column text.
@@ -170,10 +169,17 @@ def spans(
         more = [f"--word {shlex.quote(word)}" for word in words]
         raise ManifestError(_with_command(error, files, [*more, *_options(given)], force=force)) from None
     accounts = [account.record() for account in imported.accounts]
-    answer = write_imported(imported, out, more={"accounts": accounts})
-    if imported.manifest.clips:
-        return answer
-    return replace(answer, code=PROBLEMS_FOUND)
+    if not imported.manifest.clips:
+        return _nothing_imported(imported, out, accounts)
+    return write_imported(imported, out, more={"accounts": accounts})
+
+
+def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Sequence[object]) -> Answer:
+    """Print why no span was read, and answer that no file is written."""
+    for notice in imported.notices:
+        click.echo(notice, err=True)
+    document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
+    return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
 
 
 def _with_command(

@@ -49,7 +49,12 @@ def refuse_twins(column: str, names: _Places) -> None:
     ManifestError
         Naming both, with their places.
     """
-    for name, twin in _same_names(column, names).one:
+    _refuse_one(column, names, _same_names(column, names))
+
+
+def _refuse_one(column: str, names: _Places, found: SameNames) -> None:
+    """Refuse names that are found to be one."""
+    for name, twin in found.one:
         file, place = names[name]
         at = f"{file}: {place}" if file else place
         raise ManifestError(
@@ -57,14 +62,6 @@ def refuse_twins(column: str, names: _Places) -> None:
             f"{_strange_letter(name, twin)}: spell both alike",
             column,
         )
-
-
-def doubtful_names(column: str, names: Iterable[str]) -> list[str]:
-    """Say which names may be one: they differ in letters alone that look alike, such as 1 and l."""
-    return [
-        f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike"
-        for name, twin in _same_names(column, names).doubtful
-    ]
 
 
 @checked
@@ -113,8 +110,12 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
         first = {getattr(clip, column): clip.clip_id for clip in reversed(clips)}
         first.pop("", None)
         in_order = {name: ("", f"clip {clip_id!r}") for name, clip_id in reversed(first.items())}
-        refuse_twins(column, in_order)
-        notes += doubtful_names(column, in_order)
+        found = _same_names(column, in_order)
+        _refuse_one(column, in_order, found)
+        notes += [
+            f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike"
+            for name, twin in found.doubtful
+        ]
     notes += movies_of_one_id(clip.movie for clip in clips)
     notes += movies_of_one_video(clips)
     if root is not None:

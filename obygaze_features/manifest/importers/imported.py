@@ -3,10 +3,11 @@
 import ast
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
@@ -15,6 +16,8 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.text_tables import counted
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,13 @@ def slug(text: str) -> str:
     """
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
     return re.sub(r"[\W_]+", "-", plain).strip("-") or "x"
+
+
+def taken(items: list[T]) -> Iterator[T]:
+    """Yield the items of a list and remove them: what is made of them need not lie beside them all."""
+    items.reverse()
+    while items:
+        yield items.pop()
 
 
 def unique_id(stem: str, number: int, ids: set[str]) -> str:

@@ -14,7 +14,7 @@ from obygaze_features.manifest.importers.column_contents import cells_of, conten
 from obygaze_features.manifest.importers.column_proposals import propose
 from obygaze_features.manifest.importers.columns import LabelReader, renamed
 from obygaze_features.manifest.importers.folder import movie_of, name_of
-from obygaze_features.manifest.importers.imported import slug, unique_id
+from obygaze_features.manifest.importers.imported import slug, taken, unique_id
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, read_layout
@@ -22,6 +22,7 @@ from obygaze_features.manifest.importers.table_rows import clip_rows, with_films
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place, plain
+from obygaze_features.manifest.spans.read_apart import Holding
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
@@ -82,8 +83,9 @@ class OwnTables:
         All rows of judgements, with those that have no level.
     """
 
-    def __init__(self, films: FilmNames, annotator: str, ids: set[str]) -> None:
+    def __init__(self, films: FilmNames, annotator: str, ids: set[str], holding: Holding) -> None:
         self._films, self._annotator, self._ids = films, annotator, ids
+        self._holding = holding
         self._movie_of_slug: dict[str, str] = {}
         self._judgement_ids: dict[tuple[str, ...], str] = {}
         self._judged: set[str] = set()
@@ -103,18 +105,21 @@ class OwnTables:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         labels = LabelReader(table, file.reading.headings, words)
+        n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
+        self._holding.add(file.path, rows=n_further, cells=n_further * len(table.columns))
         account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
-        clips = list(self._clips_of_rows(file, table, labelled_rows, words.codebook))
+        doubts = list(_doubtful_rows(labelled_rows))
+        clips = list(self._clips_of_rows(file, table, taken(labelled_rows), words.codebook))
         table.problems.refuse()
-        yield from clips
-        account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *_doubtful_rows(labelled_rows))
+        has_labels = any(own_clip.clip.level or own_clip.clip.concepts for own_clip in clips)
+        yield from taken(clips)
+        account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
         if is_judged or account.is_beside_model:
             return  # obygaze wrote this table, and its other columns say what a model found
         scales = [scale.name for scale in words.codebook.scales]
         read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
-        has_labels = any(own_clip.clip.level or own_clip.clip.concepts for own_clip in clips)
         if has_labels or scales or labels.is_of_marks:
             account.note(*unread_columns(table, read_columns, words))
         else:
@@ -358,11 +363,12 @@ def without_explained(table: Table, words: LabelWords) -> Table:
     """Empty the cells with a spreadsheet's error, such as `#N/A`, that a person says stands for nothing."""
     rows = []
     for row in table.rows:
-        cells = dict(row.cells)
-        for name, cell in row.cells.items():
-            if is_unreadable(cell) and words.is_explained_as_nothing(cell):
-                cells[name] = ""
-        rows.append(Row(row.line, cells))
+        empty = {
+            name: ""
+            for name, cell in row.cells.items()
+            if is_unreadable(cell) and words.is_explained_as_nothing(cell)
+        }
+        rows.append(Row(row.line, {**row.cells, **empty}) if empty else row)
     return replace(table, rows=tuple(rows))
 
 

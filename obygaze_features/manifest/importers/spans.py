@@ -17,7 +17,7 @@ from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.imported import Imported, with_columns
+from obygaze_features.manifest.importers.imported import Imported, taken, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from obygaze_features.manifest.importers.own_tables import (
     JUDGEMENTS,
@@ -38,12 +38,12 @@ from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, name_hint, plain
-from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
+from obygaze_features.manifest.spans.read_apart import FileContent, Holding, read_apart, without_repeats
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, counted, placed, uncollected
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, Table, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
 LATE_S = 3600.0
@@ -154,10 +154,11 @@ def import_spans(
     reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide), start)
     chosen = _ChosenCodebook(codebook)
     contents = []
+    holding = Holding()
     with readers_apart() as child:
         for path in map(local_path, files):
             asked = _Asked(kind, chosen.known, dict(words or {}), annotator)
-            content = read_apart(child, path, reading, _read, asked)
+            content = read_apart(child, path, reading, _read, asked, holding=holding)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
@@ -169,6 +170,7 @@ def import_spans(
         label_words,
         composed(annotator),
         _Lengths(root, length_of),
+        holding,
     )
     return maker.imported(contents, reading, root)
 
@@ -230,7 +232,7 @@ def _read(file: SpanFile, asked: _Asked) -> Content:
     if file.account.kind in OWN_TABLES:
         return _read_table(file, asked)
     file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
-    return FileContent(file, records=SOURCES[file.account.kind].read(file))
+    return FileContent(file, records=without_repeats(SOURCES[file.account.kind].read(file)))
 
 
 def _read_table(file: SpanFile, asked: _Asked) -> Content:
@@ -242,7 +244,17 @@ def _read_table(file: SpanFile, asked: _Asked) -> Content:
     if file.account.kind == JUDGEMENTS:
         return content
     words = LabelWords(asked.codebook or _codebook_of(_codebook_names(content)), asked.words)
-    return replace(content, more=proposal_for(file, layout, words, asked.annotator).packed())
+    proposal = proposal_for(file, layout, words, asked.annotator)
+    if proposal.held:
+        # The import is refused, whatever the rows are, so they are not sent.
+        content = replace(content, table=_naming_codebooks(layout.table))
+    return replace(content, more=proposal.packed())
+
+
+def _naming_codebooks(table: Table) -> Table:
+    """Return the first row of a table for each codebook that its rows name."""
+    rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
+    return replace(table, rows=tuple(reversed(rows.values())))
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
@@ -328,10 +340,15 @@ class _ManifestMaker:
         Who annotated, where a file does not say it.
     lengths
         Of the films, at whose ends clips are cut.
+    holding
+        What this process holds of the files.
     """
 
-    def __init__(self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths") -> None:
+    def __init__(
+        self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths", holding: Holding
+    ) -> None:
         self._films = films
+        self._holding = holding
         self._words = words
         self._annotator = annotator
         self._lengths = lengths
@@ -340,10 +357,10 @@ class _ManifestMaker:
         """Make the manifest, with notices of what was left out, changed or is doubtful."""
         roles = self._roles(contents, reading)
         ids = set[str]()
-        tables = OwnTables(self._films, self._annotator, ids)
+        tables = OwnTables(self._films, self._annotator, ids, self._holding)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
         sourced_clips = _join_concepts(self._cut_clips(contents, tables, tools))
-        all_clips = _with_equal_columns([sourced.clip for sourced in sourced_clips])
+        all_clips = self._with_equal_columns([sourced.clip for sourced in sourced_clips])
         kept_clips = _without_bare_rows(all_clips)
         _refuse_twins(sourced_clips)
         accounts = [content.file.account for content in contents]
@@ -373,6 +390,14 @@ class _ManifestMaker:
                 clips[key] = cut_clip
         return clips.values()
 
+    def _with_equal_columns(self, clips: Sequence[Clip]) -> list[Clip]:
+        """Give all clips the same extra columns, and clips of the same id the same video."""
+        columns = tuple(dict.fromkeys(name for clip in clips for name in clip.extras))
+        n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
+        self._holding.add("the columns of all files together", cells=n_cells)
+        videos = {clip.clip_id: clip.video for clip in clips if clip.video}
+        return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
+
     def _clip_notices(self, clips: Sequence[Clip], root: Path, n_bare_rows: int) -> list[str]:
         """Say what is doubtful in the clips of a manifest, and how many rows of no annotator are left out."""
         notices = list(overlapping_levels(clips))
@@ -400,7 +425,8 @@ class _ManifestMaker:
             for clip, where, judgement in tables.clips(file, content.table, self._words):
                 yield judgement or None, _Sourced(clip, file.account, where)
         else:
-            for clip, where in tools.clips(file, content.records):
+            assert isinstance(content.records, list)  # noqa: S101 - as it came from the child
+            for clip, where in tools.clips(file, taken(content.records)):
                 yield None, _Sourced(clip, file.account, where)
 
     def _account_lines(self, accounts: Sequence[Account], read: Sequence[_Sourced]) -> list[str]:
@@ -466,7 +492,7 @@ class _Lengths:
         if clip.start_s >= length_s - SHORTEST_S:
             account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
             return None
-        account.notes.append(f"{where}: cut at the end of its video, {length_s:g} s")
+        account.note(f"{where}: cut at the end of its video, {length_s:g} s")
         return sourced._replace(clip=replace(clip, end_s=length_s))
 
 
@@ -498,13 +524,6 @@ def _has_only_concepts(sourced: _Sourced) -> bool:
     clip, account, _ = sourced
     has_other = clip.level or clip.extras.get("text")
     return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
-
-
-def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
-    """Give all clips the same extra columns, and clips of the same id the same video."""
-    columns = tuple(dict.fromkeys(name for clip in clips for name in clip.extras))
-    videos = {clip.clip_id: clip.video for clip in clips if clip.video}
-    return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
 
 
 def _without_bare_rows(clips: Sequence[Clip]) -> list[Clip]:

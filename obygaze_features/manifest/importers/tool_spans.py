@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.importers.imported import slug, unique_id
+from obygaze_features.manifest.importers.imported import slug, taken, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
@@ -46,11 +46,13 @@ what it perceives."""
 APART: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
+NO_CONCEPTS: Final = frozenset[str]()
+
 ANSWERS: Final = "answers"
 """Name of the kind of files that hold the answers of machines."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Marked:
     """A span with what is marked on it: a level or a text, and concepts."""
 
@@ -91,19 +93,13 @@ class ToolSpans:
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
         """Yield each clip with its place in the file."""
         read = self._records_to_read(file, records)
-        spans = _without_models(file.account, file.account.spans(read))
-        spans = self._perceivable(file, spans)
-        marked, concepts = self._mark(file, spans)
-        answers = [span for span in spans if isinstance(span, Answered)]
-        file.account.note(*_doubtful_questions(answers, self._words))
-        marked += self._give_concepts(file, marked, concepts)
-        self._note_unknown(file, marked)
-        has_text = any(mark.text for mark in marked)
         is_model_in_sight = any(_is_of_a_model(span) for span in read)
         if is_model_in_sight:
             file.account.is_beside_model = True
+        marked = self._marked(file, taken(read))
+        has_text = any(mark.text for mark in marked)
         has_tier = bool(file.reading.tiers)
-        for number, mark in enumerate(marked, start=1):
+        for number, mark in enumerate(taken(marked), start=1):
             extras = _extras(mark, has_text=has_text, has_tier=has_tier, in_sight=is_model_in_sight)
             clip = self._clip(file, mark, number, extras)
             reason = self._repeated(file, mark, clip)
@@ -111,6 +107,17 @@ class ToolSpans:
                 file.account.leave(mark.raw.where, reason)
             else:
                 yield clip, mark.raw.where
+
+    def _marked(self, file: SpanFile, records: Iterable[RawSpan]) -> list[Marked]:
+        """Return the spans of a file with what is marked on each, and note what is doubtful in them."""
+        spans = _without_models(file.account, file.account.spans(records))
+        spans = self._perceivable(file, spans)
+        marked, concepts = self._mark(file, spans)
+        answers = [span for span in spans if isinstance(span, Answered)]
+        file.account.note(*_doubtful_questions(answers, self._words))
+        marked += self._give_concepts(file, marked, concepts)
+        self._note_unknown(file, marked)
+        return marked
 
     def _records_to_read(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
         """Return the records that are imported: those that hold labels, and of some tools the texts too."""
@@ -133,7 +140,7 @@ class ToolSpans:
         n_left: Counter[str] = Counter()
         for record in records:
             if self._role(source, record) in {TEXT, LEFT}:
-                n_left[record.tier] += 1
+                n_left[record.tier] += record.n_records
                 continue
             if record.refusal:
                 raise file.error(record.refusal)
@@ -162,11 +169,14 @@ class ToolSpans:
         n_answers: Counter[str] = Counter()
         perceivable = []
         counted_places = set[str]()
+        unperceived_by: dict[tuple[str, ...], dict[str, str]] = {}  # few machines answer of many clips
         for span in spans:
             if not isinstance(span, Answered):
                 perceivable.append(span)
                 continue
-            absent = unperceived(codebook, span.perceives)
+            if span.perceives not in unperceived_by:
+                unperceived_by[span.perceives] = unperceived(codebook, span.perceives)
+            absent = unperceived_by[span.perceives]
             if span.where not in counted_places:
                 counted_places.add(span.where)
                 asked_of = [names.get(plain(name), "") for name in span.of("concept")]
@@ -303,7 +313,7 @@ class ToolSpans:
         ManifestError
             An earlier clip of the same times and annotator has other labels.
         """
-        labels = clip.level, frozenset(clip.concepts)
+        labels = clip.level, frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
         if marked.level:
             # A span has one level: a second one is a repetition, or a contradiction.
             statement: tuple[object, ...] = ("level",)
@@ -319,7 +329,7 @@ class ToolSpans:
         if is_first or is_repeated_text or marked.raw.cells.get("clip_id"):
             return ""
         earlier = f"{place} of {other_file.path.name}"
-        if (before.level, frozenset(before.concepts)) != labels:
+        if before.level != clip.level or set(before.concepts) != set(clip.concepts):
             raise file.error(
                 f"{where}: {_labels(clip)} where {earlier}, of its times and annotator, says "
                 f"{_labels(before)}: keep one; tiers of different people are imported apart, "

@@ -15,13 +15,25 @@ SHOWN_REASONS = 4
 SHOWN_NAMES = 8
 MOST_NOTES = 100
 
+MOST_LISTED = 10_000
+"""Records that are left out of which an account has the place; others are counted."""
+
+MOST_REASONS = 1_000
+"""Reasons for which records without a place are counted apart."""
+
 
 @dataclass
 class Account:
-    """What a file held: records seen, those used, and those left out, each with its place and the reason.
+    """What a file held: records seen, those used, and those left out, with their places and the reasons.
 
-    `is_beside_model` says whether it holds what a model wrote: whatever people changed in it since was in the
-    sight of that.
+    Attributes
+    ----------
+    left_out
+        Place and reason of each record that is left out; of very many those of the first `MOST_LISTED`.
+    unlisted
+        Reason -> how many more records are left out; of very many reasons the others are under "".
+    is_beside_model
+        Whether it holds what a model wrote: whatever people changed in it since was in the sight of that.
     """
 
     path: Path
@@ -29,6 +41,7 @@ class Account:
     seen: int = 0
     used: int = 0
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    unlisted: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     is_beside_model: bool = False
 
@@ -38,12 +51,24 @@ class Account:
         self.seen = account.seen
         self.used = account.used
         self.left_out = account.left_out
+        self.unlisted = account.unlisted
         self.notes = account.notes
         self.is_beside_model = account.is_beside_model
 
-    def leave(self, where: str, reason: str) -> None:
-        """Count a record that is left out."""
-        self.left_out.append((where, reason))
+    @property
+    def n_left_out(self) -> int:
+        """How many records are left out."""
+        return len(self.left_out) + sum(self.unlisted.values())
+
+    def leave(self, where: str, reason: str, n: int = 1) -> None:
+        """Count a record that is left out, or n of them for one reason, of which `where` is the first."""
+        if len(self.left_out) < MOST_LISTED:
+            self.left_out.append((where, reason))
+            n -= 1
+        if n:
+            is_known = reason in self.unlisted or len(self.unlisted) < MOST_REASONS
+            key = reason if is_known else ""
+            self.unlisted[key] = self.unlisted.get(key, 0) + n
 
     def note(self, *notes: str) -> None:
         """Say something of the whole file, once; "" says nothing. Of very much only that there is more."""
@@ -61,10 +86,10 @@ class Account:
         """Count the records of a file; return those that are spans."""
         spans = []
         for record in records:
-            self.seen += 1
+            self.seen += record.n_records
             reason = record.fault()
             if reason:
-                self.leave(record.where, reason)
+                self.leave(record.where, reason, record.n_records)
             else:
                 spans.append(record)
         return spans
@@ -77,9 +102,9 @@ class Account:
         ManifestError
             The account does not add up.
         """
-        if self.used + len(self.left_out) != self.seen:
+        if self.used + self.n_left_out != self.seen:
             raise ManifestError(
-                f"{self.path}: {self.seen} spans seen, {self.used} used and {len(self.left_out)} left out do "
+                f"{self.path}: {self.seen} spans seen, {self.used} used and {self.n_left_out} left out do "
                 "not add up: this is a bug of obygaze, please report it"
             )
         name = f"{self.path.name} of {film}" if film else self.path.name
@@ -91,14 +116,19 @@ class Account:
         first: dict[str, str] = {}
         for where, reason in self.left_out:
             first.setdefault(reason, where)
-        counts = Counter(reason for _, reason in self.left_out).most_common()
+        counts = Counter(reason for _, reason in self.left_out)
+        counts.update(self.unlisted)
+        n_of_others = counts.pop("", 0)
+        in_order = counts.most_common()
         lines = []
-        for reason, n in counts[:SHOWN_REASONS]:
-            if n == 1:
+        for reason, n in in_order[:SHOWN_REASONS]:
+            if reason not in first:
+                lines.append(f"{n:,} left out: {reason}")
+            elif n == 1:
                 lines.append(f"{first[reason]}: {reason}")
             else:
                 lines.append(f"{n:,} left out: {reason} (the first: {first[reason]})")
-        n_rest = sum(n for _, n in counts[SHOWN_REASONS:])
+        n_rest = n_of_others + sum(n for _, n in in_order[SHOWN_REASONS:])
         if n_rest:
             lines.append(f"{n_rest:,} more left out")
         return lines
@@ -111,5 +141,6 @@ class Account:
             "seen": self.seen,
             "used": self.used,
             "left_out": [{"where": where, "why": reason} for where, reason in self.left_out],
+            "unlisted": self.unlisted,
             "notes": self.notes,
         }

@@ -2,17 +2,21 @@
 
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from obygaze_features.apart import Child
 from obygaze_features.door import is_given_open
-from obygaze_features.manifest.spans.account import Account
+from obygaze_features.errors import InputError
+from obygaze_features.limits import limits_of
+from obygaze_features.manifest.spans.account import MOST_LISTED, Account
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Row, Table, content_of
@@ -32,6 +36,22 @@ PART_BYTES: Final = 1 << 16
 
 MOST_NAME: Final = 1000
 """Characters of a tier's name."""
+
+MOST_SHARED: Final = 100_000
+"""Different cells of a table of which each is one text in memory, however often it is written."""
+
+MEMORY_OF_A_ROW: Final = 1150
+MEMORY_OF_A_RECORD: Final = 1750
+MEMORY_OF_A_CELL: Final = 70
+MEMORY_OF_A_TEXT: Final = 60
+MEMORY_OF_A_NAME: Final = 1200
+MEMORY_OF_A_BYTE: Final = 2
+"""Bytes of memory that this process takes for a row of a table, and for a record of another tool, until it is
+a clip of a manifest; for each of their cells; for a cell of a table that no other has; for a name of a film,
+a video, an annotator or a tier; and for each byte that they are sent as. Measured on files of all kinds."""
+
+NAMING: Final = ("movie", "video", "media", "annotator")
+"""Cells that name something."""
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _LIST_HEAD: Final = struct.Struct(">BI")
@@ -88,12 +108,59 @@ class Task:
     arguments: tuple[object, ...] = ()
 
 
+class Holding:
+    """What this process holds of the files of an import: at most what a child may take to read them.
+
+    The memory is reckoned, by what the records are that a child sends.
+    """
+
+    def __init__(self) -> None:
+        self._n_bytes_of_files = 0
+        self._memory = 0
+        self._names: set[str] = set()
+
+    def open(self, n_bytes: int) -> None:
+        """Begin a file, whose size adds to what may be held."""
+        self._n_bytes_of_files += n_bytes
+
+    def add(
+        self,
+        where: object,
+        *,
+        rows: int = 0,
+        records: int = 0,
+        cells: int = 0,
+        texts: int = 0,
+        n_bytes: int = 0,
+        names: Iterable[str] = (),
+    ) -> None:
+        """Hold so many rows, records, cells, texts that no other cell has, bytes, and names, known or not.
+
+        Raises
+        ------
+        InputError
+            They are more than may be held of files of that size.
+        """
+        n_known = len(self._names)
+        self._names.update(names)
+        self._memory += rows * MEMORY_OF_A_ROW + records * MEMORY_OF_A_RECORD
+        self._memory += cells * MEMORY_OF_A_CELL + texts * MEMORY_OF_A_TEXT
+        self._memory += n_bytes * MEMORY_OF_A_BYTE + (len(self._names) - n_known) * MEMORY_OF_A_NAME
+        most = limits_of(self._n_bytes_of_files).memory
+        if self._memory > most:
+            raise InputError(
+                f"{where}: its records take more than the {most >> 20:,} MB of memory that an import of "
+                "files of this size may take: divide it into several files, and import them apart"
+            )
+
+
 class _AccountMessage(msgspec.Struct, array_like=True):
     """An account without its path and the records that are left out."""
 
     kind: str
     seen: int
     used: int
+    unlisted: dict[str, int]
     notes: list[str]
     is_beside_model: bool
 
@@ -138,6 +205,7 @@ def read_apart(
     reading: Reading,
     read: Callable[..., FileContent[R]],
     *arguments: object,
+    holding: Holding | None = None,
 ) -> FileContent[R]:
     """Have a child read a file.
 
@@ -145,6 +213,8 @@ def read_apart(
     ----------
     read
         Reads it there; importable by name, and called as `read(file, *arguments)`.
+    holding
+        What this process holds of other files of the same import.
 
     Raises
     ------
@@ -153,7 +223,13 @@ def read_apart(
     """
     content = content_of(path) if is_given_open(path) else None
     task = Task(path, reading, content, read, arguments)
+    holding = holding or Holding()
+    if content is not None:
+        holding.open(len(content))
+    elif path.is_file():
+        holding.open(path.stat().st_size)
     records: list[Any] = []
+    cells = _Cells()
     names: tuple[str, ...] = ()
     rows: list[Row] = []
     left_out: list[tuple[str, str]] = []
@@ -164,7 +240,17 @@ def read_apart(
         if part.kind == NAMES:
             names = part.content
         elif part.kind == ROWS:
-            rows += [Row(line, dict(zip(names, cells, strict=True))) for line, cells in part.content]
+            n_known = cells.n_texts
+            new_rows = [Row(line, dict(zip(names, cells.of(row), strict=True))) for line, row in part.content]
+            rows += new_rows
+            holding.add(
+                path,
+                rows=len(new_rows),
+                cells=len(new_rows) * len(names),
+                texts=cells.n_texts - n_known,
+                n_bytes=len(packed),
+                names=(row.cells[name] for name in NAMING if name in names for row in new_rows),
+            )
         elif part.kind == LEFT_OUT:
             # Very many records may be left out for one reason, which is one text in memory.
             left_out += [(where, reasons.setdefault(reason, reason)) for where, reason in part.content]
@@ -172,6 +258,15 @@ def read_apart(
             rest = part.content
         else:
             records += part.content
+            in_cells = (record.cells.get(name, "") for record in part.content for name in NAMING)
+            tiers = (record.tier for record in part.content)
+            holding.add(
+                path,
+                records=len(part.content),
+                cells=sum(len(record.cells) for record in part.content),
+                n_bytes=len(packed),
+                names=chain(in_cells, tiers),
+            )
     assert rest is not None  # noqa: S101 - a child that ends without it has raised
     file = SpanFile(path, reading)
     file.account = Account(path, left_out=left_out, **_fields(rest.account))
@@ -204,6 +299,56 @@ def content_parts(task: Task) -> Iterator[bytes]:
     )
     file.close()
     yield _packed(REST, rest)
+
+
+class _Cells:
+    """The cells of a table, of which those of one text are one in memory.
+
+    Attributes
+    ----------
+    n_texts
+        How many texts they are; beyond `MOST_SHARED` texts, those that are none of them count each time.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self.n_texts = 0
+
+    def of(self, row: Iterable[str]) -> list[str]:
+        """Return the cells of a row, each as the first one of its text."""
+        first = self._first
+        cells = []
+        for cell in row:
+            known = first.get(cell)
+            if known is None:
+                self.n_texts += 1
+                known = cell
+                if len(first) < MOST_SHARED:
+                    first[cell] = cell
+            cells.append(known)
+        return cells
+
+
+def without_repeats(records: Iterable[R]) -> Iterator[R]:
+    """Yield records; of very many that are no spans those that differ in their places alone as one, last.
+
+    So a file of nothing but such records takes little memory here, and its account still adds up.
+    """
+    n_faults = 0
+    first: dict[tuple[object, ...], R] = {}
+    n_alike: Counter[tuple[object, ...]] = Counter()
+    for record in records:
+        fault = record.fault()
+        n_faults += bool(fault)
+        if not fault or n_faults <= MOST_LISTED:
+            yield record
+            continue
+        said = (record.tier, record.text, record.role, record.refusal, record.note)
+        key = (*said, record.is_of_model, record.is_beside, record.cells.get("codebook", ""), fault)
+        first.setdefault(key, record)
+        n_alike[key] += record.n_records
+    for key, record in first.items():
+        yield replace(record, n_records=n_alike[key])
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:

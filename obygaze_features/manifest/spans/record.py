@@ -37,6 +37,9 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
         What is to be said of the file if the tier of this record is read.
     is_beside
         Whether it is of a column that a person added to those of a tool: no span where that is not of labels.
+    n_records
+        How many records of the file it stands for: of very many that are no spans, those that differ in their
+        places alone are one.
     """
 
     where: str
@@ -54,6 +57,7 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     refusal: str = ""
     note: str = ""
     is_beside: bool = False
+    n_records: int = 1
 
     def fault(self) -> str:
         """Say why it can be no span; "" if it is one."""

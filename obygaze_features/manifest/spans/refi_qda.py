@@ -31,6 +31,17 @@ NAMESPACE: Final = "urn:QDA-XML:project:1.0"
 PROJECT: Final = "project.qde"
 """The document of a project in its archive."""
 
+ZIP: Final = b"PK\x03\x04"
+"""How a zip archive begins. Source: APPNOTE.TXT of PKWARE, 4.3.7."""
+
+FIRST_NAME: Final = 300
+"""The name of an archive's first member stands in its first bytes."""
+
+DAMAGED: Final = (
+    "a project of REFI-QDA (.qdpx) that is damaged, or cut short: the document in it, project.qde, cannot be "
+    "read; copy or export it again"
+)
+
 WITH_TIME: Final = ("VideoSource", "AudioSource")
 SELECTIONS: Final = ("VideoSelection", "AudioSelection")
 WITHOUT_TIME: Final[Mapping[str, str]] = {
@@ -87,14 +98,16 @@ def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
             yield from reader.source(source)
 
 
-def is_archive(file: SpanFile) -> bool:
-    """Return whether a file is an archive of a project."""
-    return _document_name(file) != ""
+def is_damaged_archive(file: SpanFile) -> bool:
+    """Return whether a file is what is left of the archive of a project: the document in it is not found."""
+    if not file.content.startswith(ZIP) or _document_name(file):
+        return False
+    return file.path.suffix.lower() == ".qdpx" or b".qde" in file.content[:FIRST_NAME].lower()
 
 
 def _document_name(file: SpanFile) -> str:
     """Return the name of the document in the archive of a project; "" if a file is none."""
-    if not file.content.startswith(b"PK\x03\x04"):
+    if not file.content.startswith(ZIP):
         return ""
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
@@ -117,6 +130,8 @@ def _take_document(file: SpanFile) -> None:
     """
     name = _document_name(file)
     if not name:
+        if file.content.startswith(ZIP):
+            raise file.error(DAMAGED)
         return
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
@@ -124,7 +139,7 @@ def _take_document(file: SpanFile) -> None:
                 raise file.error(f"{name} in it is larger than {MOST_BYTES >> 20} MB")
             document = archive.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
-        raise file.error(f"a damaged archive: {name} in it cannot be read") from None
+        raise file.error(DAMAGED) from None
     file.close()  # what was computed from the archive's bytes
     file.content = document
 

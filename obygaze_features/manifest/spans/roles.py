@@ -121,13 +121,14 @@ class TierRoles:
             key = tier_key(without_annotator(name)), is_said
             tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
             tier.is_beside = tier.is_beside or record.is_beside
-            tier.n_texts += 1
+            tier.n_texts += record.n_records
             labels = self._words.labels_of(record.text)
             if labels is not None:
-                tier.n_labels += 1
+                tier.n_labels += record.n_records
                 if labels.level:
-                    tier.n_with_level += 1
-                tier.words.update(labels.words)
+                    tier.n_with_level += record.n_records
+                for word in labels.words:
+                    tier.words[word] += record.n_records
 
     def role_of(self, record: RawSpan, nameless: str, *, is_said: bool) -> str:
         """Return the role of a record's tier: levels, concepts, labels, text, or left (not read)."""

@@ -28,7 +28,7 @@ from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
 from obygaze_features.manifest.spans.otio import read_otio
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.refi_qda import read_refi_qda
+from obygaze_features.manifest.spans.refi_qda import DAMAGED, is_damaged_archive, read_refi_qda
 from obygaze_features.manifest.spans.rttm import read_rttm
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle, read_cues
@@ -202,6 +202,8 @@ def what_instead(file: SpanFile) -> str:
     known = format_of(file)
     if known is not None:
         return known.refusal
+    if is_damaged_archive(file):
+        return DAMAGED
     return no_text(file.content) if file.sheet is None else ""
 
 

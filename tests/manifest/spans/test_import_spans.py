@@ -11,6 +11,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans, load_codebook
+from tests.command import obygaze
 from tests.manifest.spans.files import EXAMPLES, aligned, eaf, referring, sheet, tier
 
 SLOTS = {"t1": 1000, "t2": 5000, "t3": 7000, "t4": 9000}
@@ -332,3 +333,17 @@ def test_an_encoding_that_is_not_the_file_s_is_refused_in_our_words(read, encodi
     with pytest.raises(ManifestError, match=encoding) as error:
         read("1\n00:00:01,000 --> 00:00:02,000\nA\u00e9\n".encode("latin-1"), "a.srt", encoding=encoding)
     assert "codec" not in str(error.value)
+
+
+def test_a_file_without_spans_leaves_no_manifest(tmp_path, capsys):
+    path = tmp_path / "a.rttm"
+    path.write_text("SPEAKER f 1 1.5 0.0 <NA> <NA> A <NA> <NA>\n")
+    out = tmp_path / "a.csv"
+    assert obygaze("manifest", "import", "spans", path, "--out", out) == 3
+    assert not out.exists()
+    shown = capsys.readouterr()
+    assert shown.out == f"no span to import: {out} is not written\n"
+    assert "0 of 1 spans read (rttm); line 1: it has no length" in shown.err
+    assert obygaze("manifest", "import", "spans", path, "--out", out, "--json") == 3
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["manifest"], answer["clips"], answer["accounts"][0]["seen"]) == (None, 0, 1)

@@ -28,6 +28,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.importers import own_tables
 from obygaze_features.manifest.spans import read_apart, span_file
+from obygaze_features.manifest.spans.account import MOST_LISTED, MOST_REASONS
 from obygaze_features.manifest.spans.read_apart import FileContent
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
@@ -289,9 +290,9 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
 
 def leave_out(file: SpanFile) -> FileContent[RawSpan]:
     """Leave out very many records, one of them of a text that no UTF-8 has."""
+    file.account.leave("line \ud83d", "no end")
     for number in range(20_000):
         file.account.leave(f"line {number}", "no text")
-    file.account.leave("line \ud83d", "no end")
     return FileContent(file)
 
 
@@ -299,9 +300,164 @@ def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child
     path = tmp_path / "a.txt"
     path.write_text("a")
     account = read_apart.read_apart(child, path, Reading(), leave_out).file.account
-    assert account.left_out[:2] == [("line 0", "no text"), ("line 1", "no text")]
-    assert account.left_out[-1] == ("line \ud83d", "no end")
-    assert len(account.left_out) == 20_001
+    assert account.left_out[:2] == [("line \ud83d", "no end"), ("line 0", "no text")]
+    assert len(account.left_out) == MOST_LISTED
+    assert account.unlisted == {"no text": 20_001 - MOST_LISTED}
+    assert account.n_left_out == 20_001
+
+
+def test_reasons_that_are_all_different_are_counted_together(tmp_path):
+    account = Account(tmp_path / "a.srt", "srt", seen=30_001, used=1)
+    for number in range(30_000):
+        account.leave(f"line {number}", f"the same as line {number} of b.srt")
+    assert len(account.unlisted) <= MOST_REASONS + 1
+    assert account.n_left_out == 30_000
+    assert "1 of 30,001 spans read" in account.line()
+    assert "29,996 more left out" in account.line()
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import import_spans
+
+def peak_mb():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
+
+small, large = map(Path, sys.argv[1:])
+import_spans([small], small.parent)
+idle = peak_mb()
+try:
+    (account,) = import_spans([large], large.parent, annotator="a").accounts
+    said = f"{account.seen} = {account.used} + {account.n_left_out}"
+except ObygazeError as error:
+    said = str(error)
+print(peak_mb() - idle, said)
+"""
+
+
+def peak_of_parent(folder: Path, path: Path) -> tuple[int, str]:
+    """Import a file in a process of its own: its peak memory above idle in MB, and its account or refusal."""
+    (folder / "small.srt").write_text(SRT)
+    words = [sys.executable, "-c", PEAK, str(folder / "small.srt"), str(path)]
+    process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    peak, _, said = process.stdout.strip().partition(" ")
+    return int(peak), said
+
+
+GOOD_RTTM = "SPEAKER f 1 1 2 <NA> <NA> A <NA> <NA>\n"
+
+
+def label_studio(n: int) -> str:
+    """Write an export of Label Studio with regions that say nothing."""
+    regions = ",".join(["{}"] * n)
+    annotations = f'[{{"id": 1, "result": [{regions}]}}]'
+    return f'[{{"id": 1, "data": {{"video": "a.mp4"}}, "annotations": {annotations}}}]'
+
+
+NO_SPANS = {
+    "speech without length": ("a.rttm", lambda n: GOOD_RTTM + "SPEAKER f 1 1 0 x x x <NA> <NA>\n" * n),
+    "regions that are empty objects": ("a.json", label_studio),
+    "segments that are empty objects": ("a.json", lambda n: f'{{"segments": [{",".join(["{}"] * n)}]}}'),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
+@pytest.mark.parametrize("what", NO_SPANS)
+def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, what):
+    name, text = NO_SPANS[what]
+    for n in (200_000, 400_000):
+        path = tmp_path / name
+        path.write_text(text(n))
+        peak_mb, said = peak_of_parent(tmp_path, path)
+        assert peak_mb < 24
+        if " = " in said:
+            seen, used, left_out = map(int, re.findall(r"\d+", said))
+            assert (seen, used) == (left_out + used, int(name == "a.rttm"))
+            assert left_out >= n
+
+
+SPANS_OF_LITTLE = {
+    "short rows": ("a.csv", lambda n: rows("movie,start_s,end_s,level", n, "m,{0},{0}.5,S")),
+    "films and people": (
+        "a.csv",
+        lambda n: rows("movie,start_s,end_s,level,annotator", n, "m{0},1,2,S,a{0}"),
+    ),
+    "empty cells": (
+        "a.csv",
+        lambda n: rows(
+            "movie,start_s,end_s,level" + "".join(f",c{k}" for k in range(200)),
+            n // 20,
+            "m,{0},{0}.5,S" + "," * 200,
+        ),
+    ),
+    "judgements": (
+        "a.csv",
+        lambda n: rows("movie,start_s,end_s,level,annotator,seen_score", n, "m,{0},{0}.5,S,a,0"),
+    ),
+    "speakers": ("a.rttm", lambda n: "".join(f"SPEAKER f 1 {k} 1 <NA> <NA> A <NA> <NA>\n" for k in range(n))),
+}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
+@pytest.mark.parametrize("what", SPANS_OF_LITTLE)
+def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, what):
+    name, text = SPANS_OF_LITTLE[what]
+    for n in (80_000, 160_000, 320_000):
+        path = tmp_path / name
+        path.write_text(text(n))
+        peak_mb, said = peak_of_parent(tmp_path, path)
+        assert peak_mb <= limits_of(path.stat().st_size).memory >> 20
+        assert " = " in said or "divide it" in said
+    assert "divide it" in said or what in {"speakers", "empty cells"}
+
+
+def test_what_an_import_may_hold_grows_with_all_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=2 * 600_000))
+    paths = [tmp_path / "a.srt", tmp_path / "b.srt"]
+    for path in paths:
+        path.write_text("".join(SRT.replace("1\n", f"{k}\n", 1) + "\n" for k in range(600)))
+        import_spans([path], tmp_path)
+    with pytest.raises(InputError, match=r"b\.srt.*divide it"):
+        import_spans(paths, tmp_path)
+
+
+def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
+    (tmp_path / "a.csv").write_text(
+        "movie,start_s,end_s,level" + "".join(f",c{k}" for k in range(500)) + "\nm,1,2,S" + ",x" * 500 + "\n"
+    )
+    (tmp_path / "b.csv").write_text(rows("movie,start_s,end_s,level", 100, "n,{0},{0}.5,S"))
+    import_spans([tmp_path / "a.csv"], tmp_path)
+    import_spans([tmp_path / "b.csv"], tmp_path)
+    with pytest.raises(InputError, match="columns of all files"):
+        import_spans([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path)
+
+
+def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=800_000))
+    path = tmp_path / "a.csv"
+    people = [f"P{k}" for k in range(20)]
+    path.write_text(
+        rows(
+            "movie,start_s,end_s," + ",".join(f"{name} level" for name in people),
+            100,
+            "m,{0},{0}.5" + ",S" * 20,
+        )
+    )
+    with pytest.raises(InputError, match="divide it"):
+        import_spans([path], tmp_path, wide=people)
+    import_spans([path], tmp_path, wide=people[:2])
+
+
+def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=50_000))
+    path = tmp_path / "t.csv"
+    path.write_text(rows("film,from,to,rating", 500, "m,{0},{0}.5,S"))
+    with pytest.raises(UnreadColumnsError, match="level=rating"):
+        import_spans([path], tmp_path)
 
 
 def test_a_cell_that_is_too_long_is_refused_with_its_line(tmp_path):

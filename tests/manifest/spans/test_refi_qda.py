@@ -137,6 +137,19 @@ def test_a_damaged_or_strange_archive_is_one_error(read, content):
         read({"a.qdpx": content})
 
 
+def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(read):
+    data = archive(project(""))
+    damaged = [data[:20], data[: len(data) // 2], data[:-10], data[:80] + bytes(20) + data[100:]]
+    for content in damaged:
+        for kind in ("", "refi-qda"):
+            with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
+                read({"a.qdpx": content}, kind=kind)
+    with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
+        read({"a.zip": data[: len(data) // 2]})
+    with pytest.raises(ManifestError, match="unpack it first"):
+        read({"a.zip": archive("x", name="other.txt")[:80]})
+
+
 SPANS = [
     CodedSpan(1.0, 5.0, (("level", "S"), ("concepts", "Body")), "AB <&> \"'", "why & how"),
     CodedSpan(1.0, 5.0, (("level", "EN"),), "CD"),
