@@ -344,11 +344,12 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
             yield record
             continue
         said = (record.tier, record.text, record.role, record.refusal, record.note)
-        key = (*said, record.is_of_model, record.is_beside, record.cells.get("codebook", ""), fault)
+        codebook = record.cells.get("codebook", "")
+        key: tuple[object, ...] = (*said, record.is_of_model, record.is_beside, codebook, fault)
         first.setdefault(key, record)
         n_alike[key] += record.n_records
-    for key, record in first.items():
-        yield replace(record, n_records=n_alike[key])
+    for alike, record in first.items():
+        yield replace(record, n_records=n_alike[alike])
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
