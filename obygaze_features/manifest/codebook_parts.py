@@ -317,7 +317,8 @@ def check_codebook(codebook: "Codebook") -> None:
         check_scale(scale)
     check_once([scale.name for scale in codebook.scales], "scales")
     _check_languages(codebook.constructs, "construct")
-    for part in (*codebook.levels, *codebook.concepts):
+    parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
+    for part in parts:
         _check_languages(part.translations, part.name)
     for concept in codebook.concepts:
         _check_modality(concept)
@@ -336,7 +337,8 @@ def _texts_of(codebook: "Codebook") -> list[str]:
         texts += [concept.group, concept.definition, concept.means]
         for instance in concept.instances:
             texts += instance.examples
-    for part in (*codebook.levels, *codebook.concepts):
+    parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
+    for part in parts:
         for translation in part.translations.values():
             texts += [translation.title, translation.means]
     return texts

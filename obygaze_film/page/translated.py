@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import pandas as pd
 
-from obygaze_features.manifest import BUILTIN, Codebook, builtin_codebook
+from obygaze_features.manifest import BUILTIN, Codebook, Concept, Level, builtin_codebook
 from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import ModelRecord
 
@@ -54,7 +54,8 @@ def _model_in_language(model: ModelRecord, codebook: Codebook, language: str) ->
     """Name a model's concepts in a language, and say what it measures and finds."""
     names = concept_names(codebook, language)
     means = dict(model.means)
-    for part in (*codebook.levels, *codebook.concepts):
+    parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
+    for part in parts:
         if part.name in means:
             means[names.get(part.name, part.name)] = part.told(language).means
     concepts = [

@@ -312,7 +312,7 @@ class Workspace:
         if not 0 <= start_s < math.inf:
             raise FilmError(f"{start_s:g} s is no time of a film")
         stream = FilmStream(film.path, start_s)
-        headers = {"x-start": f"{stream.start_s:.6f}"}
+        headers = {"x-start": str(round(stream.start_s, 6))}
         return StreamingResponse(stream.chunks(), media_type="video/mp4", headers=headers)
 
     def following(self, request: Request) -> Response:

@@ -398,7 +398,7 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     for number in range(1, 11):
         until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')")
         page.keyboard.press("1")
-    until(page, "!document.querySelector('#d-progress').textContent.includes('Window')")
+    until(page, "document.querySelector('#d-progress').textContent.includes('judged: 10 of 10')")
     assert {row["level"] for row in rows_of(folder / JUDGEMENTS)} == {"calm"}
     page.goto(page.url.replace("/blind", "/read"))
     until(page, TITLE)
