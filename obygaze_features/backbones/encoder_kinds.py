@@ -106,7 +106,8 @@ def time_first(hidden: torch.Tensor, *, n_moments: int) -> torch.Tensor:
     n_moments
         Moments of a clip, T.
     """
-    by_place = hidden[:, 1:].unflatten(1, (-1, n_moments))  # [B, P, T, D]
+    n_clips, _, width = hidden.shape
+    by_place = hidden[:, 1:].reshape(n_clips, -1, n_moments, width)  # [B, P, T, D]
     patches = by_place.transpose(1, 2).flatten(1, 2)
     return torch.cat([hidden[:, :1], patches], dim=1)
 
