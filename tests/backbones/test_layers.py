@@ -21,7 +21,7 @@ VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
 KINDS = later("obygaze_features.backbones.waveform", "KINDS")
 
 EXACT = 1e-6
-"""Of the largest value, in float32: the same sums in another order."""
+"""Of the largest value: what float32 rounds."""
 REGISTERS = {"dinov2_with_registers": 3, "dinov3_vit": 3}
 WITHOUT_CLASS = {
     *("siglip", "siglip_vision_model", "aimv2", "aimv2_vision_model", "hiera", "videomae", "vjepa2"),
@@ -55,7 +55,13 @@ def pixels_of(backbone, batch):
 
 
 def hidden_states(kind, model, pixels):
-    """Return transformers' own hidden states after each block, of the patches alone."""
+    """Return transformers' own hidden states after each block, of the patches alone.
+
+    The network is made one of double precision, so that what rounds is ours alone: on some processors
+    transformers' sums in single precision are off by more than `EXACT`.
+    """
+    model = model.double()
+    pixels = pixels.double()
     has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
     network = model.vision_model if has_halves else model
     sees_frames = kind in IMAGES or kind == "xclip"

@@ -102,7 +102,7 @@ def test_people_are_in_an_export_where_they_are_asked_for(obygaze, films, tmp_pa
     shutil.copytree(films / "a", tmp_path / "a")
     film, path = tmp_path / "a", tmp_path / "film.TextGrid"
     asked = ["film", "export", film, "--as", "textgrid", "--people", "--force", "--out", path]
-    assert "nobody decided anything" in obygaze(*asked)[1]
+    assert "nobody decided anything at a desk" in obygaze(*asked)[1]
     made = Decisions(film, Timeline.read(film), codebook(tmp_path))
     judge(made, 40, 48, "violent", concepts=["Gun"])
     _, said = obygaze(*asked)  # in the words of the ledger: this model's codebook is not built in

@@ -163,7 +163,7 @@ def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilitie
 
 def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
-    with pytest.raises(FilmError, match="at least 10"):
+    with pytest.raises(FilmError, match="at least: 10"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
     shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
     extras = blind[0].extras | {"place": "1"}
@@ -340,7 +340,7 @@ def test_that_a_judge_says_two_things_of_a_window_is_said(timeline, tmp_path):
     changed = replace(again[0], level="calm" if again[0].level == "violent" else "violent")
     for more, n in ((again, 0), ([changed, *again[1:]], 1)):
         notices = correct_rate(timeline, Manifest((*first, *more), tmp_path, codebook(tmp_path)))[1]
-        assert [notice.split()[0] for notice in notices] == ["1"] * n
+        assert [notice.split()[0] for notice in notices] == ["once"] * n
 
 
 def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path):
@@ -381,7 +381,7 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     rate, _ = correct_rate(timeline, judged(blind, tmp_path, lambda clip: clip.start_s < 16))
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
-    with pytest.raises(FilmError, match="at least 6"):
+    with pytest.raises(FilmError, match="at least: 6"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
 
 

@@ -51,6 +51,10 @@ def shares_in(found):
     return [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
 
 
+SURE = {"en": "S (Sure)", "fr": "S (Sûr)"}
+"""The level of the invented film as pages name it."""
+
+
 def figure_of(found, language="en"):
     """The texts of the page's first figure."""
     figure = FilmView(FILM, "f1", Words(language), top=1, rates=[found]).figures[0]
@@ -277,7 +281,7 @@ def test_a_figure_hides_no_judges_share_and_calls_none_the_films(n_judges, seed,
     hidden = [claim for claim in own if phrases.judged_share_sentence(claim, words) not in figure]
     if n_judges == 1:
         assert "AB" in phrases.judged_share_what(own[0], "S", words)
-        assert phrases.judged_share_what(own[0], "S (Sure)", words) in figure
+        assert phrases.judged_share_what(own[0], SURE[language], words) in figure
     elif hidden:
         assert n_judges > 4
         assert phrases.other_shares_sentence(hidden, words) in figure
@@ -294,7 +298,7 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
     found = judged(AB=[POSITIVE, NEGATIVE] * N, CD=[NEGATIVE] * N)
     figure, words = figure_of(found, language), Words(language)
     (panel,) = [claim for claim in shares_in(found) if claim.is_of_panel]
-    assert phrases.judged_share_what(panel, "S (Sure)", words) in figure
+    assert phrases.judged_share_what(panel, SURE[language], words) in figure
     assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
 
