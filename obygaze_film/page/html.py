@@ -238,10 +238,10 @@ def write_film_page(
     refuse_existing(path, force=force)
     text = film_page(films, top=top, language=language, owned=owned)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, _in_ascii(text))
+    write_whole(path, _page_in_ascii(text))
 
 
-def _in_ascii(page: str) -> str:
+def _page_in_ascii(page: str) -> str:
     """Write the characters of a page as references where they are not ASCII, but for its scripts.
 
     Browsers read a page faster that is ASCII throughout: twelve hours with a twelfth less of CPU time.
