@@ -16,7 +16,7 @@ CLASSIFIER: Final = "classifier"
 """The field `head` in the provenance of a group of answers, by which stores recognise it."""
 
 
-PLACEHOLDER = r"LABEL_\d+"
+PLACEHOLDER: Final = re.compile(r"LABEL_\d+")
 """What transformers calls a class without a name."""
 MULTI_LABEL: Final = "multi_label_classification"
 """The `problem_type` of a classifier several of whose classes may be right at once."""
@@ -35,7 +35,7 @@ def named_classes(config: Any, where: str) -> tuple[str, ...]:
         If the configuration names no class, or its head gives no probabilities of classes.
     """
     names = [str(config.id2label[number]) for number in sorted(config.id2label)]
-    if all(re.fullmatch(PLACEHOLDER, name) for name in names):
+    if all(PLACEHOLDER.fullmatch(name) for name in names):
         raise BackboneError(
             f"{where}: its classes have no names (LABEL_0 and so on): write their names into id2label of its "
             "config.json"

@@ -177,10 +177,16 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
     drawn.set_zorder(len(axes.get_children()))
 
 
+def _without_comments(css: str) -> str:
+    """Take the comments out of a style sheet."""
+    kept, *commented = css.split("/*")
+    return kept + "".join(after.partition("*/")[2] for after in commented)
+
+
 @cache
 def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the styles of figures on paper, by class: those of `figures.css` without what screens change."""
-    text = re.sub(r"/\*.*?\*/", "", asset("figures.css", "obygaze_film.page"), flags=re.DOTALL)
+    text = _without_comments(asset("figures.css", "obygaze_film.page"))
     colours: dict[str, str] = {}
     found: dict[str, dict[str, str]] = {}
     for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text.partition("@media")[0]):

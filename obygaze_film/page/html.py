@@ -77,8 +77,9 @@ READING_KEYS: Final = {
 }
 """Keys by which a film is read, on its page and on the desk, and the names of the texts of what they do."""
 
-SCRIPT_ELEMENT: Final = re.compile("(<script.*?</script>)", re.DOTALL)
-"""A script, or data, of a page: it has no character references."""
+SCRIPT_BEGINS: Final = "<script"
+SCRIPT_ENDS: Final = "</script>"
+"""Around a script, or data, of a page, which have no character references."""
 
 MOST_ESCAPED: Final = 0.25
 """Share by which the data of a page may become longer where they are written in ASCII."""
@@ -237,8 +238,21 @@ def write_film_page(
     refuse_existing(path, force=force)
     text = film_page(films, top=top, language=language, owned=owned)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Browsers read a page faster that is ASCII throughout: twelve hours with a twelfth less of CPU time.
-    parts = SCRIPT_ELEMENT.split(text)
-    for index in range(0, len(parts), 2):  # between scripts
-        parts[index] = parts[index].encode("ascii", "xmlcharrefreplace").decode("ascii")
-    write_whole(path, "".join(parts))
+    write_whole(path, _page_in_ascii(text))
+
+
+def _page_in_ascii(page: str) -> str:
+    """Write the characters of a page as references where they are not ASCII, but for its scripts.
+
+    Browsers read a page faster that is ASCII throughout: twelve hours with a twelfth less of CPU time.
+    """
+    first, *others = page.split(SCRIPT_BEGINS)
+    parts = [_with_references(first)]
+    for part in others:
+        script, end, rest = part.partition(SCRIPT_ENDS)
+        parts.append(SCRIPT_BEGINS + script + end + _with_references(rest))
+    return "".join(parts)
+
+
+def _with_references(html: str) -> str:
+    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")
