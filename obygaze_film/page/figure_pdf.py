@@ -189,7 +189,9 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
     text = _without_comments(asset("figures.css", "obygaze_film.page"))
     colours: dict[str, str] = {}
     found: dict[str, dict[str, str]] = {}
-    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text.partition("@media")[0]):
+    *blocks, _ = text.partition("@media")[0].split("}")
+    for block in blocks:
+        selectors, _, body = block.partition("{")
         rules = {}
         for rule in body.split(";"):
             name, _, value = rule.partition(":")
