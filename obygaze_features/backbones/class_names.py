@@ -5,6 +5,7 @@ file, which is not run.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,12 +48,13 @@ def _names_in(path: Path) -> tuple[str, ...] | None:
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     """Add a number to every name that occurred before: the second `crane` is called `crane (2)`."""
-    unique: list[str] = []
+    unique: dict[str, None] = {}
+    times: Counter[str] = Counter()
     for name in names:
-        numbered = name
-        number = 1
+        times[name] += 1
+        numbered = name if times[name] == 1 else f"{name} ({times[name]})"
         while numbered in unique:
-            number += 1
-            numbered = f"{name} ({number})"
-        unique.append(numbered)
+            times[name] += 1
+            numbered = f"{name} ({times[name]})"
+        unique[numbered] = None
     return tuple(unique)

@@ -364,6 +364,8 @@ def _part_languages(part: dict[str, Any]) -> None:
         if isinstance(texts, dict):
             del part[name]
             for language, text in texts.items():
+                if not isinstance(text, str):
+                    raise ManifestError(f"{part['name']}: {name}.{language}: {text!r} is no text")
                 if language == ENGLISH:
                     part[name] = text
                 else:

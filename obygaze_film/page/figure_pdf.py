@@ -27,7 +27,6 @@ NO_DATE: Final = {"CreationDate": None, "Creator": None, "Producer": None}
 ANCHORS: Final = {"c-end": "right", "c-middle": "center"}
 """Class of a text -> where its place is; on the left of others."""
 
-
 NUMBER: Final = re.compile(r"-?[\d.]+")
 
 

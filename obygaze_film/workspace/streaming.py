@@ -79,6 +79,39 @@ class _Chunks:
         return data
 
 
+class _Sound:
+    """The sound of a stream, encoded as AAC without gaps.
+
+    Parameters
+    ----------
+    made
+        The container that it is written into.
+    """
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+        self._stream = made.add_stream("aac", rate=RATE, layout="stereo")
+        self._resampler = AudioResampler("fltp", "stereo", RATE)
+        self._next_sample: int | None = None
+
+    def add(self, frame: Any, from_start_s: float) -> None:
+        """Encode sound that begins so many seconds after the stream; times of later sound are counted on."""
+        if self._next_sample is None:
+            first_sample = round(from_start_s * RATE)
+            if first_sample < AHEAD:
+                return
+            self._next_sample = first_sample
+        for block in self._resampler.resample(frame):
+            block.pts = self._next_sample
+            block.time_base = Fraction(1, RATE)
+            self._next_sample += block.samples
+            self._made.mux(self._stream.encode(block))
+
+    def end(self) -> None:
+        """Encode what is left."""
+        self._made.mux(self._stream.encode(None))
+
+
 class FilmStream:
     """A film from a time on, encoded as it is read.
 
@@ -102,7 +135,8 @@ class FilmStream:
     def __init__(self, path: Path, start_s: float) -> None:
         self._stack = ExitStack()
         self._frames = self._decoded(path, start_s)
-        first, why = None, f"no picture from {start_s:g} s on"
+        first = None
+        why = f"no picture from {start_s:g} s on"
         try:
             first = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
@@ -135,9 +169,11 @@ class FilmStream:
                 if frame.pts is None or frame.time_base is None:
                     continue
                 at_s = float(frame.pts * frame.time_base - source.origin)
-                is_picture = isinstance(frame, av.VideoFrame)
-                is_started |= is_picture and at_s >= start_s - EARLIER_S
-                if is_started and at_s >= start_s - EARLIER_S:
+                if at_s < start_s - EARLIER_S:
+                    continue
+                if isinstance(frame, av.VideoFrame):
+                    is_started = True
+                if is_started:
                     yield at_s, frame
 
     def chunks(self) -> Iterator[bytes]:
@@ -145,31 +181,23 @@ class FilmStream:
         written = _Chunks()
         with self._stack, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
             pictures = self._add_pictures(made)
-            sound = None if self._track is None else made.add_stream("aac", rate=RATE, layout="stereo")
-            resampler = AudioResampler("fltp", "stereo", RATE)
-            last_tick, next_sample = -1, None
+            sound = None if self._track is None else _Sound(made)
+            last_tick = -1
             for at_s, frame in self._from_first():
+                from_start_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
-                    tick = round((at_s - self.start_s) / TICK)
-                    if tick <= last_tick:
-                        continue
-                    last_tick = tick
-                    made.mux(pictures.encode(self._scaled(frame, pictures, tick)))
+                    tick = round(from_start_s / TICK)
+                    # Two pictures of one time, as damaged files have them, cannot both be shown.
+                    if tick > last_tick:
+                        last_tick = tick
+                        made.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
-                    if next_sample is None:
-                        next_sample = round((at_s - self.start_s) * RATE)
-                        if next_sample < AHEAD:
-                            next_sample = None
-                            continue
-                    for block in resampler.resample(frame):
-                        block.pts, block.time_base = next_sample, Fraction(1, RATE)
-                        next_sample += block.samples
-                        made.mux(sound.encode(block))
+                    sound.add(frame, from_start_s)
                 if written.written:
                     yield written.take()
             made.mux(pictures.encode(None))
             if sound is not None:
-                made.mux(sound.encode(None))
+                sound.end()
         yield written.take()
 
     def _from_first(self) -> Iterator[tuple[float, Any]]:

@@ -14,6 +14,7 @@ import obygaze_features as of
 from obygaze.cli import table_of_contents
 from obygaze_features.answer_search import near_classes
 from obygaze_features.backbones import Layers, load_backbone, load_text_backbone
+from obygaze_features.backbones.class_names import unique_names
 from obygaze_features.errors import BackboneError
 from obygaze_features.manifest import perceived
 from obygaze_features.store import classes_of
@@ -261,6 +262,11 @@ def relabelled(folder, tmp_path, names, **fields):
     config["id2label"] = {str(number): name for number, name in enumerate(names)}
     (copy / "config.json").write_text(json.dumps(config | fields))
     return copy
+
+
+def test_names_stay_apart_where_a_number_is_taken_and_where_all_are_one():
+    assert unique_names(["crane", "crane (2)", "crane"]) == ("crane", "crane (2)", "crane (3)")
+    assert len(set(unique_names(["crane"] * 50_000))) == 50_000  # in a moment: not each compared with all
 
 
 def test_the_second_class_of_one_name_gets_a_number(folders, tmp_path):

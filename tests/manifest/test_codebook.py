@@ -267,6 +267,11 @@ def test_a_translation_into_no_language_is_refused(line):
         codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', line))
 
 
+def test_a_translation_that_is_no_text_is_told_by_the_key_that_the_person_wrote():
+    with pytest.raises(ManifestError, match=r"means\.fr: 3 is no text"):
+        codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', "means.fr = 3"))
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_built_in_codebooks_are_told_in_french(name):
     book = builtin_codebook(name)

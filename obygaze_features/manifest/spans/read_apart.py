@@ -339,8 +339,11 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
     n_alike: Counter[tuple[object, ...]] = Counter()
     for record in records:
         fault = record.fault()
-        n_faults += bool(fault)
-        if not fault or n_faults <= MOST_LISTED:
+        if not fault:
+            yield record
+            continue
+        n_faults += 1
+        if n_faults <= MOST_LISTED:
             yield record
             continue
         said = (record.tier, record.text, record.role, record.refusal, record.note)
