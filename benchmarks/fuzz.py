@@ -150,11 +150,13 @@ def main() -> None:
     options = parser.parse_args()
     # A fork has imported all already; this process opens no store: zarr's threads would not survive a fork.
     context = multiprocessing.get_context("fork")
-    names = options.targets
-    if not names:
-        ours, theirs = context.Pipe()
-        context.Process(target=lambda: theirs.send(all_names())).start()
-        names = ours.recv()
+    ours, theirs = context.Pipe()
+    context.Process(target=lambda: theirs.send(all_names())).start()
+    known = ours.recv()
+    unknown = [name for name in options.targets if name not in known]
+    if unknown:
+        parser.error(f"no target is called {unknown[0]!r}; there are {', '.join(known)}")
+    names = options.targets or known
     for name in names:
         words = (name, options.seconds / len(names), options.seed, options.inputs)
         child = context.Process(target=fuzz, args=words)
