@@ -51,10 +51,8 @@ LEAST_FILMS: Final = 5
 LEAST_OF_TREND: Final = 10
 """Minimum number of judged films of a trend."""
 
-
 POWER: Final = 1.5
 """Of R (1 - R) in the variance at a rate R of films' estimates."""
-
 
 MIN_SPREAD = 1e-9
 """Of a rate that is neither 0 nor 1; below it is rounding."""
@@ -110,19 +108,29 @@ def sample_of(
     law : str
         By which they were drawn.
     """
-    expected, n = float(np.average(cells.p, weights=cells.content)), len(judged)
+    expected = float(np.average(cells.p, weights=cells.content))
+    n = len(judged)
     if not n:
         return FilmSample(expected)
     chances = inclusion_chances(cells.content, n, law)[judged]
     weights = cells.content[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
-    mean_y, mean_p = float(weights @ y), float(weights @ p)
-    factor = float(((1 - chances) * weights**2).sum())
+    mean_y = float(weights @ y)
+    mean_p = float(weights @ p)
+    # Variance of a weighted mean of independent draws, less what a finite film takes away.
+    draw_factor = float(((1 - chances) * weights**2).sum())
     covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
     variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
-    shares = {name: float(weights @ share) for name, share in (judges or {}).items()}
-    return FilmSample(expected, mean_y, mean_p, factor * covariance, factor * variance, n, shares)
+    return FilmSample(
+        expected,
+        judged=mean_y,
+        drawn=mean_p,
+        covariance=draw_factor * covariance,
+        variance=draw_factor * variance,
+        n=n,
+        judges={name: float(weights @ share) for name, share in (judges or {}).items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +170,8 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     films = [film for group in groups for film in group]
     sizes = [len(group) for group in groups]
     design = np.repeat(np.eye(len(groups)), sizes, axis=0)
-    with_model, alone = (_fit(design, films, use_model=use_model) for use_model in (True, False))
+    with_model = _fit(design, films, use_model=True)
+    alone = _fit(design, films, use_model=False)
     estimates = []
     for place, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
@@ -180,45 +189,64 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     It is refused where the judged films of a group, or all of a trend, are alike, as nothing is known then of
     how films differ; and where one judged film or none tells the number from the judges.
     """
-    known = np.array([film.n > 0 for film in films])
-    shares, own_x = np.array([film.judged for film in films])[known], x[known]
+    is_judged = np.array([film.n > 0 for film in films])
+    shares = np.array([film.judged for film in films])[is_judged]
     n_any = int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
+    judges = _judge_covariates(films)
     # In units of its own: which coefficients are told must not depend on the number's.
     unit = float(np.abs(x - x.mean()).max()) or 1.0
     design = np.column_stack([np.ones(len(x)), (x - x.mean()) / unit])
-    judges = _judges(films)
     fit = _fit(design, films, use_model=True, judges=judges)
-    sides = np.unique(own_x)
-    reason: str = ""
-    if any(np.ptp(shares[own_x == side]) < MIN_SPREAD for side in (sides if len(sides) == 2 else ())) or (
-        np.ptp(shares) < MIN_SPREAD
-    ):
-        reason = said("reason_alike_group" if len(sides) == 2 else "reason_alike")
-    elif judges.shape[1] and not fit.is_told[1]:
-        names = ", ".join(map(judge_name, sorted({name for film in films for name in film.judges})))
-        reason = said("reason_judges", names=names)
+    reason = _why_all_alike(shares, x[is_judged])
+    if not reason and judges.shape[1] and not fit.is_told[1]:
+        names = sorted({name for film in films for name in film.judges})
+        reason = said("reason_judges", names=", ".join(map(judge_name, names)))
     if reason:
         return Estimate(reason=reason, n_any=n_any)
-    robust, classical = (
-        stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance)
-        for variance, freedom in (
-            (fit.variances[1], fit.freedom[1]), (fit.classical[1], len(shares) - 2 - judges.shape[1]),
-        )
-    )  # fmt: skip
-    value, half = float(fit.values[1]) / unit, float(max(robust, classical)) / unit
+    robust = _half_interval(fit.variances[1], fit.freedom[1])
+    classical = _half_interval(fit.classical[1], len(shares) - 2 - judges.shape[1])
+    half = float(max(robust, classical)) / unit
+    value = float(fit.values[1]) / unit
     # Rates lie between 0 and 1, and so no group's mean is more than 1 above the other's.
-    most = 1 / float(np.ptp(x)) if len(np.unique(x)) == 2 else np.inf
+    is_of_two_groups = len(np.unique(x)) == 2
+    most = 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
     value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
     return Estimate(value, low, high, n_any=n_any, accounts_for_judges=judges.shape[1] > 0)
 
 
-def _judges(films: Sequence[FilmSample]) -> Floats:
-    """Make covariates of the judged films [n, J - 1]: judges' shares, but for the first and constant ones."""
+def _why_all_alike(shares: Floats, x: Floats) -> str:
+    """Say why nothing is known of how films differ: their shares are alike; "" if they are not.
+
+    Of two groups (x has two values) it is enough that one group's shares are alike.
+    """
+    groups = np.unique(x)
+    is_alike = np.ptp(shares) < MIN_SPREAD
+    if len(groups) != 2:
+        return said("reason_alike") if is_alike else ""
+    is_group_alike = any(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
+    return said("reason_alike_group") if is_alike or is_group_alike else ""
+
+
+def _half_interval(variance: float, freedom: float) -> float:
+    """Give half the width of Student's interval of a mean with this variance and degrees of freedom."""
+    return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
+
+
+def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
+    """Make a column of each judge's share of the judgements of the n judged films [n, at most J - 1].
+
+    The shares of a film add up to 1, so the first judge's says nothing that the others don't; nor does a
+    share that is the same in all films.
+    """
     judged = [film.judges for film in films if film.n]
     names = sorted({name for shares in judged for name in shares})
-    shares = np.array([[shares.get(name, 0.0) for name in names[1:]] for shares in judged])
-    shares = shares.reshape(len(judged), -1)
-    return shares[:, np.ptp(shares, axis=0) > MIN_SPREAD] if shares.size else shares
+    columns = np.zeros((len(judged), max(len(names) - 1, 0)))
+    for row, shares in enumerate(judged):
+        for column, name in enumerate(names[1:]):
+            columns[row, column] = shares.get(name, 0.0)
+    if not columns.size:
+        return columns
+    return columns[:, np.ptp(columns, axis=0) > MIN_SPREAD]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -242,68 +270,166 @@ class _Fit:
     is_told: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _SampleArrays:
+    """The numbers of N films' samples as arrays [N]: see `FilmSample`; NaN where nobody judged a film."""
+
+    expected: Floats
+    judged: Floats
+    drawn: Floats
+    covariance: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, films: Sequence[FilmSample]) -> "_SampleArrays":
+        """Collect the numbers of films."""
+        return cls(
+            expected=np.array([film.expected for film in films]),
+            judged=np.array([film.judged for film in films]),
+            drawn=np.array([film.drawn for film in films]),
+            covariance=np.array([film.covariance for film in films]),
+            variance=np.array([film.variance for film in films]),
+        )
+
+
+class _LeastSquares:
+    """Least squares on a design [n, k].
+
+    Attributes
+    ----------
+    design : ndarray, shape [n, k]
+    inverse : ndarray, shape [k, n]
+        The design's pseudo-inverse: it makes coefficients of values [n].
+    free : ndarray, shape [n]
+        1 less each row's leverage: the share of a row's value that stays in its residual.
+    """
+
+    def __init__(self, design: Floats) -> None:
+        self.design = design
+        self.inverse: Floats = np.linalg.pinv(design, MIN_SPREAD)
+        self.free: Floats = 1 - (design * self.inverse.T).sum(axis=1)
+
+    def residuals(self, values: Floats) -> Floats:
+        """Return what the design leaves of values [n]."""
+        residuals: Floats = values - self.design @ (self.inverse @ values)
+        return residuals
+
+    def told(self, n_columns: int) -> NDArray[np.bool_]:
+        """Tell which of the first coefficients the rows determine, and still do without any one row.
+
+        A row without which a coefficient is not determined has no residual, and so says nothing of its error.
+        """
+        is_determined = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
+        of_indispensable = self.inverse[:n_columns, self.free < MIN_SPREAD]
+        is_spared: NDArray[np.bool_] = (np.abs(of_indispensable) < MIN_SPREAD).all(axis=1)
+        return is_determined & is_spared
+
+    def degrees_of_freedom(self, n_columns: int) -> Floats:
+        """Return Satterthwaite's degrees of freedom of the first coefficients' robust variances.
+
+        Bell and McCaffrey, Survey Methodology 28, 2002.
+        """
+        to_residuals = np.eye(len(self.design)) - self.design @ self.inverse
+        free = np.maximum(self.free, MIN_SPREAD)
+        freedom = []
+        for weights in self.inverse[:n_columns]:
+            spread = to_residuals * (weights**2 / free) @ to_residuals
+            freedom.append(np.trace(spread) ** 2 / (spread * spread).sum())
+        return np.array(freedom)
+
+
 def _fit(
     design: Floats, films: Sequence[FilmSample], *, use_model: bool, judges: Floats | None = None
 ) -> _Fit:
-    """Fit films' rates by a design [N, k], and covariates of the judged films [n, j]."""
-    expected, judged, drawn, covariance, variance = (
-        np.array([getattr(film, name) for film in films])
-        for name in ("expected", "judged", "drawn", "covariance", "variance")
-    )
-    known = ~np.isnan(judged)
+    """Fit the rates of N films, of which n are judged, by a design.
+
+    Parameters
+    ----------
+    design : ndarray, shape [N, k]
+    films : sequence of FilmSample
+    use_model : bool
+        Whether the model's means move the judged films' rates; see this module's text.
+    judges : ndarray, shape [n, j], optional
+        Covariates of the judged films.
+    """
+    sample = _SampleArrays.of(films)
+    is_judged = ~np.isnan(sample.judged)
     n_columns = design.shape[1]
-    own, y = design[known], judged[known]
+    of_all = _LeastSquares(design)
+    own_design = design[is_judged]
     if judges is not None:
-        own = np.column_stack([own, judges - judges.mean(axis=0)])
-    inverse, weights_of_all = np.linalg.pinv(own, MIN_SPREAD), np.linalg.pinv(design, MIN_SPREAD)
-    weights = inverse[:n_columns]
-    scale = 1 - (own * inverse.T).sum(axis=1)
-    # A film without which a coefficient is not told has no residual, which would say nothing of its error.
-    is_told = np.isclose(np.diag(inverse @ own)[:n_columns], 1) & (
-        np.abs(weights[:, scale < MIN_SPREAD]) < MIN_SPREAD
-    ).all(axis=1)
-    scale = np.maximum(scale, MIN_SPREAD)
-    apart = expected - design @ (weights_of_all @ expected)
-    slope = np.zeros(len(y))
+        own_design = np.column_stack([own_design, judges - judges.mean(axis=0)])
+    of_judged = _LeastSquares(own_design)
+    free = np.maximum(of_judged.free, MIN_SPREAD)
+
+    rates = sample.judged[is_judged]
+    apart = of_all.residuals(sample.expected)  # how far the model's mean of a film lies from its group's
+    slopes_between = np.zeros(len(rates))
     if use_model:
-        y = y - _without_own(covariance[known], variance[known]) * (drawn - expected)[known]
-    # Of films that are all judged, and by the same people, there is nothing to move.
-    if use_model and not (known.all() and own.shape == design.shape):
-        of_y, of_p = (values - own @ (inverse @ values) for values in (y, apart[known]))
-        # A least-squares slope without film i: its products of residuals count 1 / scale times.
-        slope = _without_own(of_y * of_p / scale, of_p**2 / scale, of_y @ of_p, of_p @ of_p)
-        y = y - slope * apart[known]
-    residuals = y - own @ (inverse @ y)
-    parts = weights * (residuals / np.sqrt(scale))
-    of_model = slope.mean() * apart
-    of_films = weights_of_all * of_model
-    from_judged = (parts**2).sum(axis=1)
-    of_films[:, known] += parts
+        slopes_within = _slopes_of_others(sample.covariance[is_judged], sample.variance[is_judged])
+        rates = rates - slopes_within * (sample.drawn - sample.expected)[is_judged]
+        # Of films that are all judged, and by the same people, there is nothing to move.
+        is_nothing_to_move = is_judged.all() and own_design.shape == design.shape
+        if not is_nothing_to_move:
+            of_rates = of_judged.residuals(rates)
+            of_model = of_judged.residuals(apart[is_judged])
+            # A least-squares slope without film i: its products of residuals count 1 / free times.
+            slopes_between = _slopes_of_others(
+                of_rates * of_model / free, of_model**2 / free, of_rates @ of_model, of_model @ of_model
+            )
+            rates = rates - slopes_between * apart[is_judged]
+
+    weights = of_judged.inverse[:n_columns]
+    weights_of_all = of_all.inverse
+    residuals = of_judged.residuals(rates)
+    scaled = weights * (residuals / np.sqrt(free))  # HC2
+    from_model = slopes_between.mean() * apart
+    of_films = weights_of_all * from_model
+    of_films[:, is_judged] += scaled
     variances = (of_films**2).sum(axis=1)
-    from_model = np.maximum(variances - from_judged, 0)
-    hat = np.eye(len(own)) - own @ inverse
-    spread = [hat * (row**2 / scale) @ hat for row in weights]
-    freedom = np.array([np.trace(matrix) ** 2 / (matrix * matrix).sum() for matrix in spread])
+    variance_judged = (scaled**2).sum(axis=1)
+    variance_model = np.maximum(variances - variance_judged, 0)
+
     rest = len(films) - n_columns
-    total = np.maximum(from_judged + from_model, 1e-300)
-    shares = np.maximum(from_judged, 1e-300) / total, from_model / total
+    total = np.maximum(variance_judged + variance_model, 1e-300)
+    share_judged = np.maximum(variance_judged, 1e-300) / total
+    share_model = variance_model / total
+    freedom = 1 / (share_judged**2 / of_judged.degrees_of_freedom(n_columns) + share_model**2 / rest)
+
     # As the robust ones, of both what the model leaves of judged films and what it says of all.
-    n_free = max(len(own) - own.shape[1], 1)
+    n_free = max(len(own_design) - own_design.shape[1], 1)
+    residual_variance = residuals @ residuals / n_free
+    model_variance = from_model @ from_model / max(rest, 1)
+    covariance = residuals @ from_model[is_judged] / n_free
     classical = (
-        residuals @ residuals / n_free * (weights**2).sum(axis=1)
-        + of_model @ of_model / max(rest, 1) * (weights_of_all**2).sum(axis=1)
-        + 2 * (residuals @ of_model[known]) / n_free * (weights * weights_of_all[:, known]).sum(axis=1)
+        residual_variance * (weights**2).sum(axis=1)
+        + model_variance * (weights_of_all**2).sum(axis=1)
+        + 2 * covariance * (weights * weights_of_all[:, is_judged]).sum(axis=1)
     )
-    freedom = 1 / (shares[0] ** 2 / freedom + shares[1] ** 2 / rest)
-    return _Fit(weights @ y, variances, freedom, np.maximum(classical, 0), is_told)
+    return _Fit(
+        weights @ rates, variances, freedom, np.maximum(classical, 0), is_told=of_judged.told(n_columns)
+    )
 
 
-def _without_own(
-    top: Floats, bottom: Floats, all_top: float | None = None, all_bottom: float | None = None
+def _slopes_of_others(
+    products: Floats,
+    squares: Floats,
+    sum_of_products: float | None = None,
+    sum_of_squares: float | None = None,
 ) -> Floats:
-    """Divide the sums of all films but each one, [n]; slopes outside of 0 and 1 are cut."""
-    above = (top.sum() if all_top is None else all_top) - top
-    below = (bottom.sum() if all_bottom is None else all_bottom) - bottom
+    """Give each film the slope of all the others [n], cut at 0 and 1; 0 where the others don't vary.
+
+    Parameters
+    ----------
+    products, squares : ndarray, shape [n]
+        What each film adds to the slope's numerator and to its denominator.
+    sum_of_products, sum_of_squares : float, optional
+        Numerator and denominator of all films; by default the sums.
+    """
+    numerator = products.sum() if sum_of_products is None else sum_of_products
+    denominator = squares.sum() if sum_of_squares is None else sum_of_squares
+    above = numerator - products
+    below = denominator - squares
     slopes = np.divide(above, below, out=np.zeros_like(above), where=below > 1e-12)
     return np.clip(slopes, 0, 1)
 
@@ -314,16 +440,20 @@ def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, fl
     The variance at rate R is (R (1 - R))^1.5 times a factor, known from the judged films' `shares`: the power
     is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
     """
-    mean, variance, freedom = (float(part[place]) for part in (fit.values, fit.variances, fit.freedom))
-    value, share = min(max(mean, 0.0), 1.0), float(np.mean(shares))
-    spread, power = share * (1 - share), POWER
+    variance = float(fit.variances[place])
+    freedom = float(fit.freedom[place])
+    mean = min(max(float(fit.values[place]), 0.0), 1.0)
+    share = float(np.mean(shares))
+    spread = share * (1 - share)
+    power = POWER
     # Unknown, as all judged films are alike: each counts as one judgement. A sum of weights may exceed one.
     if spread < MIN_SPREAD or variance < MIN_VARIANCE:
         variance, spread, power = 1 / len(shares), 1.0, 1.0
     t_squared = float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2
 
     def excess(rate: float) -> float:
-        return (rate - value) ** 2 - t_squared * variance * float((rate * (1 - rate) / spread) ** power)
+        """Say how far a rate lies outside: its squared distance from the mean less what t errors allow."""
+        return (rate - mean) ** 2 - t_squared * variance * float((rate * (1 - rate) / spread) ** power)
 
-    inside = min(max(value, 1e-9), 1 - 1e-9)
+    inside = min(max(mean, 1e-9), 1 - 1e-9)
     return float(brentq(excess, 0.0, inside)), float(brentq(excess, inside, 1.0))

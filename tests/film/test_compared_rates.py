@@ -176,7 +176,7 @@ def test_rates_stay_within_0_and_1_where_the_model_would_correct_beyond():
 
 
 def test_slopes_leave_each_film_out():
-    slopes = comparison._without_own(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]))
+    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]))
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
