@@ -224,16 +224,21 @@ class Decisions:
 
     def disagreements(self, shown: Container[str] | None = None) -> list[Disagreement]:
         """List what people differ on, under today's definitions; of the decisions `shown` alone, by id."""
+        judged = self._current(("judgement", "passage"), shown)
+        return disagreements(judged, self._current(("agreed",), shown))
 
-        def current(kinds: Iterable[str]) -> list[Clip]:
-            clips = [clip for kind in kinds for clip in self.kept[kind]]
-            return [
-                clip
-                for clip in clips
-                if clip.level and self.is_current(clip.clip_id) and (shown is None or clip.clip_id in shown)
-            ]
+    def _current(self, kinds: Iterable[str], shown: Container[str] | None) -> list[Clip]:
+        """List standing decisions on a level of some kinds that were made under today's definitions.
 
-        return disagreements(current(("judgement", "passage")), current(("agreed",)))
+        Of those whose id is in `shown` alone, unless it is None.
+        """
+        current = []
+        for kind in kinds:
+            for clip in self.kept[kind]:
+                is_shown = shown is None or clip.clip_id in shown
+                if clip.level and is_shown and self.is_current(clip.clip_id):
+                    current.append(clip)
+        return current
 
     def decided(self, shown: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports; of the ids `shown` alone."""

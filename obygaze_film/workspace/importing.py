@@ -449,13 +449,17 @@ class _Reader:
         It is a judgement if its span is a drawn window that was judged blindly, or a passage that the model
         found; else it is a passage that the annotator marked.
         """
-        start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
-        if seen == "0":
+        start_s = float(clip.start_s or 0.0)
+        end_s = float(clip.end_s or 0.0)
+        is_blind = seen == "0"
+        if is_blind:
             place = self._place_at(start_s, end_s)
             return ("judgement", place) if place else ("passage", 0)
         passages = self._decisions.film.segments()[["start_s", "end_s"]].to_numpy().tolist()
-        is_of_model = any(self._are_near(start_s, a) and self._are_near(end_s, b) for a, b in passages)
-        return ("judgement" if is_of_model else "passage"), 0
+        for passage_start_s, passage_end_s in passages:
+            if self._are_near(start_s, passage_start_s) and self._are_near(end_s, passage_end_s):
+                return "judgement", 0
+        return "passage", 0
 
     def _place_at(self, start_s: float, end_s: float) -> int:
         """Return the place in the draw, from 1 on, of the window with these ends; 0 if none has them."""

@@ -81,22 +81,39 @@ def read_judged(
 
 
 def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
-    """Put what was agreed in the place of all that was judged of its span, for whoever learns.
+    """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
-    What two people settled otherwise is left out: there the judgements stay.
+    A model learns from the result. Where a span was settled at two levels, its judgements stay.
+
+    Parameters
+    ----------
+    judged, agreed : Manifest
+        Judgements, and decisions that two people or more settled.
     """
-    agreed_of: dict[tuple[str, float, float], list[Clip]] = {}
+    agreed_at: dict[tuple[str, float, float], list[Clip]] = {}
     for clip in agreed:
-        agreed_of.setdefault((clip.movie, *span_key(clip)), []).append(clip)
-    settled = {key: clips[-1] for key, clips in agreed_of.items() if len({one.level for one in clips}) == 1}
-    clips = [clip for clip in judged if (clip.movie, *span_key(clip)) not in settled]
+        agreed_at.setdefault(_place_of(clip), []).append(clip)
+    settled: dict[tuple[str, float, float], Clip] = {}
+    for place, clips_there in agreed_at.items():
+        levels = {clip.level for clip in clips_there}
+        if len(levels) == 1:
+            settled[place] = clips_there[-1]
+    clips = [clip for clip in judged if _place_of(clip) not in settled]
     for number, clip in enumerate(settled.values(), start=1):
         name = f"agreed-{number:04d}-{clip.clip_id}"
         clips.append(replace(clip, clip_id=name, annotator=f"agreed ({clip.annotator})"))
+    # Both tables may have columns of their own: a manifest has the same ones in each row.
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
-    return judged.with_clips(
-        replace(clip, extras={name: clip.extras.get(name, "") for name in columns}) for clip in clips
-    )
+    filled = []
+    for clip in clips:
+        extras = {name: clip.extras.get(name, "") for name in columns}
+        filled.append(replace(clip, extras=extras))
+    return judged.with_clips(filled)
+
+
+def _place_of(clip: Clip) -> tuple[str, float, float]:
+    """Return the film of a clip and the key of its span."""
+    return (clip.movie, *span_key(clip))
 
 
 def meanings_in(folders: Sequence[Path]) -> Meanings:

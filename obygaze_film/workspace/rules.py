@@ -124,9 +124,12 @@ class FilmRules:
 
     @cached_property
     def windows(self) -> dict[str, list[tuple[float, float]]]:
-        """The film's windows in the order of each draw, by its law."""
-        spans = cells_of(self.film).spans.tolist()
-        return {law: [tuple(spans[cell]) for cell in draw.order()] for law, draw in self.draws.items()}
+        """Start and end of the film's windows (s) in the order in which each law draws them, by law."""
+        spans = [(start_s, end_s) for start_s, end_s in cells_of(self.film).spans.tolist()]
+        windows = {}
+        for law, draw in self.draws.items():
+            windows[law] = [spans[cell] for cell in draw.order()]
+        return windows
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in its draw of a window that was judged blindly; 0 if it is none."""

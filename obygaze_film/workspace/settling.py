@@ -107,8 +107,13 @@ def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
     if len(parents) < len(line.parents):
         return "open"
     spans = {_span_of(decided) for decided in (line, *parents)}
-    people = {parent.annotator for parent in parents if parent.row.get("level") and parent.kind != "agreed"}
-    return "" if len(spans) == 1 and len(people) > 1 else "nothing"
+    people = set()
+    for parent in parents:
+        is_on_level = parent.kind != "agreed" and parent.row.get("level")
+        if is_on_level:
+            people.add(parent.annotator)
+    is_of_one_span = len(spans) == 1
+    return "" if is_of_one_span and len(people) > 1 else "nothing"
 
 
 def _span_of(line: Line) -> tuple[str, float, float]:
