@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +16,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import (
     Manifest,
+    Problems,
     find_film,
     judgements_of,
     name_hint,
@@ -184,39 +185,60 @@ def match_rows(
         It has neither column, or holds control characters.
     """
     path = local_path(path)
+    years = years or {}
     table = read_table(path, (), any_of=KEYS, known=KNOWN)
     key = next(name for name in KEYS if name in table.columns)
+    _note_unsuitable(table.checked(), table.problems)
     rows: dict[str, TableRow] = {}
-    unmatched: list[str] = []
-    texts: list[str] = []
+    unmatched: list[_Unmatched] = []
     undated: list[str] = []
-    for row in table.checked():
-        for column, cell in row.cells.items():
-            if wrong := unsuitable(cell, lines=True) or unsuitable(column):
-                table.problems.add(row.line, f"{cell!r:.80} {wrong}", column)
     for row in table.pointed([name for name in table.columns if name not in KEYS]).checked():
+        place = f"{path}: line {row.line}, column {key}"
         try:
-            match = _film_of(row, titles, years or {})
+            match = _film_of(row, titles, years)
         except ManifestError as error:
-            raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
+            raise FilmError(f"{place}: {error}") from None
         if not match.movie:
-            unmatched.append(match.title)
-            texts.append(row.cells[key].strip())
+            unmatched.append(_Unmatched(name=match.title, cell=row.cells[key].strip()))
             continue
         if match.movie in rows:
-            raise FilmError(f"{path}: line {row.line}, column {key}: film {match.movie} has a row already")
+            raise FilmError(f"{place}: film {match.movie} has a row already")
         rows[match.movie] = _with_year(row, path)
         if match.title:
             undated.append(match.title)
     absent = [movie for movie in titles if movie not in rows]
-    ids = absent if key == KEYS[0] else []
-    dated = [_dated_title(titles[movie], (years or {}).get(movie)) for movie in absent]
-    for index, text in enumerate(texts[:SHOWN]):
-        unmatched[index] += name_hint(text, ids) or name_hint(unmatched[index], dated)
-    notes = _note(said("films_not_scored", path=path.name), unmatched)
+    known_ids = absent if key == "movie" else []
+    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in absent]
+    not_scored = []
+    for place_in_note, row_name in enumerate(unmatched):
+        # Searching near names takes time; a note shows no more of them.
+        is_shown = place_in_note < SHOWN
+        hint = row_name.hint(known_ids, known_titles) if is_shown else ""
+        not_scored.append(row_name.name + hint)
+    notes = _note(said("films_not_scored", path=path.name), not_scored)
     notes += _note(said("films_not_there", path=path.name), absent)
     notes += _note(said("films_by_title"), undated)
     return rows, notes
+
+
+class _Unmatched(NamedTuple):
+    """A row of a table of films that is of none of these films: what a note calls it, and its own cell."""
+
+    name: str
+    cell: str
+
+    def hint(self, known_ids: Sequence[str], known_titles: Sequence[str]) -> str:
+        """Name a film without a row whose id or title is spelled nearly so, for the note; "" without one."""
+        return name_hint(self.cell, known_ids) or name_hint(self.name, known_titles)
+
+
+def _note_unsuitable(rows: Iterable[TableRow], problems: Problems) -> None:
+    """Add cells and names of columns with control characters to the problems of their table."""
+    for row in rows:
+        for column, cell in row.cells.items():
+            wrong = unsuitable(cell, lines=True) or unsuitable(column)
+            if wrong:
+                problems.add(row.line, f"{cell!r:.80} {wrong}", column)
 
 
 def _with_year(row: TableRow, path: Path) -> TableRow:
@@ -341,58 +363,80 @@ def compare_films(
     """
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
-    shown = [film.model(key) for film in films]
-    if len({(model.key, model.sha256) for model in shown}) > 1:
+    models = [film.model(key) for film in films]
+    if len({(model.key, model.sha256) for model in models}) > 1:
         raise FilmError("the films were scored by different models: score them by one")
     staged = _staged(films, by, facts)
     kept = [film for film in films if facts is None or film.movie in facts]
-    every = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
-    _refuse_unknown((None if staged else by, trend), every)
+    cells_of_films = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
+    _refuse_unknown((None if staged else by, trend), cells_of_films)
     _refuse_copies(kept)
-    left_out: dict[str, list[str]] = {}
+    left_out = _LeftOut()
     notes: list[str] = []
-    compared = []
+    compared: list[ComparedFilm] = []
     judged_films: list[JudgedFilm] = []
     for film in kept:
-        cells = every[film.movie]
+        cells = cells_of_films[film.movie]
         group = _group_of(film.movie, cells, by, staged)
         x = _number(cells, trend, film.movie) if trend else np.nan
-        if film.model(key).is_trained_on and labels is None:
-            left_out.setdefault(said("films_trained"), []).append(film.movie)
-        elif film.time(key).why_nothing == NOTHING:
-            left_out.setdefault(said("films_nothing"), []).append(film.movie)
-        elif not group:
-            left_out.setdefault(said("films_no_group", column=by), []).append(film.movie)
-        else:
-            if trend and np.isnan(x):
-                left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
-            judged = _judged(film, judgements, key, labels)
-            notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
-            if judged.film is not None:
-                judged_films.append(judged.film)
-            has_rate = labels is not None or film.model(key).rate.value is not None
-            expected = judged.sample.expected if has_rate else np.nan
-            one = ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
-            compared.append(one)
-    for what, movies in left_out.items():
-        notes += _note(what, movies)
+        model = film.model(key)
+        if model.is_trained_on and labels is None:
+            left_out.add(said("films_trained"), film.movie)
+            continue
+        if film.time(key).why_nothing == NOTHING:
+            left_out.add(said("films_nothing"), film.movie)
+            continue
+        if not group:
+            left_out.add(said("films_no_group", column=by), film.movie)
+            continue
+        if trend and np.isnan(x):  # it stays in the groups
+            left_out.add(said("films_no_trend", column=trend), film.movie)
+        judged = _judged(film, judgements, key, labels)
+        notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
+        if judged.film is not None:
+            judged_films.append(judged.film)
+        has_rate = labels is not None or model.rate.value is not None
+        expected = judged.sample.expected if has_rate else np.nan
+        compared.append(
+            ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
+        )
+    notes += left_out.notes()
     notes += _names_apart(films, judgements, compared)
     compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
-    groups, changes = _groups(compared)
+    estimated = _estimate_groups(compared)
+    changes = estimated.changes
     if trend:
         changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
     return FilmComparison(
         films=tuple(compared),
-        groups=_table(groups),
+        groups=_table(estimated.groups),
         changes=_table(changes),
         notes=tuple(notes),
         by=by or ALL,
-        positive=positive_of(shown[0]),
-        model=shown[0].key if labels is None else labels.clips[0].annotator,
+        positive=positive_of(models[0]),
+        model=models[0].key if labels is None else labels.clips[0].annotator,
         agreement=tuple(agreement_of_judges(judged_films).agreement),
         alpha=alpha_of_judges(judged_films),
         is_of_labels=labels is not None,
     )
+
+
+class _LeftOut:
+    """Films that a comparison leaves out, by the reason that a note gives."""
+
+    def __init__(self) -> None:
+        self._movies: dict[str, list[str]] = {}
+
+    def add(self, reason: str, movie: str) -> None:
+        """Leave a film out for a reason."""
+        self._movies.setdefault(reason, []).append(movie)
+
+    def notes(self) -> list[str]:
+        """Write a note for each reason, in the order in which they were met."""
+        notes = []
+        for reason, movies in self._movies.items():
+            notes += _note(reason, movies)
+        return notes
 
 
 def _group_of(movie: str, cells: Mapping[str, str], by: str | None, staged: Mapping[str, str]) -> str:
@@ -562,26 +606,33 @@ def _film_rate(
         return None
 
 
-def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
-    """Estimate the groups, and the differences of every two."""
-    groups: dict[str, list[ComparedFilm]] = {}
+class _EstimatedGroups(NamedTuple):
+    """Rows of the groups, and of the differences of every two that have a value."""
+
+    groups: list[Row]
+    changes: list[Row]
+
+
+def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
+    """Estimate the mean rate of each group, and the difference of every two groups with one."""
+    films_of: dict[str, list[ComparedFilm]] = {}
     for film in films:
-        groups.setdefault(film.group, []).append(film)
-    counts = {name: _counts(groups[name], LEAST_FILMS) for name in sorted(groups)}
+        films_of.setdefault(film.group, []).append(film)
+    counts = {name: _counts(films_of[name], LEAST_FILMS) for name in sorted(films_of)}
     enough = [name for name, row in counts.items() if not row["reason"]]
-    samples = [[film.sample for film in groups[name]] for name in enough]
+    samples = [[film.sample for film in films_of[name]] for name in enough]
     estimates = estimate_groups(samples) if enough else []
     estimate_of = dict(zip(enough, estimates, strict=True))
     rows = []
     for name, row in counts.items():
-        rows.append(_group_row(name, row, groups[name], estimate_of.get(name, Estimate())))
+        rows.append(_group_row(name, row, films_of[name], estimate_of.get(name, Estimate())))
     changes = []
     for one, other in combinations(enough, 2):
-        both = [*groups[one], *groups[other]]
+        both = [*films_of[one], *films_of[other]]
         change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, 0)}
         is_one = np.array([float(film.group == one) for film in both])
         changes.append(_contrasted(change, both, is_one))
-    return rows, changes
+    return _EstimatedGroups(rows, changes)
 
 
 def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
