@@ -51,6 +51,15 @@ class Positive:
     codebook: str = ""
     is_planted: bool = False
 
+    def concept_name(self, name: str, language: str) -> str:
+        """Name a concept of a built-in codebook in a language; one of a lab's own keeps its name."""
+        if self.codebook not in BUILTIN:
+            return name
+        for concept in builtin_codebook(self.codebook).concepts:
+            if concept.name == name:
+                return concept.told(language).title
+        return name
+
     def in_language(self, language: str) -> "Positive":
         """Give levels and concepts of a built-in codebook their titles and meanings in a language.
 

@@ -194,8 +194,8 @@ def _window_of_store(path: Path) -> float:
     lengths = [clip.duration_s for clip in clips if clip.duration_s is not None]
     if not lengths or len(lengths) < len(clips):
         raise ManifestError(
-            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of {len(clips):,} "
-            "clips; give --window SECONDS"
+            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of "
+            f"{counted(len(clips), 'clip')}; give --window SECONDS"
         )
     return round(float(np.median(lengths)), 3)
 

@@ -152,7 +152,9 @@ class Group:
 
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
-        return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
+        return (
+            f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
+        )
 
     def __reduce__(self) -> tuple[Callable[[Groups, str], Group], tuple[Groups, str]]:
         """Pickle the store, which is opened again, and the group's name."""

@@ -349,7 +349,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         return words.say(key, before=before, means=means)
     mostly = ""
     if claim.concepts:
-        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
+        names = [_frequent_concept(concept, claim.positive, words) for concept in claim.concepts[:MOST_NAMES]]
         n_more = len(claim.concepts) - len(names)
         if n_more:
             names.append(words.counted("more_concepts", n_more))
@@ -406,10 +406,11 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
 
 
-def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+def _frequent_concept(concept: FrequentConcept, positive: Positive, words: Words) -> str:
+    name = positive.concept_name(concept.name, words.language)
     if concept.is_near_chance:
-        return f"{concept.name} ({words['why_near_chance']})"
-    return concept.name
+        return f"{name} ({words['why_near_chance']})"
+    return name
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
