@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from obygaze_features.errors import WorkerError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.text import counted
 from obygaze_features.workers import Parent, WorkerPool
+from obygaze_film.positive import PLANTED
 
 HEIGHT = 96
 """Height of a frame in pixels."""
@@ -280,7 +282,7 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
     """Write the table of labels, empty for the unlabelled film, and the table of what is planted."""
-    labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
+    labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator"])]
     planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:
         start = 0
@@ -292,7 +294,7 @@ def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
                 span = [str(start / RATE), str(end / RATE)]
                 name = f"{planned.movie}.mkv"
             truth = [clip.level, ";".join(clip.concepts)]
-            label = ["", ""] if planned.movie == UNLABELLED else truth
+            label = ["", "", ""] if planned.movie == UNLABELLED else [*truth, PLANTED]
             labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *label]))
             planted.append(csv_line([clip.clip_id, planned.movie, *truth]))
             start = end
@@ -355,7 +357,7 @@ def compare_with_planted(folder: Path) -> list[str]:
             prediction += " S"
         concepts = truth["concepts"].replace(";", ", ")
         lines.append(f"{row['clip_id']:14}{truth['level']:9}{prediction:10}{concepts}")
-    agreement = f"{n_agreeing} of {n_sure} clips are called as planted"
+    agreement = f"{n_agreeing} of {counted(n_sure, 'clip')} are called as planted"
     if n_sure < len(predicted):
         agreement += f"; {len(predicted) - n_sure} planted as not sure (NS) do not count"
     note = "levels and concepts of the demo are planted by this program: no expert judged its films"

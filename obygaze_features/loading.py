@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.store import Group
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +59,9 @@ class Pieces:
     @checked
     def __init__(self, group: Group, array: str, y: Sequence[int] | NDArray[np.integer]) -> None:
         if len(y) != len(group):
-            raise StoreError(f"y has {len(y)} classes, and {group.name} has {len(group)} rows: give one each")
+            raise StoreError(
+                f"y has {len(y)} classes, and {group.name} has {counted(len(group), 'row')}: give one each"
+            )
         if group.is_ragged(array):
             raise StoreError(
                 f"{array} of {group.name}: each clip has its own number, and a batch has one; read them with "

@@ -174,6 +174,17 @@ def first_few(texts: Sequence[str], most: int) -> str:
     return ", ".join(texts[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def counted(number: int, singular: str, many: str = "") -> str:
+    """Write a number with its noun, and with a verb behind it where both are given so.
+
+    Examples
+    --------
+    >>> counted(1, "clip"), counted(1200, "clip"), counted(1, "film is", "films are")
+    ('1 clip', '1,200 clips', '1 film is')
+    """
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
+
+
 def rounded(value: float, digits: int = 0) -> str:
     """Round a number as it is written, a half away from zero: .425 is 43 %, beside .424 and .426.
 

@@ -28,7 +28,7 @@ from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
-from obygaze_features.text import composed
+from obygaze_features.text import composed, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -419,7 +419,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     rows = [row for row, text in enumerate(texts) if text == query]
     rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
     if len(rows) != 1:
-        what = "has no text or id" if not rows else f"has {len(rows)} rows of the text"
+        what = "has no text or id" if not rows else f"has {counted(len(rows), 'row')} of the text"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
     return Query(

@@ -13,6 +13,7 @@ from xml.parsers import expat
 
 from obygaze_features.cells import NEVER_COMPUTED
 from obygaze_features.errors import ObygazeError
+from obygaze_features.text import counted
 
 MOST_BYTES: Final = 1 << 28
 """Most bytes of all parts of a workbook, unpacked."""
@@ -406,7 +407,7 @@ class _Sheet:
         area = self._height * self._width
         is_usual = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS and area <= MOST_CELLS
         if not is_usual:
-            what = f"a sheet of {self._height:,} rows and {self._width:,} columns"
+            what = f"a sheet of {counted(self._height, 'row')} and {counted(self._width, 'column')}"
             raise TooLargeError(f"{what}; save its table as CSV")
 
     def _end_cell(self) -> None:
@@ -425,7 +426,8 @@ class _Sheet:
         area = self._height * self._width
         if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
             what = (
-                f"a sheet of {self._height:,} rows and {self._width:,} columns with {self._n_cells:,} cells"
+                f"a sheet of {counted(self._height, 'row')} and {counted(self._width, 'column')} "
+                f"with {self._n_cells:,} cells"
             )
             raise TooLargeError(f"{what}: one lies far from the table; remove it, or save the table as CSV")
 

@@ -689,7 +689,8 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
             movies.sort(key=_place_in_draw)
             advice = said("advice_judge", names=", ".join(movies[: least - n_judged]))
         known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
-        reason = said("reason_few", n=n_judged, **known)
+        key = "reason_few_0" if n_judged == 0 else "reason_few"
+        reason = said_counted(key, n_judged, **known)
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),

@@ -41,7 +41,7 @@ class FilmTime:
     nothing_s : float
         Black pictures and credits.
     unread_s : float
-        Of `unlike_s`, what no window with features covers.
+        Of `unlike_s`, what no window with features covers: it could not be read.
     """
 
     judged_s: float
@@ -72,6 +72,11 @@ class FilmTime:
     def is_mostly_judged(self) -> bool:
         """Whether so much of the film's content is judged that it may have a rate."""
         return self.unlike_s <= MOST_UNRELIABLE * (self.judged_s + self.unlike_s)
+
+    def share_of_content(self, seconds: float) -> float:
+        """Return the share of the film without black and credits that some seconds are."""
+        content_s = self.judged_s + self.unlike_s
+        return seconds / content_s if content_s else 0.0
 
     def share(self, seconds: float) -> float:
         """Return the share of the film that some seconds are."""

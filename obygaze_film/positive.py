@@ -1,11 +1,14 @@
 """Decide what a model calls positive, levels of a codebook or a concept, for all that names or counts it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from obygaze_features.manifest import BUILTIN, Clip, Codebook, builtin_codebook
 from obygaze_film.schema import ModelRecord
+
+PLANTED: Final = "planted"
+"""The annotator of labels that a program planted, as those of the demo: nobody judged them."""
 
 
 class Meaning(NamedTuple):
@@ -36,11 +39,51 @@ class Positive:
         Whether it is a concept: then clips of any level are positive that have it.
     otherwise : str
         What to call it where there is neither, as of a bank of concepts that decides nothing.
+    codebook : str
+        Name of the codebook; empty if unknown.
+    is_planted : bool
+        Whether the labels that the model was trained on were planted by a program (`PLANTED`).
     """
 
     meanings: tuple[Meaning, ...]
     is_concept: bool
     otherwise: str
+    codebook: str = ""
+    is_planted: bool = False
+
+    def concept_name(self, name: str, language: str) -> str:
+        """Name a concept of a built-in codebook in a language; one of a lab's own keeps its name."""
+        if self.codebook not in BUILTIN:
+            return name
+        for concept in builtin_codebook(self.codebook).concepts:
+            if concept.name == name:
+                return concept.told(language).title
+        return name
+
+    def in_language(self, language: str) -> "Positive":
+        """Give levels and concepts of a built-in codebook their titles and meanings in a language.
+
+        Those of a lab's own codebook stay as they are.
+        """
+        if self.codebook not in BUILTIN:
+            return self
+        codebook = builtin_codebook(self.codebook)
+        levels = {level.name: level for level in codebook.levels}
+        concepts = {concept.name: concept for concept in codebook.concepts}
+        meanings = []
+        for meaning in self.meanings:
+            name, title, text = meaning
+            part = concepts.get(name) if self.is_concept else levels.get(name)
+            if part is not None:
+                told = part.told(language)
+                is_builtin_text = text == part.told("en").means
+                text = told.means if is_builtin_text else text
+                if self.is_concept:
+                    name = told.title
+                else:
+                    title = "" if told.title == name else told.title
+            meanings.append(Meaning(name, title, text))
+        return replace(self, meanings=tuple(meanings))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +101,9 @@ class Positive:
         return " / ".join(meaning.titled for meaning in self.meanings) or self.otherwise
 
     def calls(self, clip: Clip, labels: Collection[str]) -> bool | None:
-        """Say whether a labelled clip is positive; None where its level does not count.
+        """Say whether a labelled clip is positive; None where it has no level, or its level does not count.
+
+        A doubt is of what was asked: that of a level is none of a concept.
 
         Parameters
         ----------
@@ -66,11 +111,12 @@ class Positive:
         labels : collection of str
             The levels that count (`Codebook.labels`). A positive level counts even if it is not among them.
         """
-        if not self.is_concept and clip.level in self.names:
+        if self.is_concept:
+            # Who was not sure of the level still says whether the concept is there.
+            return None if clip.level is None else self.names[0] in clip.concepts
+        if clip.level in self.names:
             return True
-        if clip.level not in labels:
-            return None
-        return self.is_concept and self.names[0] in clip.concepts
+        return None if clip.level not in labels else False
 
     def unknown_to(self, codebook: Codebook) -> str:
         """Return the first name that a codebook lacks; empty if it has all."""
@@ -108,4 +154,10 @@ def positive_of(model: ModelRecord) -> Positive:
     for name in names:
         title = titles.get(name, "")
         meanings.append(Meaning(name, "" if title == name else title, model.means.get(name, "")))
-    return Positive(tuple(meanings), bool(model.concept), model.task_title)
+    return Positive(
+        tuple(meanings),
+        bool(model.concept),
+        model.task_title,
+        codebook=model.codebook,
+        is_planted=model.labelled_by == [PLANTED],
+    )

@@ -108,6 +108,9 @@ class Rate(Struct, frozen=True, kw_only=True):
         Share of the film's time, without `NO_CONTENT`, that is unlike any training clip or missing.
     counted_s : float
         Seconds counted.
+    n_windows : float or None
+        How many windows, without overlap, the counted seconds are, where these are so few that the bracket
+        is wider for it; None where they are not.
     """
 
     value: Share | None
@@ -118,6 +121,7 @@ class Rate(Struct, frozen=True, kw_only=True):
     reason: str
     unreliable: Share
     counted_s: Seconds
+    n_windows: float | None = None
 
     @property
     def is_unreliable(self) -> bool:
@@ -309,7 +313,9 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         refused, and what else it says of a film rests on clips of other levels.
     human : HumanRecord or None
         How far two people agree on what it calls positive, in a corpus with the same codebook; None where
-        that is not known.
+        that is not known, and of labels that nobody judged.
+    labelled_by : list of str
+        Who labelled the clips that it was trained on; empty where its file does not say.
     """
 
     key: str
@@ -346,6 +352,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     no_skill: bool = False
     levels_left_out: list[str] = []
     human: HumanRecord | None = None
+    labelled_by: list[str] = []
 
     @property
     def columns(self) -> list[str]:

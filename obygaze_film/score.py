@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import file_sha256, local_path
@@ -15,6 +16,7 @@ from obygaze_features.manifest import BUILTIN, builtin_codebook, perceived
 from obygaze_features.store import Store
 from obygaze_film.classes import probable_classes
 from obygaze_film.errors import FilmError
+from obygaze_film.positive import PLANTED
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
 from obygaze_film.schema import (
     COLUMNS,
@@ -52,6 +54,10 @@ from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
 from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
 from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
+from obygaze_models.prediction.calibration import few_windows_variance
+
+LEAST_WIDER = 0.005
+"""By how much a bracket must be wider to one side, of a film of few windows, for that to be said."""
 
 LONGEST_S = 60.0
 """A step of a trace is as long as the time between frames, at most this long."""
@@ -352,11 +358,12 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         metrics=[dict(row) for row in card.metrics],
         is_trained_on=seen,
         flags={flag: float(durations(rows)[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
-        rate=expected_rate(rows, model, is_trained_on=seen),
+        rate=expected_rate(rows, model, window_s=grid.windows.window_s, is_trained_on=seen),
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=agreement_of_people(name, positive),
+        human=None if card.labelled_by == (PLANTED,) else agreement_of_people(name, positive),
+        labelled_by=list(card.labelled_by),
     )
 
 
@@ -416,7 +423,7 @@ def _absent(model: Model, concept: str) -> float | None:
     return float(bottleneck.head_.coef_[0, column] * (value - bottleneck.centre_[column]))
 
 
-def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:
+def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
     """Compute sum(duration * p) / sum(duration) over the counted rows, or the reason why it is refused.
 
     It is refused if the model was trained on the film, has no calibration, was calibrated without a level of
@@ -429,6 +436,8 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
     rows : DataFrame
         The model's rows.
     model : Model
+    window_s : float
+        Length of the film's windows: a film of few of them has a wider bracket.
     is_trained_on : bool
     """
     seconds, counted = durations(rows), is_counted(rows)
@@ -453,10 +462,16 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
     reason = next((text for is_so, text in why if is_so), "")
     value = low = high = None
     bracket: tuple[float | None, float | None] = (None, None)
+    n_windows = None
     if not reason and model.calibration is not None:
         logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
         value, low, high = model.calibration.expected_share(logits, seconds[counted])
-        bracket = model.calibration.bracket(value)
+        n_windows = counted_s / window_s
+        extra = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
+        bracket = model.calibration.bracket(value, extra)
+        usual = model.calibration.bracket(value)
+        if max(usual[0] - bracket[0], bracket[1] - usual[1]) < LEAST_WIDER:
+            n_windows = None
     return Rate(
         value=value,
         bracket_low=bracket[0],
@@ -466,7 +481,17 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
         reason=reason,
         unreliable=share,
         counted_s=counted_s,
+        n_windows=n_windows,
     )
+
+
+def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
+    """Compute by how much more the share of a film varies than that of the films left out, by its length."""
+    population = model.card.population
+    if population is None or not population["clips"]:
+        return 0.0
+    n_clips = sum(population["clips"].values()) / population["n_movies"]
+    return few_windows_variance(p.to_numpy(dtype=np.float64), seconds, n_windows, n_clips)
 
 
 def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:

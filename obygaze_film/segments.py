@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_film.schema import ModelRecord, Run, durations, flags_in, is_counted, runs
+from obygaze_film.schema import ConceptRecord, ModelRecord, Run, durations, flags_in, is_counted, runs
 from obygaze_models.prediction import mean_and_band, mean_probability
 
 SEGMENT_COLUMNS = (
@@ -19,7 +19,8 @@ SEGMENT_COLUMNS = (
 others; rank: by strength, those that reach first; judged_s: its seconds with a probability, less than its
 length where it goes on over others; present: the concepts that are seen; concepts: these, all that are a
 reason (`Reason.moves`), and those that weigh most whether seen or not. Of each of these: its probability; the
-one at its usual value, where it adds nothing; whether there is more or less of it than usual; its
+one at its usual value, where it adds nothing; whether there is more, less or, in some rows more and in others
+less, mixed amounts of it than usual; its
 contribution to the logit; and how much of the segment's probability is due to it: p less what p were at its
 usual value. Names and numbers are separated by semicolons, heaviest first; empty without a usual value, as of
 a tree."""
@@ -59,7 +60,7 @@ class Reason:
     usual_p : float or None
         Its probability at its usual value, where the contribution is 0.
     amount : str
-        ``more`` or ``less`` than usual; empty where no usual value is known.
+        ``more``, ``less`` or ``mixed`` than usual (`_amount`); empty where no usual value is known.
     change : float or None
         Of the segment's probability, what is due to it: less the probability with the concept at its usual
         value.
@@ -264,7 +265,7 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         p = mean(f"{concept.name}_p")
         amount = ""
         if concept.usual is not None:
-            amount = "more" if mean(f"{concept.name}_value") > concept.usual else "less"
+            amount = _amount(rows, weights, concept, changes.get(concept.name))
         reason = Reason(
             concept.name,
             p,
@@ -306,6 +307,27 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
     logits = rows["logit"].to_numpy(dtype=np.float64)
     _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
     return min(low, p), max(high, p)
+
+
+def _amount(
+    rows: pd.DataFrame, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None
+) -> str:
+    """Tell whether rows [N] have more or less of a concept than usual, by weights [N].
+
+    It is said of the mean of its values, as long as the mean of its probabilities, and what it changes, tell
+    the same. Where they part, some rows have more of it than usual and others less: ``mixed``.
+    """
+    values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
+    is_more = bool(np.average(values, weights=weights) > concept.usual)
+    counted = values[weights > 0]
+    if counted.min() < concept.usual < counted.max():
+        p = float(np.average(rows[f"{concept.name}_p"], weights=weights))
+        contribution = float(np.average(rows[f"{concept.name}_contribution"], weights=weights))
+        if concept.usual_p is not None and p != concept.usual_p and (p > concept.usual_p) != is_more:
+            return "mixed"
+        if change and contribution and (change > 0) != (contribution > 0):
+            return "mixed"
+    return "more" if is_more else "less"
 
 
 def _cell(value: float | None) -> str:

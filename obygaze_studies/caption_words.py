@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from obygaze_features.store import open_store
 from obygaze_features.templates import packaged
+from obygaze_features.text import counted
 from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
@@ -199,7 +200,9 @@ def audit_words(
             notes.append(f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}")
     remarks = []
     if read and read.n_unnamed:
-        remarks.append(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere")
+        remarks.append(
+            f"not in --captions, and counted nowhere: {counted(read.n_unnamed, 'text')} of the store"
+        )
     record: dict[str, object] = {} if read is None else {"texts": read.fingerprint}
     record["lists"] = {emotion: list(words) for emotion, words in lists.items()}
     record["min_total"] = min_total

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from obygaze_features.text import counted
 from obygaze_models.evaluation import METRICS
 from obygaze_models.models import RidgeLogistic
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
@@ -164,7 +165,7 @@ def audit_erase(
     film_names = np.unique(film)
     if len(film_names) < 4:
         raise AuditError(
-            f"column {films}: {len(film_names)} films; at least 4 are needed, two of them to probe"
+            f"column {films}: {counted(len(film_names), 'film')}; at least 4 are needed, two of them to probe"
         )
     n_fitted = max(1, int(len(film_names) * FITTED))
     fitted_on = np.random.default_rng(seed).permutation(film_names)[:n_fitted]

@@ -13,7 +13,7 @@ from tests.conftest import planted
 
 def test_a_manifest_of_thousands_shows_itself_in_a_line_and_its_first_rows(shared_data, tmp_path):
     manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
-    assert repr(manifest) == "Manifest(1914 clips of 12 movies, codebook 'obygaze12')"
+    assert repr(manifest) == "Manifest(1,914 clips of 12 movies, codebook 'obygaze12')"
     html = manifest._repr_html_()
     assert html.count("<tr") == 11
     frame = manifest.to_frame()

@@ -37,6 +37,7 @@ from obygaze_features.backbones.encoder_kinds import HEADS
 from obygaze_features.backbones.own_processor import BITS, OwnProcessor, call_processor
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError
+from obygaze_features.text import counted
 
 POOLER, HIDDEN = "pooler_output", "last_hidden_state"
 LANGUAGE = ("language_model", "text_model", "lm_head", "decoder")
@@ -223,7 +224,7 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
         means = [rows.mean(dim=0) for rows in torch.split(hidden, n_rows)]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
     if len(hidden) != len(counts):
-        raise RowsError(f"{len(counts)} pictures gave {len(hidden)} rows")
+        raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(len(hidden), 'row')}")
     return _means_of_places(hidden)
 
 
@@ -240,7 +241,7 @@ def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
     """Average the tokens of each picture, `[T, D]`, where they come as a list."""
     if len(hidden) != n_pictures:
-        raise RowsError(f"{n_pictures} pictures gave {len(hidden)} rows")
+        raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
     means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
     return Vectors(torch.stack(means), f"mean of {HIDDEN} over its tokens")
 
@@ -268,7 +269,7 @@ def _rows_of_pictures(n_rows: int, counts: Sequence[int]) -> list[int]:
     merged = sum(counts) // max(n_rows, 1)
     is_whole = merged > 0 and all(count % merged == 0 for count in counts)
     if not is_whole or n_rows * merged != sum(counts):
-        raise RowsError(f"{len(counts)} pictures gave {n_rows} rows")
+        raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(n_rows, 'row')}")
     return [count // merged for count in counts]
 
 

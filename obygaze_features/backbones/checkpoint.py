@@ -29,7 +29,7 @@ from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.door import open_regular
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import SAFETENSORS, what, why_not
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 from obygaze_features.torch_files import load_torch
 
 POSITION_IDS = r".*position_ids"
@@ -527,7 +527,9 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
         If there are several files, or a tensor is missing, unexpected or of another shape.
     """
     if len(weights.files) != 1:
-        raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
+        raise BackboneError(
+            f"{weights.name}: its weights are in {counted(len(weights.files), 'file')}, and one is read"
+        )
     tensors = {}
     for file_name, tensor in load_state_dict(weights).items():
         name = rename(file_name)

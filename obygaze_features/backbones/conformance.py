@@ -27,6 +27,7 @@ from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError, ObygazeError, first_line
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
+from obygaze_features.text import counted
 
 SAME = 1e-4
 """Share of the largest value by which a clip may differ in a batch: products sum in another order there."""
@@ -278,7 +279,7 @@ def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) ->
     rows = shapes["frames"][0] if "frames" in shapes else None
     if rows is None:
         return not needed, "one vector a clip"
-    return rows == n_frames, f"{rows} rows of {n_frames} frames"
+    return rows == n_frames, f"{rows} rows of {counted(n_frames, 'frame')}"
 
 
 def _is_alone_the_same(

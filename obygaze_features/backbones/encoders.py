@@ -46,6 +46,7 @@ from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.processor import preset_of_processor, second_siglip
 from obygaze_features.backbones.weights import CONFIG, HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError, first_line
+from obygaze_features.text import counted
 
 AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
 VISION = "vision_config"
@@ -587,7 +588,8 @@ def output_shapes(
             arrays = functional_call(module, shapes, torch.empty(1, n_frames, 3, size, size))
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
         raise BackboneError(
-            f"{weights.name}: the network does not take {n_frames} frames of {size} x {size} pixels: "
+            f"{weights.name}: the network does not take {counted(n_frames, 'frame')} of "
+            f"{size} x {size} pixels: "
             f"{first_line(error)}"
         ) from None
     return {array: tuple(values.shape[1:]) for array, values in arrays.items()}

@@ -35,7 +35,7 @@ from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.perception import PICTURES
 from obygaze_features.schema import Licence, Name, SomeText, check
-from obygaze_features.text import unsuitable
+from obygaze_features.text import counted, unsuitable
 
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
@@ -229,7 +229,8 @@ class OnnxNetwork:
             takes = ", ".join(f"{value.name}, {value.type} {value.shape}" for value in session.get_inputs())
             raise BackboneError(
                 f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, "
-                f"{self.described.type} {self.described.layout}, {len(clip)} frames a clip (--n) of "
+                f"{self.described.type} {self.described.layout}, "
+                f"{counted(len(clip), 'frame')} a clip (--n) of "
                 f"{clip.shape[1]} x {clip.shape[2]} pixels of 3 channels: "
                 f"{type(error).__name__}: {first_line(error, 200)}"
             ) from error

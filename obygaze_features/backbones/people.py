@@ -29,6 +29,7 @@ from obygaze_features.backbones.sightings import (
 from obygaze_features.errors import BackboneError, install_command
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.perception import PEOPLE_FRAMES, PICTURES
+from obygaze_features.text import counted
 
 N_FRAMES: Final = 3
 """Frames of a window that are looked at."""
@@ -128,7 +129,8 @@ class People:
         frame_s = time.process_time() - started
         minutes = frame_s * N_FRAMES * n_windows / 60
         return (
-            f"people: {N_FRAMES} frames of each of {n_windows:,} windows, {frame_s:.2g} s of a processor "
+            f"people: {N_FRAMES} frames of each of {counted(n_windows, 'window')}, "
+            f"{frame_s:.2g} s of a processor "
             f"each: {minutes:.2g} minutes together"
         )
 

@@ -17,6 +17,7 @@ from obygaze_features.options import FILE, Answer
 from obygaze_features.perception import MODALITIES, PICTURES
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.text import counted
 
 CodebookArgument = Annotated[
     str,
@@ -187,7 +188,7 @@ def texts(
     write_whole(out, "".join(csv_line(row) for row in [header, *concept_texts]))
     n_concepts = len(codebook.visual_concepts)
     document = {"file": str(out), "texts": len(concept_texts), "concepts": n_concepts}
-    counts = f"{len(concept_texts)} texts of {manifests.counted(n_concepts, 'concept')}"
+    counts = f"{counted(len(concept_texts), 'text')} of {manifests.counted(n_concepts, 'concept')}"
     return Answer(document, f"{out}: {counts}")
 
 
@@ -253,7 +254,7 @@ def questions(
         "absent": absent,
         "prompt": prompt,
     }
-    counts = f"{len(clip_questions)} questions about {manifests.counted(len(lines), 'clip')}"
+    counts = f"{counted(len(clip_questions), 'question')} about {manifests.counted(len(lines), 'clip')}"
     shown = [f"{out}: {counts}"]
     if absent:
         shown.append(f"not asked: {manifests.counted(len(absent), 'concept')}: {'; '.join(absent.values())}")

@@ -14,6 +14,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.options import FILE, PROBLEMS_FOUND, Answer
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     from obygaze_features.extraction.variables import Rows
@@ -137,7 +138,7 @@ def variables(
     write_whole(out, "".join(lines).encode())
     perceives = {name: manifests.OF_VARIABLES[name] for name in columns}
     document = {"file": str(out), "windows": len(rows), "columns": columns, "perceives": perceives}
-    return Answer(document, f"{out}: {len(rows):,} windows; {', '.join(columns)}", code=code)
+    return Answer(document, f"{out}: {counted(len(rows), 'window')}; {', '.join(columns)}", code=code)
 
 
 def _shots_of(
@@ -201,7 +202,7 @@ def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Wind
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
     n_taken = sum(len(film_windows) for film_windows in windows.values())
     if n_left := len(clips) - n_taken:
-        click.echo(f"left out {n_left:,} of {len(clips):,} windows, of films not given", err=True)
+        click.echo(f"left out {n_left:,} of {counted(len(clips), 'window')}, of films not given", err=True)
     return windows
 
 

@@ -18,6 +18,7 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.text import counted
 
 DETECTORS = ("own", "transnet", "scenedetect")
 
@@ -129,7 +130,7 @@ def film(
     table = manifests.shots_bytes(parts, detector)
     answer = write_imported(imported, out, beside={beside: table}, more={"shots": str(beside), "films": cut})
     n_shots = table.count(b"\n") - 1
-    remark = f"{beside}: {n_shots:,} shots ({detector})"
+    remark = f"{beside}: {counted(n_shots, 'shot')} ({detector})"
     return replace(answer, text=f"{answer.text}\n{remark}", remarks=[remark] if json else [])
 
 
@@ -193,8 +194,8 @@ def _window_of_store(path: Path) -> float:
     lengths = [clip.duration_s for clip in clips if clip.duration_s is not None]
     if not lengths or len(lengths) < len(clips):
         raise ManifestError(
-            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of {len(clips):,} "
-            "clips; give --window SECONDS"
+            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of "
+            f"{counted(len(clips), 'clip')}; give --window SECONDS"
         )
     return round(float(np.median(lengths)), 3)
 

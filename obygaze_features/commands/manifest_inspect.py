@@ -10,6 +10,7 @@ from obygaze_features.commands.manifest_file import NewManifest, folder_for, lev
 from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.text import counted
 
 SHOWN_ROWS = 5
 """Number of clips, and of missing videos, that are listed."""
@@ -144,7 +145,7 @@ def project(
     notices = []
     n_replaced = sum(clip.level is not None for clip in clips)
     if n_replaced:
-        notices.append(f"replaced the labels that {n_replaced:,} clips of {onto} had")
+        notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {onto} had")
     if result.unwatched:
         notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
     if result.elsewhere:

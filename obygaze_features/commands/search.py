@@ -13,7 +13,7 @@ from obygaze_features.errors import SearchError
 from obygaze_features.options import LOCAL, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Json, argument, command, option
-from obygaze_features.text import composed
+from obygaze_features.text import composed, counted
 
 if TYPE_CHECKING:
     from obygaze_features.text_search import Ranking
@@ -125,7 +125,7 @@ def search(
 
 def _remarks(ranking: "Ranking") -> list[str]:
     """Write how many clips were ranked by which features, and the notes on the ranking."""
-    counts = f"{ranking.n_clips} clips ranked by {ranking.backbone}"
+    counts = f"{counted(ranking.n_clips, 'clip')} ranked by {ranking.backbone}"
     if ranking.n_without:
         counts += f"; {ranking.n_without} more have no features"
     return [counts, *(f"note: {note}" for note in ranking.notes)]
@@ -183,7 +183,7 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
         if hit.clip_id in clips.by_id:
             scores[clips.by_id[hit.clip_id]] = (hit.score, 0.0)
     for drawn in write_sheets(clips, {"found": scores}, sheet, n=len(scores), force=False):
-        counts = f"{drawn['n_drawn']} of {len(ranking)} clips"
+        counts = f"{drawn['n_drawn']} of {counted(len(ranking), 'clip')}"
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 
 

@@ -80,10 +80,13 @@ def _summary(result: "Duplicates") -> str:
     """Write how many clips look alike, and how many could not be compared."""
     n_groups = result.clips[-1].group if result.clips else 0  # groups are numbered from 1
     compared = " and ".join(str(n_clips) for n_clips in result.compared)
-    summary = f"{len(result.clips)} clips in {n_groups} groups that look alike, among {compared}"
+    summary = (
+        f"{counted(len(result.clips), 'clip')} in {counted(n_groups, 'group')} that look alike, "
+        f"among {compared}"
+    )
     n_plain = sum(result.plain)
     if n_plain:
-        summary += f"; {n_plain} clips show too little to be compared"
+        summary += f"; {counted(n_plain, 'clip shows', 'clips show')} too little to be compared"
     n_without = sum(result.without)
     if n_without:
         summary += f"; {counted(n_without, 'clip has', 'clips have')} no signature"

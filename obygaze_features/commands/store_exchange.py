@@ -24,7 +24,7 @@ from obygaze_features.options import LOCAL, Answer, LocalPath, Number
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, argument, command, option
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.axes import Axes
@@ -303,7 +303,8 @@ def import_(
         matched = _matched(items, clip_names, times, table)
         if matched.unknown and not matched.features:
             raise StoreError(
-                f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
+                f"{source}: none of its {counted(len(items), 'name')} is a clip's: it has "
+                f"{matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(clip_names.values()), '')!r}"
             )
         for notice in _unmatched(table, matched, allow_missing=allow_missing):
@@ -433,7 +434,7 @@ def _unmatched(table: "manifests.Manifest", matched: _Matched, *, allow_missing:
         )
     n_absent = len(table) - len(matched.features)
     if allow_missing and n_absent:
-        notices.append(f"missing: {n_absent} of {len(table)} clips have no features")
+        notices.append(f"missing: {n_absent} of {counted(len(table), 'clip')} have no features")
     return notices
 
 
@@ -475,7 +476,7 @@ def export(
         labels = _labels(manifest)
         n_unknown = len(set(opened[backbone].clip_ids) - labels["level"].keys())
         if n_unknown:
-            click.echo(f"no labels for {n_unknown} clips: {manifest} does not have them", err=True)
+            click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)
     write = export_hdf5 if kind == "hdf5" else export_anndata
     written, left_out = write(opened, backbone, file, labels)
     document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}

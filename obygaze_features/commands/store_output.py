@@ -7,6 +7,7 @@ from typing import NamedTuple
 import obygaze_features as of
 from obygaze_features import store as stores
 from obygaze_features.options import Answer
+from obygaze_features.text import counted
 
 
 def fingerprint(path: Path) -> str:
@@ -44,7 +45,7 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
         grown = growth_of(path, older)
         document |= grown.document
         lines = grown.lines
-    clips = f"{len(store.clips)} clips of {', '.join(store.names)} ({', '.join(counts)})"
+    clips = f"{counted(len(store.clips), 'clip')} of {', '.join(store.names)} ({', '.join(counts)})"
     return Answer(document, "\n".join([f"{path}: {clips}, fingerprint {store.fingerprint}", *lines]))
 
 

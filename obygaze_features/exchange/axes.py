@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.text import counted
 
 Axes = Literal["TD", "DT", "T1D", "TD11"]
 """Order of the axes of a clip's array: T frames (or tokens), D numbers of each, axes of length one."""
@@ -133,7 +134,7 @@ def _how_to_read(shape: Sequence[int], before: str = "") -> str:
     choices = []
     for order in orders:
         n_frames, n_numbers = reversed(long_axes) if order == "DT" else long_axes
-        choices.append(f"{n_frames} frames of {n_numbers} numbers are {before}--axes {order}")
+        choices.append(f"{counted(n_frames, 'frame')} of {n_numbers} numbers are {before}--axes {order}")
     return f"{', '.join(choices)}; tokens are --array tokens"
 
 

@@ -25,6 +25,7 @@ from obygaze_features.exchange.import_hdf5 import (
 from obygaze_features.exchange.import_items import FileContent, TableOptions
 from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_of, row_items, rows_content
 from obygaze_features.store.store_files import refuse_giants
+from obygaze_features.text import counted
 
 
 @contextmanager
@@ -126,7 +127,9 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions
     columns = {name: id_texts(read(name), path) for name in set(obs) & {"status", "reason"}}
     for name, cells in columns.items():
         if len(cells) != len(ids):
-            raise StoreError(f"{path}: obs/{name} has {len(cells)} rows; expected {len(ids)}, one per id")
+            raise StoreError(
+                f"{path}: obs/{name} has {counted(len(cells), 'row')}; expected {len(ids)}, one per id"
+            )
     about = choice.about | _anndata_texts(file, path)
     return row_items(path, ids, features, **columns), about
 

@@ -30,7 +30,7 @@ from obygaze_features.store.provenance import unknown_provenance, validate_licen
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 
 FEATURE_LIKE = re.compile(
     r"feat|emb|vec|repr|hidden|token|pool|frame|data|^(?:[fvxz]|pc|dim)?[_.-]?$|^arr_0$", re.IGNORECASE
@@ -139,7 +139,7 @@ def import_features(
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
     if not features or (absent and not allow_missing):
         raise StoreError(
-            f"{destination}: {len(absent)} of {len(clips)} clips have no features to import, "
+            f"{destination}: {len(absent)} of {counted(len(clips), 'clip')} have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
@@ -158,7 +158,10 @@ def import_features(
         if doubt:
             note(doubt)
         if written.constant:
-            shown = f"{len(written.constant)} of {len(clips)} clips have one number as all their features"
+            shown = (
+                f"{len(written.constant)} of {counted(len(clips), 'clip')} have one number as all "
+                "their features"
+            )
             note(f"constant: {shown}: {first_few(written.constant, SHOWN)}")
         return seal(
             stage.path,
@@ -267,7 +270,8 @@ def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any
     are_tubelets = group.n_frames != spec.shape[0]
     if are_tubelets:
         raise StoreError(
-            f"{item.where}: {len(frames)} frames, and others have {spec.shape[0]}, each for several of "
+            f"{item.where}: {counted(len(frames), 'frame')}, and others have {spec.shape[0]}, "
+            "each for several of "
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
     raise _OtherFrames
@@ -518,7 +522,7 @@ def _check_times(
         )
     for name, values in times.items():
         if len(values) != n_frames:
-            raise StoreError(f"{item.where}: {len(values)} {name}, and {n_frames} frames")
+            raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
     last_s = time_s[-1]
     latest_s = (clip.end_s or np.inf) + MOST_AFTER_S
     if last_s > latest_s:

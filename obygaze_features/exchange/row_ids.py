@@ -21,7 +21,7 @@ from obygaze_features.exchange.import_hdf5 import in_rows, is_plain, naming_dama
 from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, TableOptions, read_apart
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
 from obygaze_features.store.store_files import refuse_giants
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 from obygaze_features.text_records import read_records
 from obygaze_features.workbook import Records
 
@@ -312,7 +312,7 @@ def _by_row(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, A
         checked_arrays[name] = in_rows(array, where, MOST_UNPACKED)
         n_rows = len(checked_arrays[name]) if array.ndim else 0
         if n_rows != n_ids:
-            raise StoreError(f"{where}: {n_rows} rows and {n_ids} ids")
+            raise StoreError(f"{where}: {counted(n_rows, 'row')} and {n_ids} ids")
     are_columns = "" not in checked_arrays and all(array.ndim == 1 for array in checked_arrays.values())
     if are_columns:
         refuse_giants(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))

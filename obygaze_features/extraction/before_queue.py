@@ -216,7 +216,10 @@ def _room(work: Extraction) -> Iterator[Diagnosis]:
     room = estimate_disk(clips, groups, links=links_work(folder))
     free = free_space(work.stage_path)
     needed_bytes = max(room.peak_bytes - _bytes_in(work.stage_path), 0)
-    text = f"{needed_bytes / 1e9:.3g} GB and {room.files:,} files needed, {free.bytes / 1e9:.3g} GB free"
+    text = (
+        f"{needed_bytes / 1e9:.3g} GB and {counted(room.files, 'file')} needed, "
+        f"{free.bytes / 1e9:.3g} GB free"
+    )
     has_bytes = needed_bytes <= free.bytes
     has_files = free.files is None or room.files <= free.files
     if not (has_bytes and has_files):

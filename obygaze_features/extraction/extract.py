@@ -587,7 +587,8 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
         )
     if recipe.n_frames is not None:
         raise ExtractError(
-            f"backbone '{recipe.name}': {recipe.n_frames} frames of a clip, or frames a second, not both"
+            f"backbone '{recipe.name}': {counted(recipe.n_frames, 'frame')} of a clip, or "
+            "frames a second, not both"
         )
     return replace(recipe, n_frames=1, each_frame=True)
 

@@ -26,6 +26,7 @@ from obygaze_features.extraction.keep_frames import RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.text import counted
 from obygaze_features.video import Sampling, fps, is_still, keyframes, uniform
 from obygaze_features.video.sampling import pairs
 
@@ -117,7 +118,7 @@ class Job:
         for backbone in self.backbones:
             if backbone.n_frames != 1:
                 raise ExtractError(
-                    f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, "
+                    f"backbone '{backbone.name}' is to take {counted(backbone.n_frames, 'frame')} of a clip, "
                     "and the clips are still images, which have one (extract: leave out --n, or give --n 1)"
                 )
             if backbone.hears is not None:

@@ -23,6 +23,7 @@ from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import Stage
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.provenance import clipped
+from obygaze_features.text import counted
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 LONGEST_FOLDER = 40
@@ -245,7 +246,7 @@ class RayCluster:
 
     def _clips_left(self) -> str:
         """Return the last sentence of an error: how many clips are left, and how to go on."""
-        return f"{len(self._stage.missing())} clips are left; the same command goes on"
+        return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
 
     def _with_last_line(self, end: str) -> str:
         """Add the last line that Ray printed to a description of how the child ended."""

@@ -23,6 +23,7 @@ from obygaze_features.extraction.report import Run, RunReport, added
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.provenance import clipped, contrasts
+from obygaze_features.text import counted
 from obygaze_features.workers import Event
 
 PARTS = 16
@@ -290,7 +291,8 @@ class _Shares:
         if self._deaths_in_a_row == MOST_DEATHS:
             raise ExtractError(
                 f"the processes that held the networks died {MOST_DEATHS} times in a row ({event.value}); "
-                f"{len(self._stage.missing())} clips are left; the same command goes on"
+                f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the "
+                "same command goes on"
             )
         undone = self._undone(share.clip_ids)
         for clip in share.written.keys() & set(undone):  # its piece was open when the process died

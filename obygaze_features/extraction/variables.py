@@ -32,7 +32,7 @@ from obygaze_features.manifest import FilmPart
 from obygaze_features.manifest.clip import OVERHANG_S
 from obygaze_features.perception import PEOPLE_FRAMES
 from obygaze_features.pixels import opencv
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, probe
 from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
@@ -131,7 +131,9 @@ def film_variables(
             values = pictured[number] | heard[number]
             rows[number] = {name: value for name, value in values.items() if isfinite(value)}
     account.update(_n_without_columns(rows, inside, known, requests))
-    remarks = [f"{remark} ({n} of {len(spans)} windows)" for remark, n in account.most_common() if n]
+    remarks = [
+        f"{remark} ({n} of {counted(len(spans), 'window')})" for remark, n in account.most_common() if n
+    ]
     if remarks:
         note(f"{path.name}: {first_few(remarks, MOST_SAID)}")
     return rows

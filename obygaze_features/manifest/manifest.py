@@ -32,6 +32,7 @@ from obygaze_features.manifest.text_tables import (
     read_table,
     uncollected,
 )
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,10 @@ class Manifest:
         return iter(self.clips)
 
     def __repr__(self) -> str:
-        return f"Manifest({len(self)} clips of {len(self.movies)} movies, codebook {self.codebook.name!r})"
+        return (
+            f"Manifest({counted(len(self), 'clip')} of {counted(len(self.movies), 'movie')}, "
+            f"codebook {self.codebook.name!r})"
+        )
 
     def _repr_html_(self) -> str:
         first = self.with_clips(self.clips[:FIRST_ROWS]).to_frame()

@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, grouped
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.text import composed
+from obygaze_features.text import composed, counted
 
 CALIBRATION = "calibration"
 ORDER = "order"
@@ -79,7 +79,8 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
         raise ManifestError("an annotator has no name")
     if len({plain(name) for name in names}) < len(names) or not 1 <= each <= len(names):
         raise ManifestError(
-            f"{each} of {len(names)} annotators ({', '.join(names)}): name each once, and at least as many "
+            f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each "
+            "once, and at least as many "
             "as a film gets"
         )
     # All clips of a manifest have the same further columns.

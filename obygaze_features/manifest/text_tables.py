@@ -20,6 +20,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
 from obygaze_features.manifest.spans.names import find_film, plain
 from obygaze_features.text import as_written, composed, number_of, shortened, unsuitable
+from obygaze_features.text import counted as number_with_noun
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
 
@@ -428,7 +429,7 @@ def heading_name(cell: str) -> str:
 @checked
 def counted(number: int, singular: str, many: str = "") -> str:
     """Write a number with its noun."""
-    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
+    return number_with_noun(number, singular, many)
 
 
 def content_of(path: Path) -> bytes:

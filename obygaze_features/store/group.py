@@ -31,6 +31,7 @@ from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import MOST_NUMBERS, ArraySpec, GroupSpec
 from obygaze_features.store.store_files import StoreFiles, damaged, needed
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +152,9 @@ class Group:
 
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
-        return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
+        return (
+            f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
+        )
 
     def __reduce__(self) -> tuple[Callable[[Groups, str], Group], tuple[Groups, str]]:
         """Pickle the store, which is opened again, and the group's name."""
@@ -163,7 +166,7 @@ class Group:
             (name, " x ".join(self._dims(name)), " x ".join(map(str, self.shape(name))), self.dtype(name))
             for name in self.arrays
         ]
-        title = f"{self.name}: {len(self)} clips, {usable} usable"
+        title = f"{self.name}: {counted(len(self), 'clip')}, {usable} usable"
         return html_table(title, ("array", "dimensions", "shape", "data type"), rows)
 
     def __len__(self) -> int:
@@ -570,7 +573,7 @@ class Group:
             empty_clips = start + np.flatnonzero(is_empty)
         holes = empty_clips[self.usable[empty_clips]]
         if len(holes):
-            lost = f"nothing is stored for {len(holes)} clips that should have features"
+            lost = f"nothing is stored for {counted(len(holes), 'clip')} that should have features"
             raise damaged(
                 f"{self._where}, array {self.name}/{name}: {lost}, the first is {self.clip_ids[holes[0]]}",
                 self._where,

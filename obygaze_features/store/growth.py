@@ -24,6 +24,7 @@ from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
 from obygaze_features.store.store_files import guarded, parse_digests, whole
+from obygaze_features.text import counted
 
 
 class MovedFrames(NamedTuple):
@@ -172,7 +173,7 @@ def still_needed(path: Path) -> str:
     stage = read_stage(path)
     n_missing = len(stage.missing())
     if n_missing:
-        return f"{n_missing} of {len(stage.clips)} clips are still to do"
+        return f"{n_missing} of {counted(len(stage.clips), 'clip')} are still to do"
     sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
     for folder in sealed:
         try:

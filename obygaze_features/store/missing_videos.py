@@ -21,6 +21,7 @@ from obygaze_features.machine import host_name
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
+from obygaze_features.text import counted
 
 MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
 """Errors of the system for files of a lost mount."""
@@ -76,7 +77,7 @@ class MissingVideoCheck:
             self._note_absent()
         if working and self._absent and len(self._absent) == len(self._videos):
             raise StoreError(
-                f"{host_name()} finds none of the videos of {len(self._videos)} clips, "
+                f"{host_name()} finds none of the videos of {counted(len(self._videos), 'clip')}, "
                 f"such as {min(missing)}: is their file system mounted there? Nothing was extracted"
             )
         self._refuse_found_elsewhere()
@@ -124,7 +125,7 @@ class MissingVideoCheck:
             found_there = sorted(self._absent - absent)
             if found_there:
                 raise StoreError(
-                    f"{host_name()} does not find the videos of {len(found_there)} clips, such as "
+                    f"{host_name()} does not find the videos of {counted(len(found_there), 'clip')}, such as "
                     f"{self._videos[found_there[0]]}, and {machine} does: mount them on {host_name()} or "
                     f"leave it out. If they were removed everywhere, delete {self._stage.path / ABSENT}"
                 )
@@ -172,7 +173,8 @@ def refuse_missing_videos(stage: Stage) -> None:
         found_elsewhere = sorted(lost - absent)
         if found_elsewhere:
             raise StoreError(
-                f"{stage.path}: {len(found_elsewhere)} clips, such as {found_elsewhere[0]}, failed because a "
+                f"{stage.path}: {counted(len(found_elsewhere), 'clip')}, such as "
+                f"{found_elsewhere[0]}, failed because a "
                 f"machine did not find their videos, and {machine} finds them: extract again there, which "
                 "does only these; or seal them as failed with --allow-missing"
             )

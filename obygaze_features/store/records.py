@@ -27,7 +27,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import validate_provenance
 from obygaze_features.templates import packaged
-from obygaze_features.text import unsuitable
+from obygaze_features.text import counted, unsuitable
 
 
 def one_line(text: str, field: str) -> str:
@@ -126,7 +126,7 @@ class GroupSpec:
         if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
             raise StoreError(
                 f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
-                f"{self.n_frames} frames a clip; both are {ANY_NUMBER} where clips have any number"
+                f"{counted(self.n_frames, 'frame')} a clip; both are {ANY_NUMBER} where clips have any number"
             )
         shape = spec.shape[1:] if spec.ragged else spec.shape
         for dimension, size in zip(self.dimensions(spec.name)[1:], shape, strict=True):

@@ -53,6 +53,7 @@ from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
+from obygaze_features.text import counted
 
 Best = Mapping[int, JournalEntry]
 """Row -> its best entry; rows without one are missing."""
@@ -247,12 +248,13 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
     if len(missing) == len(stage.clips) > 0:
         raise StoreError(
-            f"{stage.path}: none of its {len(stage.clips)} clips is done, so there is nothing to seal; "
+            f"{stage.path}: none of its {counted(len(stage.clips), 'clip')} is done, so there "
+            "is nothing to seal; "
             "'obygaze extract' does them"
         )
     if missing and not allow_missing:
         raise StoreError(
-            f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
+            f"{stage.path}: {len(missing)} of {counted(len(stage.clips), 'clip')} are still to do, "
             f"the first is {missing[0]}{_shares_left(stage, missing)}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
@@ -261,7 +263,8 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
     n_failed = len([entry for entry in best.values() if entry.status == "failed"])
     if max_failed is not None and n_failed > max_failed:
         raise StoreError(
-            f"{stage.path}: {n_failed} clips have failed, and at most {max_failed} may (--max-failed); "
+            f"{stage.path}: {counted(n_failed, 'clip has', 'clips have')} failed, and at most "
+            f"{max_failed} may (--max-failed); "
             "`obygaze extract` with --retry-failed tries them again"
         )
 
@@ -410,7 +413,8 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
         if lost:
             raise StoreError(
-                f"{stage.path}: {len(lost)} clips are not what they were when committed, the first is "
+                f"{stage.path}: {counted(len(lost), 'clip is', 'clips are')} not what they "
+                "were when committed, the first is "
                 f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
             )
         shards, scattered_pieces = _shards(stage, best)

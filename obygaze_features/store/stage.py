@@ -56,6 +56,7 @@ from obygaze_features.store.provenance import clipped, contrasts, validate_corpu
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, guarded, whole
 from obygaze_features.store.writer import DigestLater, StageWriter
+from obygaze_features.text import counted
 
 MOST_SHOWN = 3
 """Settings that differ which a message names at most."""
@@ -230,7 +231,7 @@ class Stage:
         other_corpus = record.corpus.get("name")
         example = f"{only_here[0]} is in it alone" if only_here else f"{only_there[0]} is in yours alone"
         return (
-            f"holds {len(self.clips)} clips of '{corpus}', {len(only_here)} of which your list "
+            f"holds {counted(len(self.clips), 'clip')} of '{corpus}', {len(only_here)} of which your list "
             f"'{other_corpus}' of {len(clips)} lacks; {len(only_there)} of yours are not in it ({example}). "
             "Nothing was changed. "
             "Resume it with the list that it was begun with, or choose another name for STORE. To add clips, "

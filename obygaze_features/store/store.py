@@ -38,6 +38,7 @@ from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, imported_xarray
 from obygaze_features.store.records import StoredClip, each_clip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -119,7 +120,7 @@ def _what_is_left(staging: Path) -> str:
     n_missing = len(stage.missing())
     if n_missing:
         return (
-            f"{n_missing} of {len(stage.clips)} clips are still to do: "
+            f"{n_missing} of {counted(len(stage.clips), 'clip')} are still to do: "
             f"extract into {destination} again, which resumes where it stopped"
         )
     return f"seal it: obygaze store seal {quote(str(destination))} --licence SPDX"

@@ -18,6 +18,7 @@ from av import FFmpegError
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.text import counted
 from obygaze_features.video.bitstream import (
     MPEG12,
     ORDERED_BY_KIND,
@@ -544,7 +545,11 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
         yield TURNED
     n_torn = _torn(facts.line, facts.rank, packets.key)
     if n_torn:
-        yield f"{n_torn} pictures at the start of parts refer to pictures before the part: they may be wrong"
+        yield (
+            f"at the start of parts {counted(n_torn, 'picture refers', 'pictures refer')} to "
+            "pictures before the "
+            "part: they may be wrong"
+        )
     n_flawed = _flawed(packets, facts.line.first.tolist())
     if n_flawed:
         yield f"the container flags {_counted(n_flawed, 'packet')} as damaged"
@@ -832,7 +837,13 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         )
     elif len(dropped):
         from_s = facts.time_of(int(dropped[0]) - 1)
-        yield from_s, f"{len(dropped)} pictures are left out, because times of fragments step back: {JOIN}"
+        yield (
+            from_s,
+            (
+                f"{counted(len(dropped), 'picture is', 'pictures are')} left out, because times "
+                f"of fragments step back: {JOIN}"
+            ),
+        )
 
 
 def _dropped_by_times(packets: Packets) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.text import counted
 from obygaze_features.video.decode import Decoder, Frame, NotSafe
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
@@ -317,7 +318,7 @@ class WindowReader(Decoder, Generic[T]):
         n_frames = len(self.table.frame_times.within(*span))
         if 2 * n_decodable >= n_frames:
             return ""
-        return f"only {n_decodable} of {n_frames} frames can be decoded: under half"
+        return f"only {n_decodable} of {counted(n_frames, 'frame')} can be decoded: under half"
 
     @property
     def lacks_keys(self) -> bool:
@@ -337,7 +338,9 @@ class WindowReader(Decoder, Generic[T]):
         n_decodable = len(self.frame_times)
         n_frames = len(self.table.frame_times)
         if n_decodable < n_frames:
-            losses.append(f"{n_decodable} of {n_frames} frames can be decoded; the choice was among those")
+            losses.append(
+                f"{n_decodable} of {counted(n_frames, 'frame')} can be decoded; the choice was among those"
+            )
         if self.errors:
             packets = "packet" if self.errors == 1 else "packets"
             losses.append(f"the decoder refused {self.errors} {packets} on the way")

@@ -238,7 +238,7 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
         and so are credits (lines of light text on black that roll or change, for at least 10 s that overlap
         the first or last fifth of the film).
         `bars`: rows above and below, or columns at both sides, are black throughout the shot and cover at
-        least 4 % of the side.
+        least 4 % of the side. Text on black, and dark pictures that lead to credits, have none.
 
     Raises
     ------
@@ -310,6 +310,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
         in_black[passage] = True
     in_credits = _credits(film, ends)
+    shows_bars = ~film["black"] & ~_of_credits(film, in_credits)
     changes = (in_black[1:] != in_black[:-1]) | (in_credits[1:] != in_credits[:-1])
     passage_starts = np.flatnonzero(changes) + 1
     edges = [*sorted({0, *cuts, *passage_starts.tolist()}), len(starts)]
@@ -322,7 +323,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
             flags.append("black")
         if in_credits[shot].all():
             flags.append("credits")
-        if not flags and _has_bars(film["bars"][shot][~film["black"][shot]]):
+        if not flags and _has_bars(film["bars"][shot][shows_bars[shot]]):
             flags.append("bars")
         shots.append(Shot(start_s, float(ends[end - 1]), tuple(flags)))
     return shots
@@ -354,6 +355,26 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
         text_changes = high >= NEW_TEXT * low
         in_credits[passage] = is_outer[passage].any() and text_changes
     return in_credits
+
+
+def _of_credits(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which frames [T] say nothing of how the film is framed: text on black, and dark ones beside it.
+
+    The black around lines of text is no bar. Dark frames that touch credits are of them: before the first
+    line has risen far enough to be found, and after the last one, they look as if they had bars.
+
+    Parameters
+    ----------
+    film
+        Measurements of all frames: [T] of type `FRAME`.
+    in_credits
+        Shape [T]: which frames belong to credits.
+    """
+    of_credits = in_credits | (film["letters"] > 0)
+    for first, last in runs(film["dark"]):
+        if in_credits[first : last + 1].any():
+            of_credits[first : last + 1] = True
+    return of_credits
 
 
 def _long_runs(

@@ -16,6 +16,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError, VideoError
 from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
+from obygaze_features.text import counted
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
 from obygaze_features.video.source import MOST_PIXELS, check_file, naming_file
@@ -249,7 +250,7 @@ def _load_upright(path: Path) -> _UprightImage:
         n_pictures = getattr(image, "n_frames", 1)
         if n_pictures > 1 and image.format != "MPO":  # a JPEG with extra pictures, as cameras write
             raise VideoError(
-                f"it holds {n_pictures} pictures, and a still image has one: save that one", path
+                f"it holds {counted(n_pictures, 'picture')}, and a still image has one: save that one", path
             )
         if image.format == "PNG":
             with Image.open(path, formats=FORMATS) as second:

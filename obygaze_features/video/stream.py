@@ -15,6 +15,7 @@ from av.video.reformatter import ColorRange
 
 from obygaze_features.errors import VideoError
 from obygaze_features.templates import packaged
+from obygaze_features.text import counted
 from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.packets import dumped
 from obygaze_features.video.source import Source
@@ -224,7 +225,7 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
     height = source.context.height
     n_files = len(files_of(source.path))
     if n_files > 1:
-        yield f"{n_files} files of a DVD's title are read as one film"
+        yield f"{counted(n_files, 'file')} of a DVD's title, read as one film"
     if stream.sample_aspect:
         shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"  # type: ignore[operator]
         yield (

@@ -25,6 +25,7 @@ SOME_UNDEFINED: Final = "undefined of some"
 SOME_BY_CHANCE: Final = "some may agree no better than chance"
 SOME_LESS: Final = "some agree less than by chance"
 BELOW_THRESHOLD: Final = "below the threshold"
+MEAN_BELOW: Final = "reaches the threshold in a part, and its mean is below it"
 DECIDES_NOTHING: Final = "finds concepts alone"
 UNCALIBRATED: Final = "no calibration"
 LEVELS_LEFT_OUT: Final = "neither calibrated nor tested on levels that films have"
@@ -38,6 +39,7 @@ AGREED: Final = "agreed"
 ALL_JUDGED: Final = "all windows judged"
 NOT_SURE: Final = "without windows of which they were not sure"
 TOO_FEW: Final = "too few windows judged"
+FEW_WINDOWS: Final = "wider, as the film has few windows"
 NO_INTERVAL: Final = "without an interval"
 SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
@@ -162,6 +164,8 @@ class JudgedTime(FilmClaim):
     ----------
     judged_s, unlike_s, nothing_s : float
         Seconds with a probability, of content that the model cannot judge, and of black or credits.
+    unread_s : float
+        Of `unlike_s`, what could not be read; the rest is unlike the training films.
     is_whole : bool
         Whether all of the film is judged.
     """
@@ -172,6 +176,7 @@ class JudgedTime(FilmClaim):
     unlike_s: float
     nothing_s: float
     is_whole: bool
+    unread_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +184,18 @@ class FrequentConcept:
     """A concept that is seen, and speaks for it, in half of the time of the passages or more.
 
     Time is counted row by row of the timeline, not by the means of whole passages.
+
+    Attributes
+    ----------
+    name : str
+    is_near_chance : bool
+    share : float
+        Share of the passages' time in which it is seen and speaks for it: a half, or more.
     """
 
     name: str
     is_near_chance: bool
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +248,8 @@ class ConceptReason(FilmClaim):
     Attributes
     ----------
     amount : str
-        ``more`` or ``less`` than usual; empty where no usual value is known.
+        ``more``, ``less`` or, in some places more and in others less, ``mixed`` than usual; empty where no
+        usual value is known.
     is_for : bool
         Whether it raises the probability.
     moves : bool
@@ -296,6 +310,8 @@ class Passage(ModelClaim):
         Flags of rows in it.
     classes : tuple of ClassSeen
         What classifiers of the store find in it, beyond what is usual in the film.
+    threshold_p : float or None
+        The model's threshold, which its highest place reaches, or does not.
     """
 
     KIND: ClassVar[str] = "passage"
@@ -306,6 +322,7 @@ class Passage(ModelClaim):
     present: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     classes: tuple[ClassSeen, ...] = ()
+    threshold_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,11 +342,14 @@ class ExpectedShare(ModelClaim):
         Mean and largest error of the share on films left out.
     clips : dict of str to int
         Clips of each level that the calibration was fitted on.
-    unlike : float
+    unlike, unread : float
         Share that the model cannot judge of the film without black and credits: of more than a fifth there
-        is no share.
+        is no share. Of it, the share that could not be read.
     reason : str
         The record's own words of why the share is refused; empty if it is not.
+    n_windows : float or None
+        Of so many windows, without overlap, the film's judged time is; None where they are not so few that
+        the interval is wider for it.
     """
 
     KIND: ClassVar[str] = "expected share"
@@ -339,6 +359,18 @@ class ExpectedShare(ModelClaim):
     clips: dict[str, int]
     unlike: float
     reason: str
+    unread: float = 0.0
+    n_windows: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameProbability(FilmClaim):
+    """A model gives every place of a film that it can judge the same probability (`number`).
+
+    So it tells no places of the film apart, as a tree of whose leaves one has the whole film.
+    """
+
+    KIND: ClassVar[str] = "one probability"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -682,6 +714,20 @@ class GroupChange(FilmClaim):
     n_judged: int
     note: str = ""
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameShare(FilmClaim):
+    """A model expects the same share (`number`) of every one of several films: it does not tell them apart.
+
+    Attributes
+    ----------
+    n_films : int
+    """
+
+    KIND: ClassVar[str] = "one share of all films"
+
+    n_films: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

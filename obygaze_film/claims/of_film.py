@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
@@ -13,8 +14,10 @@ from obygaze_film.claims.kinds import (
     ALL_UNREAD,
     BELOW_THRESHOLD,
     DECIDES_NOTHING,
+    FEW_WINDOWS,
     LEVELS_LEFT_OUT,
     LITTLE_JUDGED,
+    MEAN_BELOW,
     NEAR_CHANCE,
     NO_SKILL,
     OF_CONCEPT,
@@ -41,6 +44,7 @@ from obygaze_film.claims.kinds import (
     NoPassage,
     OtherWindows,
     Passage,
+    SameProbability,
     StagingMean,
     Title,
     UnjudgedSpan,
@@ -69,6 +73,12 @@ BAND: Final = 0.8
 
 LEVEL: Final = 0.95
 """Level of the intervals over films."""
+
+SAME: Final = 1e-6
+"""By how much probabilities, or shares, may differ that are one number."""
+
+HALF: Final = 0.5
+"""Share of the passages' time from which on a concept is named as seen there."""
 
 OTHER_LENGTH: Final = 0.1
 """By which share windows may differ in length from the model's clips, without a word."""
@@ -115,6 +125,9 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     marked = marked_passages(film, model, segments)
     if marked is not None:
         claims.append(marked)
+    same = same_probability(film, model)
+    if same is not None:
+        claims.append(same)
     claims += passages(model, segments.sort_values("start_s"), film.classes)
     claims.append(expected_share(model, film.rows(model.key)))
     claims += flagged_times(model, judged)
@@ -238,6 +251,7 @@ def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
         unlike_s=time.unlike_s,
         nothing_s=time.nothing_s,
         is_whole=time.is_whole,
+        unread_s=time.unread_s,
     )
 
 
@@ -325,12 +339,31 @@ def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[Freque
             is_for = effect >= LEAST_CHANGE
         is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         time_s = float(seconds[is_seen & is_for].sum())
-        if time_s and time_s >= seconds.sum() / 2:
+        # Sums of decimals differ in their last digits: half of the time is half of it.
+        share = round(time_s / float(seconds.sum()), 9) if time_s else 0.0
+        if share >= HALF:
             added = float((effect * seconds)[is_seen & is_for].sum())
-            found.append((added, FrequentConcept(concept.name, concept.name in near_chance)))
+            found.append((added, FrequentConcept(concept.name, concept.name in near_chance, share)))
     # Sums of decimals differ in their last digits: equal ones keep the codebook's order.
     found.sort(key=lambda one: -round(one[0], 6))
     return tuple(concept for _, concept in found)
+
+
+def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
+    """Tell that a model gives all that it can judge of a film the same probability; None where it does not.
+
+    Of a film of one row nothing is told.
+    """
+    rows = film.rows(model.key)
+    known = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
+    if len(known) < 2 or np.ptp(known) > SAME:
+        return None
+    return SameProbability(
+        who=(model.key,),
+        what=positive_of(model).text,
+        time=ClaimTime("judged", film.time(model.key).judged_s),
+        number=float(known[0]),
+    )
 
 
 def concepts_near_chance(model: ModelRecord) -> set[str]:
@@ -361,7 +394,7 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
         time=time,
         number=row["p"],
         interval=Bounds(row["p_low"], row["p_high"], BAND),
-        conditions=_limits_of_passage(model, reaches=bool(row["reaches"])),
+        conditions=_limits_of_passage(model, reaches=bool(row["reaches"]), p=row["p"]),
         levels_left_out=tuple(model.levels_left_out),
         name=str(row["number"]),
         judged_s=row["judged_s"],
@@ -369,6 +402,7 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
         present=tuple(reason.concept for reason in found if reason.is_present),
         flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),
         classes=classes_seen(classes, time),
+        threshold_p=model.threshold_p,
     )
 
 
@@ -392,9 +426,11 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
     return tuple(claims)
 
 
-def _limits_of_passage(model: ModelRecord, *, reaches: bool) -> tuple[str, ...]:
+def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
     """Tell what must be known to read a passage's probability."""
     limits = [] if reaches else [BELOW_THRESHOLD]
+    if reaches and model.threshold_p is not None and p < model.threshold_p:
+        limits.append(MEAN_BELOW)
     if model.is_trained_on:
         limits.append(TRAINED_ON)
     elif model.no_skill:
@@ -445,6 +481,8 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     rate, calibration, time = model.rate, model.calibration, film_time(rows)
     positive = positive_of(model)
     limits = [*_why_no_share(model, time), *_levels_condition(model), *_concept_condition(positive)]
+    if rate.n_windows is not None:
+        limits.append(FEW_WINDOWS)
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
@@ -458,6 +496,8 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         levels_left_out=tuple(model.levels_left_out),
         unlike=rate.unreliable,
         reason=rate.reason,
+        unread=time.share_of_content(time.unread_s),
+        n_windows=rate.n_windows,
     )
 
 
@@ -542,13 +582,29 @@ def no_passage(model: ModelRecord) -> NoPassage:
     )
 
 
-def staging_mean(name: str, values: pd.Series, digits: int) -> StagingMean:
-    """Tell the mean of a variable of staging over the windows of a film [N]; NaN where one has none."""
+def staging_mean(
+    name: str, values: pd.Series, digits: int, seconds: NDArray[np.float64] | None = None
+) -> StagingMean:
+    """Tell the mean of a variable of staging over the windows of a film [N]; NaN where one has none.
+
+    Parameters
+    ----------
+    name : str
+    values : Series, shape [N]
+    digits : int
+        Decimals that are measured.
+    seconds : ndarray, shape [N], optional
+        Of each window the seconds that it stands for: of windows that overlap, those up to the next one. By
+        default all count alike.
+    """
+    known = values.notna().to_numpy()
+    weights = np.ones(len(values)) if seconds is None else seconds
+    mean = float(np.average(values[known], weights=weights[known])) if known.any() else float("nan")
     return StagingMean(
         who=(),
         what=name,
         time=ClaimTime("film"),
-        number=float(values.mean()),
+        number=mean,
         digits=digits,
         n_known=int(values.notna().sum()),
         n_windows=len(values),

@@ -21,9 +21,10 @@ from obygaze_film.claims.kinds import (
     GroupShare,
     JudgedShare,
     LearntChange,
+    SameShare,
     TimelineAgreement,
 )
-from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, expected_share
+from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, SAME, expected_share
 from obygaze_film.claims.of_judgements import CONTENT, judged_share, pair_agreement, panel_agreement
 from obygaze_film.notes import LATER
 from obygaze_film.positive import Positive
@@ -48,7 +49,22 @@ def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
     changes = [group_change(row, positive) for row in _rows(compared.changes)]
     pairs = [pair_agreement(pair) for pair in compared.agreement]
     panel = [] if compared.alpha is None else [panel_agreement(compared.alpha)]
-    return [*shares, *changes, *pairs, *panel]
+    same = same_share(compared)
+    return [*shares, *changes, *pairs, *panel, *([] if same is None else [same])]
+
+
+def same_share(compared: "FilmComparison") -> SameShare | None:
+    """Tell that the model expects the same share of all films; None where it does not, or of one film."""
+    known = [film.expected for film in compared.films if not np.isnan(film.expected)]
+    if compared.is_of_labels or len(known) < 2 or np.ptp(known) > SAME:
+        return None
+    return SameShare(
+        who=(compared.model,),
+        what=compared.positive.text,
+        time=ClaimTime("judged"),
+        number=known[0],
+        n_films=len(known),
+    )
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:

@@ -1,7 +1,7 @@
 """Write claims as sentences, one function for each kind, in the words and numbers of a language."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
@@ -18,6 +18,7 @@ from obygaze_film.claims.kinds import (
     IN_SIGHT,
     LEVELS_LEFT_OUT,
     LITTLE_JUDGED,
+    MEAN_BELOW,
     NEAR_CHANCE,
     NO_SKILL,
     NOT_SURE,
@@ -59,12 +60,15 @@ from obygaze_film.claims.kinds import (
     PairKappa,
     PanelAgreement,
     Passage,
+    SameProbability,
+    SameShare,
     ShareSoFar,
     StagingMean,
     TimelineAgreement,
     Title,
     UnjudgedSpan,
 )
+from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock
 from obygaze_film.film_time import SLACK_S
 from obygaze_film.positive import Positive
@@ -253,43 +257,74 @@ def evidence_note(claim: ModelEvidence, words: Words) -> str:
 
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how the film's time is parted."""
-    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
     judged, unlike, nothing = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
+    shares = time_shares(claim, words)
     return words.say(
         "time_parts",
         judged=judged,
-        judged_share=words.share(claim.judged_s / whole_s),
+        judged_share=shares.judged,
         unlike=unlike,
-        unlike_share=words.share(claim.unlike_s / whole_s),
+        unlike_share=shares.unlike,
         nothing=nothing,
-        nothing_share=words.share(claim.nothing_s / whole_s),
+        nothing_share=shares.nothing,
     )
+
+
+class TimeShares(NamedTuple):
+    """The parts of a film's time as every sentence writes them: they add up to 100 percent."""
+
+    judged: str
+    unlike: str
+    nothing: str
+
+
+def time_shares(claim: JudgedTime, words: Words) -> TimeShares:
+    """Write the share of each part of a film's time."""
+    return TimeShares(*words.shares_of_whole([claim.judged_s, claim.unlike_s, claim.nothing_s]))
+
+
+def _unjudged_key(key: str, unlike: float, unread: float) -> str:
+    """Choose the text of what a model cannot judge: unlike the training films, not read, or both.
+
+    Parameters
+    ----------
+    key : str
+        Of the text of both; with ``_unlike`` and ``_unread`` at its end, of one alone.
+    unlike, unread : float
+        All that it cannot judge, and what of that could not be read.
+    """
+    if not unread:
+        return f"{key}_unlike"
+    return f"{key}_unread" if unread >= unlike * (1 - 1e-9) else key
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing."""
-    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
+    shares = time_shares(claim, words)
     unlike, nothing = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
     if claim.unlike_s and not claim.has(UNCALIBRATED):
-        share = words.share(claim.unlike_s / whole_s)
-        parts.append(words.say("sure_unjudged", time=unlike, share=share))
+        key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
+        parts.append(words.say(key, time=unlike, share=shares.unlike))
     if claim.nothing_s:
-        share = words.share(claim.nothing_s / whole_s)
-        parts.append(words.say("sure_nothing", time=nothing, share=share))
+        parts.append(words.say("sure_nothing", time=nothing, share=shares.nothing))
     return " ".join(parts)
 
 
 def unlike_caveat(claim: JudgedTime, words: Words) -> str:
     """Say which share of the film has no score since the model cannot judge it."""
-    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s
-    return words.say("caveat_unlike", share=words.share(claim.unlike_s / whole_s))
+    key = _unjudged_key("caveat_unlike", claim.unlike_s, claim.unread_s)
+    return words.say(key, share=time_shares(claim, words).unlike)
 
 
 def nothing_caveat(claim: JudgedTime, words: Words) -> str:
     """Say which share of the film has no score since it is black or credits."""
-    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s
-    return words.say("caveat_nothing", share=words.share(claim.nothing_s / whole_s))
+    return words.say("caveat_nothing", share=time_shares(claim, words).nothing)
+
+
+def threshold_caveat(threshold_p: float, words: Words) -> str:
+    """Say which threshold passages reach, and that their means may be below it."""
+    return words.say("caveat_threshold", threshold=words.probability(threshold_p))
 
 
 def near_chance_caveat(names: Sequence[str], words: Words) -> str:
@@ -314,11 +349,17 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         return words.say(key, before=before, means=means)
     mostly = ""
     if claim.concepts:
-        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
+        names = [_frequent_concept(concept, claim.positive, words) for concept in claim.concepts[:MOST_NAMES]]
         n_more = len(claim.concepts) - len(names)
         if n_more:
             names.append(words.counted("more_concepts", n_more))
-        mostly = words.say("mostly", names=words.listed(names))
+        shares = [concept.share for concept in claim.concepts]
+        key = "mostly"
+        if max(shares) == HALF:
+            key = "mostly_half"
+        elif min(shares) > HALF:
+            key = "mostly_more"
+        mostly = words.say(key, names=words.listed(names))
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
@@ -331,10 +372,16 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
 
 
 def _meanings(positive: Positive, words: Words) -> str:
-    """Name what a model finds: each level, or its concept, with its title and what it means."""
+    """Name what a model finds: each level, or its concept, with its title and what it means.
+
+    Of labels that a program planted, that is said in place of what people mean by a level.
+    """
     named = []
-    for meaning in positive.meanings:
-        about = [text for text in (meaning.title, meaning.text) if text]
+    for meaning in positive.in_language(words.language).meanings:
+        means = meaning.text
+        if positive.is_planted:
+            means = words.say("planted_means", name=meaning.name)
+        about = [text for text in (meaning.title, means) if text]
         quoted = words.say("quoted", text=meaning.name)
         text = words["colon"].join(about)
         named.append(words.say("meaning", name=meaning.name, text=text) if about else quoted)
@@ -349,7 +396,7 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
     known = {"model": model, "begins": model[:1].upper() + model[1:], "judged": judged}
-    known["share"] = words.share(claim.judged.number or 0.0)
+    known["share"] = time_shares(claim.judged, words).judged
     known["rest"] = ""
     if claim.judged.nothing_s >= SLACK_S:
         known["rest"] = words.say("sentence_rest", nothing=nothing)
@@ -359,10 +406,11 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
 
 
-def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+def _frequent_concept(concept: FrequentConcept, positive: Positive, words: Words) -> str:
+    name = positive.concept_name(concept.name, words.language)
     if concept.is_near_chance:
-        return f"{concept.name} ({words['why_near_chance']})"
-    return concept.name
+        return f"{name} ({words['why_near_chance']})"
+    return name
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
@@ -380,10 +428,23 @@ def passage_sentence(claim: Passage, words: Words) -> str:
     parts = [f"{span_ends(claim.time)}: {passage_p(claim, words)}"]
     if claim.name:
         parts.insert(0, f"{claim.name}.")
-    if claim.has(BELOW_THRESHOLD):
-        parts.append(f"({words['below']})")
+    below = below_phrase(claim, words)
+    if below:
+        parts.append(f"({below})")
     reasons = reasons_sentence(claim.reasons, words)
     return f"{' '.join(parts)}. {reasons}".rstrip()
+
+
+def below_phrase(claim: Passage, words: Words) -> str:
+    """Say that a passage, or its mean, is below the threshold, and which that is; empty where neither is."""
+    threshold = words.probability(claim.threshold_p or 0.0)
+    if claim.has(MEAN_BELOW):
+        return words.say("mean_below", threshold=threshold)
+    if not claim.has(BELOW_THRESHOLD):
+        return ""
+    if claim.threshold_p is None:
+        return words["below"]
+    return words.say("below_value", below=words["below"], threshold=threshold)
 
 
 def span_ends(time: ClaimTime) -> str:
@@ -455,8 +516,9 @@ def passage_label(claim: Passage, words: Words) -> str:
         parts.append(passage_length(claim, words))
     if claim.present:
         parts.append(", ".join(claim.present))
-    if claim.has(BELOW_THRESHOLD):
-        parts.append(words["below"])
+    below = below_phrase(claim, words)
+    if below:
+        parts.append(below)
     if claim.flags:
         parts.append(words.flags(";".join(claim.flags)))
     return "; ".join(parts)
@@ -486,8 +548,9 @@ def citation_sentence(
         return words.say("cited_none", positive=positive, why=why, model=model)
     cited = words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
     parts = [cited]
-    if claim.has(BELOW_THRESHOLD):
-        parts.append(words["below"])
+    below = below_phrase(claim, words)
+    if below:
+        parts.append(below)
     if _is_judged_in_part(claim):
         length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
         parts.append(words.say("cited_judged", length=length, judged=judged))
@@ -632,9 +695,9 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
         is_more = claim.p > claim.usual_p
         if p != usual:
-            # Means of probabilities and of values may part: then it is said of which the words are.
-            key = "why_usual" if is_more == (claim.amount == "more") else "why_parted"
-            notes.append(words.say(key, p=p, usual=usual))
+            # Where all values are on one side of the usual one, and probabilities on the other, that is said.
+            is_alike = claim.amount == "mixed" or is_more == (claim.amount == "more")
+            notes.append(words.say("why_usual" if is_alike else "why_parted", p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{amount} ({', '.join(notes)})" if notes else amount
@@ -692,6 +755,21 @@ def no_place_phrase(reason: str, words: Words) -> str:
     return words.say("no_probability_short", n=words.seconds(MIN_S))
 
 
+# --- what a model does not tell apart
+# ---------------------------------------------------------------------------
+def same_sentence(claim: SameProbability, words: Words) -> str:
+    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart."""
+    p = words.probability(claim.number or 0.0)
+    return words.say("same_probability", model=claim.who[0], p=p)
+
+
+def same_share_sentence(claim: SameShare, words: Words) -> str:
+    """Say that a model expects the same share of all films, and so does not tell them apart."""
+    share = words.share(claim.number or 0.0)
+    films = words.counted("count_films", claim.n_films)
+    return words.say("same_share", model=claim.who[0], share=share, films=films)
+
+
 # --- shares that a model expects
 # ---------------------------------------------------------------------------
 def expected_sentence(claim: ExpectedShare, words: Words) -> str:
@@ -702,6 +780,8 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     parts = [words.say(key, share=words.share(claim.number), positive=claim.what)]
     if claim.interval is not None:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
+    if claim.n_windows is not None:
+        parts.append(words.counted("bracket_few", round(claim.n_windows)))
     if claim.error is not None:
         parts.append(words.say("expects_error", error=words.apart(claim.error)))
     return words["semicolon"].join(parts)
@@ -712,13 +792,19 @@ def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
     levels = _levels_left_out(claim, words)
     for condition in claim.conditions:  # the gravest first
         if condition in NO_SHARE:
-            return words.say(NO_SHARE[condition], share=words.share(claim.unlike), levels=levels)
+            key = NO_SHARE[condition]
+            if condition == LITTLE_JUDGED:
+                key = _unjudged_key(key, claim.unlike, claim.unread)
+            return words.say(key, share=words.share(claim.unlike), levels=levels)
     return words.say("no_rate", reason=claim.reason)
 
 
 def expected_note(claim: ExpectedShare, words: Words) -> str:
     """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
+    if claim.n_windows is not None:
+        few = words.counted("bracket_few", round(claim.n_windows))
+        parts.append(f"{few[:1].upper()}{few[1:]}.")
     if claim.error is not None and claim.worst_error is not None:
         off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
@@ -729,8 +815,11 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
 
 
 def error_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say how far the shares of films left out were off; empty where that is not known."""
-    if claim.error is None:
+    """Say how far the shares of films left out were off; empty where that is not known.
+
+    Where the model says nothing of the film, there is no share that could be off.
+    """
+    if claim.error is None or claim.has(LITTLE_JUDGED) or any(claim.has(one) for one in NOTHING_JUDGED):
         return ""
     error = words.apart(claim.error)
     if claim.has(LEVELS_LEFT_OUT):
@@ -881,7 +970,10 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
             parts.append(words.say("worth", worth=round(claim.worth)))
     parts += alone_expected_sentences(claim, words)
     parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
-    return " ".join([*parts, *judges_sentences(others, words)])
+    parts += judges_sentences(others, words)
+    if claim.is_of_panel and any(isinstance(one, JudgedShare) for one in others):
+        parts.append(words["own_shares"])
+    return " ".join(parts)
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
@@ -1049,7 +1141,7 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
     if not shares:
-        return words["no_group"]
+        return " ".join([words["no_group"], *_same_shares(claims, words)])
     have_same_judges = len({claim.who for claim in shares}) == 1
     parts = []
     for claim in shares:
@@ -1068,7 +1160,11 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
         "would_mark_mixed" if is_mixed else "would_mark", **known, rates=words["semicolon"].join(parts)
     )
     agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
-    return " ".join([text, *judges_sentences(agreement, words)])
+    return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
+
+
+def _same_shares(claims: Sequence[FilmClaim], words: Words) -> list[str]:
+    return [same_share_sentence(claim, words) for claim in claims if isinstance(claim, SameShare)]
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
@@ -1130,10 +1226,10 @@ def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShar
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
     """Write the trend by ten years, with what must be known of it: how few films it rests on, who judged."""
-    points = words.points(claim.number or 0.0, claim.interval)
+    change = claim.number or 0.0
     if claim.note:
-        return words.say("later_noted", points=points, note=words.again(claim.note))
-    return words.say("later", points=points)
+        return words.points_text("later_noted", change, claim.interval, note=words.again(claim.note))
+    return words.points_text("later", change, claim.interval)
 
 
 def group_phrase(claim: GroupShare, words: Words) -> str:
@@ -1156,7 +1252,7 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
     change = words.again(claim.change)
     if claim.number is None:
         return f"{change}: {words.again(claim.reason)}"
-    points = words.say("points_of", points=words.points(claim.number, claim.interval))
+    points = words.points_text("points_of", claim.number, claim.interval)
     note = f"{words['semicolon']}{words.again(claim.note)}" if claim.note else ""
     return f"{change}: {points}{note}"
 
@@ -1190,6 +1286,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     ClassSeen: class_sentence,
     Passage: passage_sentence,
     UnjudgedSpan: unjudged_span_sentence,
+    SameProbability: same_sentence,
     ExpectedShare: expected_sentence,
     Moved: moved_sentence,
     NoPassage: no_passage_sentence,
@@ -1209,6 +1306,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     TimelineAgreement: timeline_sentence,
     GroupShare: group_sentence,
     GroupChange: change_sentence,
+    SameShare: same_share_sentence,
     LearntChange: learnt_sentence,
 }
 """Kind of claim -> the function that writes it."""

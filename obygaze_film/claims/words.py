@@ -153,6 +153,35 @@ class Words:
             text = ">99"
         return self._texts["percent"].format(text)
 
+    def shares_of_whole(self, parts: Sequence[float]) -> list[str]:
+        """Write the shares of the parts of one whole, rounded so that the percentages add up to 100.
+
+        The parts are rounded down, and those with the largest remainders up; of parts that round to 0 or to
+        100, only none is written as 0, and only all as 100.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> Words("en").shares_of_whole([1.0, 1.0, 1.0]), Words("en").shares_of_whole([999.0, 1.0])
+        (['34%', '33%', '33%'], ['>99%', '<1%'])
+        """
+        whole = sum(parts) or 1.0
+        exact = [round(100 * part / whole, 6) for part in parts]
+        percentages = [math.floor(share) for share in exact]
+        by_remainder = sorted(range(len(parts)), key=lambda place: percentages[place] - exact[place])
+        for place in by_remainder[: 100 - sum(percentages)]:
+            if any(parts):
+                percentages[place] += 1
+        written = []
+        for part, percentage in zip(parts, percentages, strict=True):
+            text = str(percentage)
+            if percentage == 0 and part > 0:
+                text = "<1"
+            elif percentage == 100 and part < whole:
+                text = ">99"
+            written.append(self._texts["percent"].format(text))
+        return written
+
     def apart(self, value: float) -> str:
         """Write how far two shares are apart, in percentage points."""
         text = rounded(100 * value)
@@ -177,6 +206,20 @@ class Words:
         if interval is None:
             return written[0]
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
+
+    def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
+        """Fill a text of a difference in percentage points, in the number that the language gives it.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> [Words("fr").points_text("points_of", value, None) for value in (0.01, 0.02)]
+        ['+1,0 point de pourcentage', '+2,0 points de pourcentage']
+        """
+        singular = f"{key}_few"
+        # French has a plural from two on; with an interval behind it the number is that of the difference.
+        is_singular = singular in self._texts and abs(float(rounded(100 * value, 1))) < 2
+        return self.say(singular if is_singular else key, points=self.points(value, interval), **values)
 
     def difference(self, value: float, interval: Bounds | None) -> str:
         """Write a difference with three decimals and a sign, and its interval."""

@@ -13,6 +13,7 @@ from obygaze_film.claims.of_film import (
     marked_passages,
     model_evidence,
     other_windows,
+    same_probability,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> lis
     if count is not None:
         line = f"{line}; {phrases.marked_count(count, words)}"
     lines = [line]
+    same = same_probability(film, model)
+    if same is not None:
+        lines.append(f"    {phrases.same_sentence(same, words)}")
     windows = other_windows(model, film.record.windows)
     if windows is not None:
         lines.append(f"    {phrases.windows_sentence(windows, words)}")

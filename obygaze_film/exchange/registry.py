@@ -41,6 +41,7 @@ class Format:
     """One format: writer, file suffix, default tiers, and what it loses, of people's tiers in particular.
 
     `packs` makes the bytes of a file of what is written; by default they are its text.
+    `has_contributions` tells whether it writes what concepts add to the logit.
     """
 
     write: Callable[[Exported], str]
@@ -49,6 +50,7 @@ class Format:
     loses: str = ""
     loses_of_people: str = ""
     packs: Callable[[str], bytes] = str.encode
+    has_contributions: bool = False
 
     def file_of(self, exported: Exported) -> bytes:
         """Write the bytes of a file."""
@@ -121,7 +123,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         f"{NO_IDS}; {NOTES_STAY}",
         refi_qda_archive,
     ),
-    "csv": Format(to_csv, ".csv", MARKED, f"{SOME_OF_REASONS}; {DECIMALS}"),
+    "csv": Format(to_csv, ".csv", MARKED, f"{SOME_OF_REASONS}; {DECIMALS}", has_contributions=True),
     **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
@@ -183,7 +185,8 @@ def collect(
     levels = dict.fromkeys(
         (*levels_of(chosen), *(decision.level for decision in people or () if decision.level))
     )
-    return Exported(film, chosen, tuple(made), tuple(levels), rate, notice, first)
+    has_contributions = FORMATS[kind].has_contributions
+    return Exported(film, chosen, tuple(made), tuple(levels), rate, notice, first, has_contributions)
 
 
 class Options(TypedDict, total=False):

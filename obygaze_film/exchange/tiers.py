@@ -168,6 +168,8 @@ class Exported:
         Why there is nothing, or no passage that reaches the threshold; empty if there is.
     start : (bool, int)
         Of time codes: whether they drop numbers, and the frame that the film begins with.
+    has_contributions : bool
+        Whether the format writes what concepts add to the logit.
     """
 
     film: "Timeline"
@@ -177,6 +179,7 @@ class Exported:
     rate: Fraction
     notice: str
     start: tuple[bool, int]
+    has_contributions: bool = False
 
     @property
     def spans(self) -> list[tuple[Tier, TierSpan]]:
@@ -256,7 +259,11 @@ class Exported:
                 lines.append(said("caveat_p_levels", levels=ENGLISH.listed(levels)))
             else:
                 lines.append(said("caveat_p"))
-        if model.by_concepts:
+        has_passages = any(tier.kind == "segments" and tier.spans for tier in self.tiers)
+        if has_passages and model.threshold_p is not None:
+            lines.append(phrases.threshold_caveat(model.threshold_p, ENGLISH))
+        has_reasons = any(span.reasons for _, span in self.spans)
+        if self.has_contributions and has_reasons:
             lines.append(said("caveat_contributions"))
         return lines
 

@@ -163,6 +163,7 @@ def film_page(
         keys=READING_KEYS,
         boundaries=_boundaries(views, words),
         contributions=_contributions(views, words),
+        labelled=list(dict.fromkeys(view.labelled for view in views)),
         texts=json_data(_script_texts(words)),
     )
 

@@ -12,7 +12,6 @@ import msgspec
 import pandas as pd
 
 from obygaze_features.manifest import BUILTIN, Codebook, Concept, Level, builtin_codebook
-from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import ModelRecord
 
 if TYPE_CHECKING:
@@ -75,16 +74,3 @@ def _renamed(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """Rename the columns of concepts."""
     columns = {f"{name}_{value}": f"{new}_{value}" for name, new in names.items() for value in OF_CONCEPT}
     return table.rename(columns=columns)
-
-
-def positive_in_language(positive: Positive, model: ModelRecord, language: str) -> Positive:
-    """Give the levels that a model finds their titles in a language."""
-    codebook = builtin_of(model)
-    if codebook is None or positive.is_concept:
-        return positive
-    titles = {level.name: level.told(language).title for level in codebook.levels}
-    meanings = []
-    for meaning in positive.meanings:
-        title = titles.get(meaning.name, meaning.title)
-        meanings.append(Meaning(meaning.name, "" if title == meaning.name else title, meaning.text))
-    return replace(positive, meanings=tuple(meanings))

@@ -10,19 +10,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, Title
+from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, StagingMean, Title
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
-from obygaze_film.page.translated import builtin_of, film_in_language, positive_in_language
+from obygaze_film.page.translated import builtin_of, film_in_language
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import (
+    BLACK,
     FLAGS,
     FORMER,
     ConceptRecord,
     ModelRecord,
+    durations,
+    has_flag,
     is_counted,
     runs,
 )
@@ -162,8 +165,7 @@ class FilmView:
         """Name what a claim's model finds in the language of the page."""
         if claim is None:
             return None
-        language = self.words.language
-        return replace(claim, positive=positive_in_language(claim.positive, self.model, language))
+        return replace(claim, positive=claim.positive.in_language(self.words.language))
 
     def _judges(self, rates: "Sequence[FilmRates]") -> list[FilmClaim]:
         """Claim what the film's judges say, by the model shown."""
@@ -212,6 +214,9 @@ class FilmView:
         elif self.why_nothing in of_film.NOTHING_JUDGED:
             why = phrases.no_prediction_phrase(self.why_nothing, self.words)
             warnings.append(self.words.say("nothing_printed", why=why))
+        same = of_film.same_probability(self.film, self.model)
+        if same is not None:
+            warnings.append(phrases.same_sentence(same, self.words))
         windows = of_film.other_windows(self.model, self.film.record.windows)
         if windows is not None:
             warnings.append(phrases.windows_sentence(windows, self.words))
@@ -226,9 +231,21 @@ class FilmView:
     def caveat(self) -> str:
         """What a level is and is not, and how far experts agree."""
         limits = self.words.say("caveat", positive=self.positive)
+        if positive_of(self.model).is_planted:
+            return f"{limits} {self.words['no_human_planted']}"
         if self.experts is None:
             return f"{limits} {self.words['no_human']}"
         return f"{limits} {phrases.experts_sentence(self.experts, self.words)}"
+
+    @property
+    def labelled(self) -> str:
+        """Whose labels the model was trained on, as far as its record tells."""
+        if positive_of(self.model).is_planted:
+            return self.words["about_1_planted"]
+        names = self.model.labelled_by
+        if not names:
+            return self.words["about_1"]
+        return self.words.say("about_1_named", names=self.words.listed(names))
 
     @property
     def figures(self) -> list[KeyFigure]:
@@ -243,8 +260,7 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        positive = positive_of(self.model)
-        return positive_in_language(positive, self.model, self.words.language).titled
+        return positive_of(self.model).in_language(self.words.language).titled
 
     def level_text(self, name: str) -> str:
         """Write a level with its title, if they differ."""
@@ -283,13 +299,25 @@ class FilmView:
         strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(name, table[name], scale.digits)
+                mean = of_film.staging_mean(name, table[name], scale.digits, ends - starts)
+                if name == BLACK:
+                    mean = self._black_share(mean)
                 values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
                 note = phrases.staging_sentence(mean, self.words)
                 shares = values.to_numpy(dtype=np.float64)
                 key = f"staging-{len(strips)}"
                 strips.append(Strip(key, self.words[name], note, starts, ends, shares))
         return strips
+
+    def _black_share(self, mean: StagingMean) -> StagingMean:
+        """Take the share of black from the rows, as every sentence on the film's time does, where shots are.
+
+        Windows overlap, so that a mean over them is another number.
+        """
+        if self.film.shots.empty:
+            return mean
+        black_s = float(durations(self.rows)[has_flag(self.rows, BLACK)].sum())
+        return replace(mean, number=self.time.share(black_s), n_known=mean.n_windows)
 
     def concept_strips(self, *, found: bool) -> list[Strip]:
         """Return the concepts that are found better than chance, or the others, with how well each is."""

@@ -10,6 +10,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.options import Answer, Number
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.text import counted
 from obygaze_models.commands import annotation_tables
 from obygaze_models.errors import ProtocolError
 
@@ -148,7 +149,9 @@ def agreement(
     undefined = sum(any(record[view]["gamma"] is None for view in views) for record in records)
     remarks = []
     if undefined and not json:
-        remarks.append(f"undefined for {undefined} of {len(records)} pairs, which the means leave out: {why}")
+        remarks.append(
+            f"undefined for {undefined} of {counted(len(records), 'pair')}, which the means leave out: {why}"
+        )
     return Answer(document, "\n".join(lines), remarks)
 
 
@@ -250,7 +253,7 @@ def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool)
     click.echo(f"{len(paths)} documents for ELAN in {folder}", err=True)
     n_whole = len(labelled) - len(timed)
     if n_whole:
-        click.echo(f"{n_whole} labels of whole files have no times, and are in none", err=True)
+        click.echo(f"in none: {counted(n_whole, 'label')} of whole files, without times", err=True)
 
 
 def _machines_if_comparable(labels: "manifests.Manifest", common: CommonClips) -> "Mapping[str, Alternative]":

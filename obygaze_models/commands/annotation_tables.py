@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.screen import table
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     from obygaze_features.manifest.agreement import Gamma, PairAgreement, PairLevels
@@ -116,7 +117,9 @@ def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Se
             f"ordinal {_number(alphas.ordinal)}",
             f"interval {_number(alphas.interval)}",
         ]
-        rests_on = f"{alphas.annotators} annotators, {alphas.n_clips:,} clips with two labels or more"
+        rests_on = (
+            f"{alphas.annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
+        )
         lines.append(f"{view}: {', '.join(values)} ({rests_on})")
     return lines
 

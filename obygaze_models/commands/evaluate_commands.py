@@ -15,6 +15,7 @@ from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.text import counted
 from obygaze_models.commands.inputs import complete_model, complete_task, finish, write_page
 from obygaze_models.commands.shared_options import Html, Policy
 
@@ -571,7 +572,8 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
     hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
     if hours >= HOURS_SAID:
         click.echo(
-            f"note: up to {hours:.0f} CPU hours for {n_clips} clips of {n_tokens} tokens, unless probes stop "
+            f"note: up to {hours:.0f} CPU hours for {counted(n_clips, 'clip')} of {n_tokens} "
+            "tokens, unless probes stop "
             "early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
             err=True,
         )
@@ -592,7 +594,8 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     whole_minutes = max(round(minutes), 1)
     unit = "minute" if whole_minutes == 1 else "minutes"
     click.echo(
-        f"note: {n_folds} folds{one_each}: about {whole_minutes} CPU {unit} for a linear probe, and for "
+        f"note: {counted(n_folds, 'fold')}{one_each}: about {whole_minutes} CPU {unit} for a "
+        "linear probe, and for "
         "other models as many times one training; --folds 20 leaves out movies in 20 groups",
         err=True,
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from obygaze_features.text import visible
+from obygaze_features.text import counted, visible
 from obygaze_models.persistence.evidence import evidence_line
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def remarks(
         *(_on_copies(*pair) for pair in copies),
         *_on_films(other_films),
         *_on_times(other_times),
-        *(f"{name} of all {n_movies} movies kept in {file}" for name, file, _ in models),
+        *(f"{name} of all {counted(n_movies, 'movie')} kept in {file}" for name, file, _ in models),
         *(line for name, _, card in models for line in _on_model(name, card, known)),
         "" if keeps_pictures or not models else WITHOUT_PICTURES,
         f"run kept in {out}; all tables: report.md" if out else "run not kept: give --out FOLDER",
@@ -131,7 +131,8 @@ def _on_films(differing: Differing) -> list[str]:
         return []
     clip, in_store, in_manifest = differing[0]
     warning = (
-        f"warning: {len(differing)} clips are of other films in the manifest than in the store "
+        f"warning: {counted(len(differing), 'clip is', 'clips are')} of other films in the "
+        "manifest than in the store "
         f"({clip}: {in_manifest}, there {in_store}): one film under two names is trained on and tested"
     )
     return [warning]
@@ -143,7 +144,8 @@ def _on_times(differing: Differing) -> list[str]:
         return []
     clip, in_store, in_manifest = differing[0]
     warning = (
-        f"warning: {len(differing)} clips have other times in the manifest than in the store "
+        f"warning: {counted(len(differing), 'clip has', 'clips have')} other times in the "
+        "manifest than in the store "
         f"({clip}: {_span(in_manifest)} s, there {_span(in_store)} s): unless their videos were cut out of "
         "the film, their features are of something else"
     )

@@ -14,6 +14,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Answer, Output, completed
 from obygaze_features.schema import Name, fits
+from obygaze_features.text import counted
 from obygaze_models.models.names import model_names
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def under_policy(clips: "Manifest", policy: str) -> Labelled:
     if policy != "raw":
         n_changed = _changed(clips, labelled)
         n_left_out = len(clips) - len(labelled)
-        notice = f"label policy {policy}: {n_changed} clips changed level, {n_left_out} left out"
+        notice = f"label policy {policy}: {counted(n_changed, 'clip')} changed level, {n_left_out} left out"
         return Labelled(labelled, [notice])
     if "paper" not in clips.codebook.policies:
         return Labelled(labelled, [])
@@ -223,7 +224,7 @@ def under_policy(clips: "Manifest", policy: str) -> Labelled:
         return Labelled(labelled, [])
     notice = (
         "label policy raw: levels as annotated; --policy paper, which published numbers use, would make EN "
-        f"of {n_changed} clips without a visual concept"
+        f"of {counted(n_changed, 'clip')} without a visual concept"
     )
     return Labelled(labelled, [notice])
 

@@ -75,8 +75,8 @@ def sums(
     cut = _on_cut_features(data, summed) if last_round is None else None
     document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": cut}
     lines = [
-        f"{sum(n_clips.values())} clips of {len(n_clips)} films summed up in {out}",
-        *(f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()),
+        f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}",
+        *(f"left out: {movie}, {counted(n, 'clip')}" for movie, n in about.left_out.items()),
         *_on_small_films(n_clips, about.n_features),
     ]
     if last_round is None:
@@ -214,7 +214,7 @@ def join(
         "labs": errors,
     }
     learnt = f"concept {concept}" if concept else joint.about.target["name"]
-    first = f"{learnt} of {n_clips} clips of {n_films} films in {out}"
+    first = f"{learnt} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
     if step is None:
         first += f"; penalty {chosen_penalty:.4g}"
     else:

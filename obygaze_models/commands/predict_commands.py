@@ -14,6 +14,7 @@ from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Json, argument, command, option
+from obygaze_features.text import counted
 from obygaze_models.commands.shared_options import Zoo
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def predict(
         lines.append(f"{len(predicted.table)} predictions in {out}")
     if frames is not None and of_frames is not None:
         write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
-        lines.append(f"{len(of_frames)} frames in {frames}")
+        lines.append(f"{counted(len(of_frames), 'frame')} in {frames}")
     if out is not None and not json:
         return Answer(None, remarks=lines)
     return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
@@ -197,7 +198,7 @@ def localise(
             "n_shifts": result.n_shifts,
             "seed": SEED,
         }
-        left_out.append(f"{annotator}: {result.n_left_out} clips without a boundary left out")
+        left_out.append(f"{annotator}: {counted(result.n_left_out, 'clip')} without a boundary left out")
     if seen:
         films = ", ".join(seen)
         left_out.append(f"the model was trained on {films}: what it says of their frames is no prediction")

@@ -101,7 +101,8 @@ def _on_unlike_clips(predicted: "Predicted") -> list[str]:
     lines = []
     for movie, count in n_unlike.items():
         lines.append(
-            f"{movie}: no probability for {count} of {n_all[movie]} clips, farther from the training clips "
+            f"{movie}: no probability for {count} of {counted(n_all[movie], 'clip')}, farther "
+            "from the training clips "
             "than 99 % of these are from those of other films"
         )
     return lines

@@ -15,7 +15,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
-from obygaze_features.text import composed
+from obygaze_features.text import composed, counted
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -205,7 +205,9 @@ def rank(
         pairs = next_pairs(sorted(known), judged)
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
         write_whole(out, "".join(map(csv_line, rows)))
-        return Answer({"pairs": str(out), "asked": len(pairs)}, f"{out}: {len(pairs):,} pairs to judge")
+        return Answer(
+            {"pairs": str(out), "asked": len(pairs)}, f"{out}: {counted(len(pairs), 'pair')} to judge"
+        )
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(judged))
@@ -220,7 +222,8 @@ def rank(
         "workers": ranking.workers.to_dict("records"),
     }
     last = (
-        f"{out}: {len(ranking.items):,} of {len(known):,} clips ranked; of {n_in_one_level:,} the whole "
+        f"{out}: {len(ranking.items):,} of {counted(len(known), 'clip')} ranked; of "
+        f"{n_in_one_level:,} the whole "
         "interval is in one level"
     )
     lines = [*_workers_table(ranking.workers.to_dict("records")), "", last]

@@ -17,6 +17,7 @@ from obygaze_features.io import sha256_of, whole_file
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.text import counted
 from obygaze_models.commands.inputs import finish, parted
 
 if TYPE_CHECKING:
@@ -297,19 +298,20 @@ def _report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str
 
     columns: list[Any] = [("unit", "unit", cell), ("active", "share", number), ("strongest", "frames", str)]
     unexplained = f"{dictionary.unexplained:.1%} of the variance unexplained"
-    first = f"{len(table)} units, at most {dictionary.n_active} active, leave {unexplained}; "
+    first = f"{counted(len(table), 'unit')}, at most {dictionary.n_active} active, leave {unexplained}; "
     notes = [f"{first}{dictionary.n_dead} are dead."]
     if "p" in table:
         auc = ("auc", "auc_low", "auc_high")
         columns += [("concept", "concept", str), ("AUC by film", auc, interval), ("p", "p", number)]
         n_with_concept = (table["p"] <= FOUND).sum()
         notes.append(
-            f"{n_with_concept} units go with a concept: p at most {FOUND:g}, corrected for "
+            f"{counted(n_with_concept, 'unit goes', 'units go')} with a concept: p at most "
+            f"{FOUND:g}, corrected for "
             "all units and concepts by labels shifted within films. The units have seen all films."
         )
     if "words" in table:
         columns.append(("nearest texts", "words", str))
     shown = table.head(SHOWN).to_dict(orient="records")
-    most_used = block(f"The {len(shown)} units active most often", columns, shown)
+    most_used = block(f"The {counted(len(shown), 'unit')} active most often", columns, shown)
     record = {**arguments, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
     return Report("units", "Units without labels", tuple(notes), (most_used,), table, record)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
@@ -184,7 +185,8 @@ class ConceptBank(Standardised):
         names = [str(name) for name in chosen_names]
         if len(set(names)) != len(names) or len(names) != n_concepts:
             raise ConceptError(
-                f"{n_concepts} columns of presences need as many different names of concepts: "
+                f"{counted(n_concepts, 'column')} of presences: as many different names of "
+                "concepts are needed: "
                 f"found {len(names)} ({', '.join(names)})"
             )
         return np.array(names)

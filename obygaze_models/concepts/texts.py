@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from obygaze_features.manifest import concept_texts
 from obygaze_features.store import Group, Store
 from obygaze_features.store.provenance import clipped, embedding_space
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.concepts.time_bank import TimeBank
@@ -42,7 +43,7 @@ class TextVectors:
     def __repr__(self) -> str:
         """Name the number of texts and the digest of their vectors, for records."""
         digest = hashlib.sha256(np.ascontiguousarray(self.vectors).tobytes()).hexdigest()
-        return f"{len(self.texts)} texts, vectors sha256:{digest[:16]}"
+        return f"{counted(len(self.texts), 'text')}, vectors sha256:{digest[:16]}"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the vectors."""

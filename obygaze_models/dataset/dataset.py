@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import made_by
 from obygaze_features.manifest import Codebook
 from obygaze_features.store import Group
+from obygaze_features.text import counted
 from obygaze_models.dataset.features import Features, StoredClips, read_array
 from obygaze_models.errors import DatasetError, ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Labels
@@ -155,7 +156,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         movies = len(np.unique(self.movies))
-        summary = f"{len(self)} clips of {movies} movies, {self.features} of {self.backbone}"
+        summary = f"{counted(len(self), 'clip')} of {movies} movies, {self.features} of {self.backbone}"
         return f"Dataset({summary}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:

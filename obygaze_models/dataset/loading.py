@@ -14,6 +14,7 @@ from obygaze_features.same_pictures import GROUP as SIGNATURE
 from obygaze_features.same_pictures import has_signatures
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
+from obygaze_features.text import counted
 from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality
 from obygaze_models.dataset.features import (
     Features,
@@ -89,7 +90,9 @@ def load_dataset(
     if not isinstance(store, Store):
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
-            raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
+            raise DatasetError(
+                f"{counted(len(store), 'store')} and {len(names)} backbones: name one for each"
+            )
         parts = [
             load_dataset(part, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
             for part, name in zip(store, names, strict=True)
@@ -382,7 +385,8 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
         )
     first = excluded[0]
     return (
-        f"none of the {len(excluded)} clips of the manifest to use has features in store {store.name} "
+        f"none of the {counted(len(excluded), 'clip')} of the manifest to use has features in "
+        f"store {store.name} "
         f"(the first: {first.clip_id}, {first.reason}): is this the store made from this manifest?"
     )
 

@@ -16,6 +16,7 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import read_text
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, write_whole
+from obygaze_features.text import counted
 from obygaze_models.errors import PredictionsError
 
 COLUMNS: dict[str, str] = {
@@ -84,7 +85,10 @@ class Predictions:
 
     def __repr__(self) -> str:
         models = ", ".join(self.table["model"].unique())
-        return f"Predictions({len(self.table)} rows of {self.table['clip_id'].nunique()} clips, {models})"
+        return (
+            f"Predictions({counted(len(self.table), 'row')} of {self.table['clip_id'].nunique()} "
+            f"clips, {models})"
+        )
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""

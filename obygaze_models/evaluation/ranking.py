@@ -18,6 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.strengths import Comparisons, draw_posterior, n_first_draws
@@ -258,7 +259,7 @@ def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
     """Refuse items that are too many to rank."""
     if len(items) > MOST_ITEMS:
         raise ProtocolError(
-            f"{len(items):,} items: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
+            f"{counted(len(items), 'item')}: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
         )
 
 

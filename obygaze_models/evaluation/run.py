@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
+from obygaze_features.text import counted
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.experts import Tested
@@ -127,7 +128,7 @@ class Run:
 
     def __repr__(self) -> str:
         models = ", ".join(self.metrics["model"].unique())
-        return f"Run({len(self.record['folds'])} folds, {models})"
+        return f"Run({counted(len(self.record['folds']), 'fold')}, {models})"
 
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""

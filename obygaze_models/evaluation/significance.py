@@ -28,6 +28,7 @@ from scipy.signal import detrend
 from scipy.stats import rankdata
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.paired_tests import holm
@@ -126,7 +127,7 @@ def _refuse_constant(
         n_mixed = np.unique(movies[np.abs(column) > CONSTANT]).size
         if n_mixed < 2:
             raise ConceptError(
-                f"concept {concept} varies within {n_mixed} movies: shifts within "
+                f"concept {concept} varies within {counted(n_mixed, 'movie')}: shifts within "
                 "movies need at least 2 movies that have clips with it and clips without it"
             )
 

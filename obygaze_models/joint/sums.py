@@ -111,7 +111,10 @@ class Sums:
     def __repr__(self) -> str:
         n_clips = int(self.counts.sum())
         about = self.about
-        return f"Sums({n_clips} clips of {len(about.movies)} films, {about.target['name']}, {about.backbone})"
+        return (
+            f"Sums({counted(n_clips, 'clip')} of {counted(len(about.movies), 'film')}, "
+            f"{about.target['name']}, {about.backbone})"
+        )
 
 
 @checked

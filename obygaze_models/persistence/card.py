@@ -31,6 +31,7 @@ from obygaze_features.schema import (
 from obygaze_features.store import validate_provenance
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
+from obygaze_features.text import counted
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import ArrayEntry
 from obygaze_models.persistence.evidence import Evidence, may_be_chance
@@ -123,7 +124,7 @@ class Input(TypedDict):
     store: Hex64
 
 
-OPTIONAL = ("clip_s", "reduced_by", "population", "evidence", "modalities")
+OPTIONAL = ("clip_s", "reduced_by", "population", "evidence", "modalities", "labelled_by")
 """Fields of a card that a file may lack."""
 
 FIGURES = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
@@ -243,6 +244,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[tuple[Input, ...], Meta(min_length=2, max_length=8, description="a list of modalities")]
         | UnsetType
     ) = UNSET
+    labelled_by: Annotated[Texts, Meta(description="a list of names")] | UnsetType = UNSET
 
 
 class Card(CardFields, frozen=True, kw_only=True):
@@ -261,6 +263,9 @@ class Card(CardFields, frozen=True, kw_only=True):
     modalities : tuple of mapping
         Of a model that reads several, in the order of their features; the fields `backbone` and `store` then
         name them all, and `provenance` is of the first. Empty for others.
+    labelled_by : tuple of str
+        Who labelled the clips trained on, as the column `annotator` of the manifest says; empty where it
+        does not.
     """
 
     clip_s: float | None = None
@@ -268,6 +273,7 @@ class Card(CardFields, frozen=True, kw_only=True):
     population: Population | None = None
     evidence: Evidence | None = None
     modalities: tuple[Input, ...] = ()
+    labelled_by: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -350,7 +356,9 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     for features in (document, *modalities):
         check_family(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
     if modalities and sum(modality["n_features"] for modality in modalities) != document["n_features"]:
-        raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
+        raise ModelError(
+            f"{name}: the card's modalities have not its {counted(document['n_features'], 'feature')}"
+        )
     _check_values(document, name)
     return msgspec.convert(document, Card)
 

@@ -31,6 +31,9 @@ CALIBRATION_BAND = (0.10, 0.90)
 BRACKET = 0.80
 """How often the bracket around a new film's expected share is to hold the true share."""
 
+NORMAL_QUANTILE = 1.2815515655446004
+"""Standard deviations to each side within which 80 % of a normal distribution lie, as `BRACKET` asks."""
+
 LEAST_SHARE = 1e-6
 """Least distance of a drawn share from 0 and 1, whose logits are not finite."""
 
@@ -129,12 +132,52 @@ class Calibration:
         """
         return mean_and_band(self.draws, np.asarray(scores, np.float64), np.asarray(seconds, np.float64))
 
-    def bracket(self, share: float) -> tuple[float, float]:
+    def bracket(self, share: float, extra_variance: float = 0.0) -> tuple[float, float]:
         """Compute the ends of the 80 % bracket of a new film's true share.
 
         The bracket shows how far films differ; the calibration band shows how well the sigmoid is known.
+
+        Parameters
+        ----------
+        share : float
+        extra_variance : float
+            By how much more the share of the new film varies by chance than those of the films left out,
+            from which the bracket is: a film of few windows (`few_windows_variance`).
         """
-        return max(share - self.film_margin, 0.0), min(share + self.film_margin, 1.0)
+        margin = self.film_margin
+        if extra_variance:
+            margin = float(np.hypot(margin, NORMAL_QUANTILE * np.sqrt(extra_variance)))
+        return max(share - margin, 0.0), min(share + margin, 1.0)
+
+
+@checked
+def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: float) -> float:
+    """Compute how much more the share of a film of few windows varies than that of films of more clips.
+
+    The share of n independent windows of probability p varies by p (1 - p) / n. The errors of films left out
+    have that of their own clips; what a film has beyond it is added. A film of as many windows, or more, has
+    nothing beyond it. Windows near each other are alike, so that this is the least that must be added.
+
+    Parameters
+    ----------
+    p, weights : ndarray, shape [N]
+        Probability and weight of each part of the film.
+    n_windows : float
+        How many windows, without overlap, the film is.
+    n_clips : float
+        How many clips the films left out had, on average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> half = np.array([0.5, 0.5])
+    >>> [few_windows_variance(half, np.ones(2), n, 25.0) for n in (5, 25, 100)]
+    [0.04, 0.0, 0.0]
+    """
+    beyond = 1 / max(n_windows, 1.0) - 1 / n_clips
+    if beyond <= 0:
+        return 0.0
+    return round(float(np.average(p * (1 - p), weights=weights)) * beyond, 12)
 
 
 @checked

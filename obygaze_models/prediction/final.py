@@ -395,6 +395,7 @@ def _card(
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
+        labelled_by=data.labels.annotators,
         **(shared_fields | fields),
     )
 

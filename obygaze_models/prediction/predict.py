@@ -19,6 +19,7 @@ from obygaze_features.screen import Progress
 from obygaze_features.store import Store
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.store import locate
+from obygaze_features.text import counted
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
@@ -79,7 +80,10 @@ class Predicted:
 
     def __repr__(self) -> str:
         evidence = f"; {self.evidence}" if self.evidence else ""
-        return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies{evidence})"
+        return (
+            f"Predicted({counted(len(self.table), 'clip')} of "
+            f"{counted(self.table['movie'].nunique(), 'movie')}{evidence})"
+        )
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""

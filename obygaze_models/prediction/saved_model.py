@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from obygaze_features.arguments import checked, made_by
+from obygaze_features.text import counted
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.explanations import Explanation
@@ -60,7 +61,10 @@ class Model:
 
     def __repr__(self) -> str:
         card = self.card
-        return f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, {len(card.movies)} films)"
+        return (
+            f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, "
+            f"{counted(len(card.movies), 'film')})"
+        )
 
     def _repr_html_(self) -> str:
         card = self.card

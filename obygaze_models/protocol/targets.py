@@ -92,6 +92,8 @@ class Labels:
         Where several annotators labelled the clips, the labels of each on the same clips; a clip that an
         annotator did not see has no level there. The other attributes are then merged labels
         (`merge_annotators`).
+    annotators : tuple of str
+        Who labelled clips, by name; empty where the manifest does not say.
     """
 
     clip_ids: NDArray[np.str_]
@@ -103,6 +105,7 @@ class Labels:
     seen_score: NDArray[np.bool_] | None = None
     not_visual: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     experts: dict[str, "Labels"] = field(default_factory=dict)
+    annotators: tuple[str, ...] = ()
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Select the clips in some rows."""
@@ -116,6 +119,7 @@ class Labels:
             seen_score=None if self.seen_score is None else self.seen_score[rows],
             not_visual={name: present[rows] for name, present in self.not_visual.items()},
             experts={name: labels.take(rows) for name, labels in self.experts.items()},
+            annotators=self.annotators,
         )
 
     def has(self, concept: str) -> NDArray[np.bool_]:
@@ -137,7 +141,8 @@ def labels_of(manifest: Manifest) -> Labels:
     judgements_of(manifest).refuse_two_definitions()
     if manifest.is_per_annotator:
         merged = merge_annotators(manifest)
-        return replace(labels_of(merged), experts=experts_of(manifest, merged))
+        names = _annotators(manifest)
+        return replace(labels_of(merged), experts=experts_of(manifest, merged), annotators=names)
     codebook = manifest.codebook
     clips = manifest.clips
     concepts = codebook.visual_concepts
@@ -157,7 +162,13 @@ def labels_of(manifest: Manifest) -> Labels:
         scales=_ranks_on_scales(manifest),
         seen_score=seen_score,
         not_visual={name: _has_concept(clips, name) for name in not_visual},
+        annotators=_annotators(manifest),
     )
+
+
+def _annotators(manifest: Manifest) -> tuple[str, ...]:
+    """Name who labelled clips of a manifest."""
+    return tuple(sorted({clip.annotator for clip in manifest if clip.level is not None and clip.annotator}))
 
 
 def _has_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:

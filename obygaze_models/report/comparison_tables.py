@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from obygaze_features.arguments import checked
-from obygaze_features.text import visible
+from obygaze_features.text import counted, visible
 from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
@@ -79,8 +79,12 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     exact = "exact " if tests["exact"].all() else ""
     n_patterns = int(tests["n_patterns"].max())
     n_tests = int(tests["p_holm"].notna().sum())
-    movies = f"{n_paired} movies are few" if n_paired < FEW else f"with {n_paired} movies"
-    clips = f"{record['n_clips']} test clips of {record['n_movies']} movies"
+    movies = (
+        f"{counted(n_paired, 'movie is', 'movies are')} few"
+        if n_paired < FEW
+        else f"with {counted(n_paired, 'movie')}"
+    )
+    clips = f"{counted(record['n_clips'], 'test clip')} of {counted(record['n_movies'], 'movie')}"
     lines = [
         _on_side("A", record["a"]),
         _on_side("B", record["b"]),

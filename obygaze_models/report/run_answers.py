@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from obygaze_features.text import visible
+from obygaze_features.text import counted, visible
 from obygaze_models.evaluation.best_layer import best_layer
 from obygaze_models.evaluation.intervals import Interval, difference_bounds, ratio_interval, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
@@ -194,7 +194,7 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
         sentence = f"better than each of the baselines {baselines}: {', '.join(standing.beating)}"
     together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
     is_behind = standing.difference.mean < 0
-    where = f"{'ahead on' if is_behind else 'on'} {standing.n_better} of {n_movies} movies"
+    where = f"{'ahead on' if is_behind else 'on'} {standing.n_better} of {counted(n_movies, 'movie')}"
     line = (
         f"{before}{sentence}; {standing.best} is {_lead(standing)} in {metric.title} by movie, "
         f"{where} (95 %{together}, retrained)"
@@ -242,8 +242,9 @@ def chosen_layers(run: Run) -> list[str]:
     lines = []
     for model, of_model in layers.dropna().groupby(table["model"], sort=False):
         counts = of_model.value_counts()
-        counted = ", ".join(f"{layer} in {n}" for layer, n in counts.items())
-        lines.append(f"{model}: layer chosen by inner folds: {counted} of {len(of_model)} folds")
+        chosen = ", ".join(f"{layer} in {n}" for layer, n in counts.items())
+        folds = counted(len(of_model), "fold")
+        lines.append(f"{model}: layer chosen by inner folds: {chosen} of {folds}")
     return lines
 
 

@@ -54,7 +54,8 @@ def _limits(run: Run) -> Iterator[str]:
     alone = run.selection["model"][selected.str.startswith(f"{ALONE} ")]
     for model, n in alone.value_counts(sort=False).items():
         yield (
-            f"{model}: one modality has all the weight in {n} of {len(record['folds'])} folds, and decides "
+            f"{model}: one modality has all the weight in {n} of "
+            f"{counted(len(record['folds']), 'fold')}, and decides "
             "alone"
         )
     yield from chosen_layers(run)
@@ -102,7 +103,7 @@ def _on_clips_left_out(record: Mapping[str, Any]) -> str:
     }
     left_out = [f"{count} {reason}" for reason, count in counts.items() if count]
     n_clips = clips.get("manifest", clips["tested"])
-    return f"left out of {n_clips} clips in the manifest: {', '.join(left_out) or 'none'}"
+    return f"left out of {counted(n_clips, 'clip')} in the manifest: {', '.join(left_out) or 'none'}"
 
 
 def _on_clips_in_sight(clips: Mapping[str, Any]) -> list[str]:

@@ -201,7 +201,7 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     n_undefined = int(first["n_undefined"])
     notes = []
     if n_undefined:
-        movies = "1 movie" if n_undefined == 1 else f"{n_undefined} movies"
+        movies = counted(n_undefined, "movie")
         notes.append(f"left out: {movies} without both classes")
     if metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows):
         notes.append(CAPTIONS["near bound"])

@@ -18,6 +18,7 @@ from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_features.templates import filled
+from obygaze_features.text import counted
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
 
@@ -72,7 +73,7 @@ def _shortened(block: Block) -> Block:
     """Cut a table that is too long for a terminal, and note it."""
     if len(block.rows) <= SHOWN:
         return block
-    note = f"the first {FIRST} of {len(block.rows):,} rows: --out and --json have all"
+    note = f"the first {FIRST} of {counted(len(block.rows), 'row')}: --out and --json have all"
     return replace(block, rows=block.rows[:FIRST], notes=(*block.notes, note))
 
 

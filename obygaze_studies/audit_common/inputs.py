@@ -10,7 +10,7 @@ import msgspec
 
 from obygaze_features.door import read_bytes
 from obygaze_features.manifest import read_table
-from obygaze_features.text import composed, number_of
+from obygaze_features.text import composed, counted, number_of
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, Any]
@@ -156,9 +156,9 @@ def known_items(
             ids.append(name)
     lacking = " or ".join(columns if known is None else ["an embedding", *columns])
     if not ids:
-        raise AuditError(f"all {len(items):,} items are without {lacking}")
+        raise AuditError(f"all {counted(len(items), 'item is', 'items are')} without {lacking}")
     n_left_out = len(items) - len(ids)
-    notes = [f"{n_left_out:,} items without {lacking} left out"] if n_left_out else []
+    notes = [f"{counted(n_left_out, 'item')} without {lacking} left out"] if n_left_out else []
     return ids, notes
 
 

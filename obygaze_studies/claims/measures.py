@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import obygaze_features.manifest as manifests
 import obygaze_models.evaluation as stats
+from obygaze_features.text import counted
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.claims.nulls import (
     Null,
@@ -451,7 +452,7 @@ def _shares(shares: "pd.Series[Any]") -> str:
 
 
 def _counts(counts: "pd.Series[Any]") -> str:
-    return ", ".join(f"{level} {count:,} clips" for level, count in counts.items())
+    return ", ".join(f"{level} {counted(count, 'clip')}" for level, count in counts.items())
 
 
 @under_paper_labels
@@ -524,7 +525,7 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
         sides = _marked(clips, concept).astype(np.int64)
     else:
         sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
-    note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
+    note = f"{len(clips):,} of {counted(len(manifest), 'clip')} have the column {variable}"
 
     def mean_gap(sides: NDArray[np.int64]) -> float:
         return _mean_defined(film_gaps(values, sides, films))
@@ -579,7 +580,7 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     pairs = expert_pairs(segments)
     one_easy = np.concatenate([_left_at_lowest(pair) for pair in pairs])
     n = sum(len(pair.first) for pair in pairs)
-    note = f"{int(one_easy.sum()):,} of {len(one_easy):,} windows that differ, of {n:,}"
+    note = f"{int(one_easy.sum()):,} of {counted(len(one_easy), 'window')} that differ, of {n:,}"
     return replace(with_null(_overlooked_by, pairs), note=note)
 
 

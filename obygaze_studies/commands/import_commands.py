@@ -8,6 +8,7 @@ from obygaze_features.commands import folder_for, write_imported
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, Answer
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.text import counted
 
 Source = Annotated[Path, argument()]
 Videos = Annotated[Path | None, option("Folder of the video files that the manifest refers to.")]
@@ -78,7 +79,9 @@ def import_mobygaze(
     if texts is None:
         if not imported.texts:
             return answer
-        return replace(answer, remarks=[f"left out {len(imported.texts):,} subtitles: --texts keeps them"])
+        return replace(
+            answer, remarks=[f"left out {counted(len(imported.texts), 'subtitle')}: --texts keeps them"]
+        )
     rows = [("text_id", "text"), *imported.texts]
     sentence = write_rows(rows, texts, "subtitles", force=force)
     if json:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from obygaze_features.text import counted
 from obygaze_models.report import Block, Report, block, cell
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
@@ -179,7 +180,7 @@ def audit_gender_score(
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         first = f"{captions[0]['caption_id']}: {reasons[0]}"
-        raise AuditError(f"none of {len(rows)} captions could be scored; {first}")
+        raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
     object_rows = by_object(parts, names, model)
     example_rows = examples(parts) if estimated else []
     by_gender = _by_gender(rows, mode, model)
@@ -211,7 +212,7 @@ def audit_gender_score(
         said={"reading": "sum", "found": shares["sum"], "n": n_counted, "n_rows": len(rows)},
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
-        notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else [],
+        notes=[f"{len(reasons)} of {counted(len(rows), 'caption')} are left out"] if reasons else [],
         remarks=_left_out(rows),
         draw=_bars(shares),
     )
@@ -428,7 +429,7 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     shown = rows[:N_SHOWN]
     notes = []
     if len(rows) > len(shown):
-        notes.append(f"the {len(shown)} most frequent of {len(rows)} objects")
+        notes.append(f"the {len(shown)} most frequent of {counted(len(rows), 'object')}")
     columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
     if estimated:
         columns.append("to_man_by_n_correct")

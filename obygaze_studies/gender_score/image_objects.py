@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from obygaze_features.text import counted
 from obygaze_studies.audit_common.embeddings import Answers, Embeddings, check_same_space, unit
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import refuse_twins
@@ -80,7 +81,8 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
     if unknown:
         raise AuditError(
             f"{images.where} has no class {unknown[0]!r} "
-            f"({len(unknown)} of the {len(listed_objects)} objects): leave the list out for all classes"
+            f"({len(unknown)} of the {counted(len(listed_objects), 'object')}): leave the "
+            "list out for all classes"
         )
     ids = sorted(images.rows)
     if not ids:
@@ -200,9 +202,12 @@ def _most_probable(
     object_rows = []
     for name, n_images in sorted(images_of_object.items(), key=lambda item: (-item[1], item[0])):
         object_rows.append({"object": name, "images": n_images, "share": n_images / len(ids)})
-    notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
+    notes = [f"{counted(len(ids), 'image')}, {counted(len(objects), 'object')}, at most {TOP} an image"]
     n_without = len(ids) - len({row["image_id"] for row in rows})
     if n_without:
-        notes.append(f"{n_without} images have no object with a probability of {least:g} or more")
+        notes.append(
+            f"{counted(n_without, 'image has', 'images have')} no object with a probability "
+            f"of {least:g} or more"
+        )
     said = object_rows[0] | {"n_images": len(ids)}
     return Finding(rows=rows, shown=object_rows, said=said, record=record, notes=notes)

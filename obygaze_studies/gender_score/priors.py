@@ -13,6 +13,7 @@ from obygaze_features.lines import LineJournal, csv_line, json_bytes, read_lines
 from obygaze_features.manifest import read_texts
 from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
+from obygaze_features.text import counted
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 
@@ -62,7 +63,7 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     remarks = []
     if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
         remarks.append(f"{model} has no begin token: its end token stands before every text")
-    text = f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}"
+    text = f"{counted(len(priors), 'text')} of {counted(read['rows'], 'row')} kept in {out}"
     return Answer(record, text=text, remarks=remarks)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from obygaze_features.door import read_bytes
 from obygaze_features.templates import packaged
+from obygaze_features.text import counted
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
@@ -103,7 +104,8 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
         videos[clip_id] = path
     if missing and not videos:
         raise TrainError(
-            f"{folder}: there is no video of any of the {len(missing)} clips, such as {min(missing)}.avi; "
+            f"{folder}: there is no video of any of the {counted(len(missing), 'clip')}, such "
+            f"as {min(missing)}.avi; "
             "--videos names the folder of the clips, whose files are named by their ids"
         )
     return videos

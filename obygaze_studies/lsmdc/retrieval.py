@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
 from obygaze_studies.lsmdc.samples import Pairs
@@ -88,7 +89,9 @@ def in_words(measures: Mapping[str, Any]) -> str:
         published = measures["published"][direction]["R@1"]
         safe = measures["tie_safe"][direction]["mean"]["R@1"]
         parts.append(f"{direction.replace('_', ' ')} R@1 {published:.1f} (tie-safe {safe:.1f})")
-    return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
+    return (
+        f"{', '.join(parts)} among {measures['sentences']} sentences of {counted(measures['clips'], 'clip')}"
+    )
 
 
 def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> dict[str, Any]:

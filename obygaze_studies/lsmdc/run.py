@@ -22,6 +22,7 @@ from obygaze_features.io import file_sha256, sha256_of
 from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import Answer
 from obygaze_features.screen import ShowProgress, progress_bar
+from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import samples, step
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
@@ -361,7 +362,10 @@ def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samp
         rows = [row for row in left_out if row.split == split]
         if rows:
             example = f"line {rows[0].line}, {rows[0].clip_id}: {rows[0].reason}"
-            watch.say(f"{split}: {len(rows)} of {len(captions_of_split)} sentences left out, e.g. {example}")
+            watch.say(
+                f"{split}: {len(rows)} of {counted(len(captions_of_split), 'sentence')} left "
+                f"out, e.g. {example}"
+            )
     damaged = [row for row in left_out if row.left_out == "no"]
     if damaged:
         example = f"{damaged[0].clip_id}: {damaged[0].reason}"

@@ -35,6 +35,7 @@ from obygaze_features.errors import first_line
 from obygaze_features.io import whole_file, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
+from obygaze_features.text import counted
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
@@ -230,7 +231,7 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
     measures_of["test, chosen epoch"] = test
     rows = []
     for title, measures in measures_of.items():
-        data = f"{title} ({measures['sentences']} sentences, {measures['clips']} clips)"
+        data = f"{title} ({measures['sentences']} sentences, {counted(measures['clips'], 'clip')})"
         for direction, published in measures["published"].items():
             name = direction.replace("_", " ")
             tie_safe = measures["tie_safe"][direction]["mean"]

@@ -13,6 +13,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.io import file_sha256
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
+from obygaze_features.text import counted
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, share
@@ -214,7 +215,7 @@ def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> S
         notices.append(f"{n_missing} of {n_clips} judged clips are missing from the run; relevant ones add 0")
     n_not_judged = len(scores.keys() - judged.keys())
     if n_not_judged:
-        notices.append(f"{n_not_judged} clips of the run are not judged; they count as not relevant")
+        notices.append(f"not judged, and counted as not relevant: {counted(n_not_judged, 'clip')} of the run")
     notices += _tie_notices(tie_share(scores))
     chance = {"map": expected_average_precision(n_clips, n_relevant)}
     return Scored(run_files.TOPIC, values, chance, notices, n_clips)
@@ -234,11 +235,11 @@ def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Sco
     notices = []
     if n_returned < n_clips:
         notices.append(
-            f"{n_returned} of {n_clips} clips returned, so none is official: accuracy_all counts "
+            f"{n_returned} of {counted(n_clips, 'clip')} returned, so none is official: accuracy_all counts "
             "missing ones as wrong, accuracy_returned leaves them out"
         )
     if n_unknown:
-        notices.append(f"{n_unknown} clips have no known class; they count nowhere")
+        notices.append(f"without a known class, and counted nowhere: {counted(n_unknown, 'clip')}")
     chance = {"accuracy_all": majority, "accuracy_returned": majority}
     return Scored(axis, values, chance, notices, n_clips)
 
@@ -366,10 +367,13 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
         return run
     not_in_test = sorted(ids - test_ids)
     if not_in_test:
-        note(f"{len(not_in_test)} clips that are no test clips; the first is {not_in_test[0]!r}")
+        note(f"{counted(len(not_in_test), 'clip')} that are no test clips; the first is {not_in_test[0]!r}")
     missing = sorted(test_ids - ids)
     if missing:
-        problem = f"{len(missing)} of {len(test_ids)} test clips are missing; the first is {missing[0]!r}"
+        problem = (
+            f"{len(missing)} of {counted(len(test_ids), 'test clip')} are missing; the first is "
+            f"{missing[0]!r}"
+        )
         note(problem, "warning")
     for notice in _tie_notices(ties):
         note(notice, "warning")

@@ -16,6 +16,7 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
 from obygaze_features.options import Answer
 from obygaze_features.store import Group, Store
+from obygaze_features.text import counted
 from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
@@ -250,7 +251,7 @@ def train(
     lines = _selection_lines(selections)
     n_missing = len(sides.excluded["test"])
     missing = f", {n_missing} missing" if n_missing else ""
-    lines.append(f"{file.path}: {len(sides.test)} test clips{missing}")
+    lines.append(f"{file.path}: {counted(len(sides.test), 'test clip')}{missing}")
     excluded_clips = chain.from_iterable(sides.excluded.values())
     remarks = [f"excluded {clip['clip_id']}: {clip['reason']}" for clip in excluded_clips]
     return Answer(record, text="\n".join(lines), remarks=remarks)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 import obygaze_features.manifest as manifests
+from obygaze_features.text import counted
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number, p_value
 from obygaze_studies.audit_common.findings import share
@@ -270,7 +271,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
             f"a clip with several values is in several groups: {n_in_groups:,} in place of {len(labelled):,}"
         )
     n_rising = sum(row["rises"] is True for row in groups)
-    rise = f"the mean rises from level to level in {n_rising} of {len(groups)} groups"
+    rise = f"the mean rises from level to level in {n_rising} of {counted(len(groups), 'group')}"
     group_column: Column = (column, column, str)
     share_columns: list[Column] = [
         group_column,
@@ -412,7 +413,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
-        answers=(f"{n_unlike} of {len(pairs)} pairs of concepts {UNLIKE_CHANCE}",),
+        answers=(f"{n_unlike} of {counted(len(pairs), 'pair')} of concepts {UNLIKE_CHANCE}",),
         notes=tuple(note.format(policy=policy) for note in COMPOSITION_NOTES["notes"]),
         blocks=tuple(blocks),
         data=data.drop(columns=["alone", "combined"], errors="ignore"),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
@@ -66,7 +67,10 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         rows=rows,
         blocks=[block(source.title, WEIGHTS, rows, (leaks,))],
         answers=[
-            f"{source.title}: {n_failed:,} clips are called wrongly, of {n_clips:,} in {len(rows)} films"
+            (
+                f"{source.title}: {counted(n_failed, 'clip is', 'clips are')} called wrongly, of "
+                f"{n_clips:,} in {counted(len(rows), 'film')}"
+            )
         ],
         draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if panels else None,
         drawn=f": {leaks}",
@@ -134,7 +138,7 @@ def _strict_part(result: StrictResults) -> Part:
         all_rows += rows
         n_errors = rows[0]["n_errors"]
         n_clips = rows[0]["n_clips"]
-        notes = [f"{n_errors} errors of {n_clips} clips"]
+        notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
         scarce = _scarce(kind, n_errors, n_clips)
         if scarce:
             notes.append(scarce)

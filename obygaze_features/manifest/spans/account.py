@@ -108,7 +108,7 @@ class Account:
                 "not add up: this is a bug of obygaze, please report it"
             )
         name = f"{self.path.name} of {film}" if film else self.path.name
-        head = f"{name}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
+        head = f"{name}: {self.used:,} of {counted(self.seen, 'span')} read ({self.kind})"
         return "; ".join([head, *self._reasons(), *self.notes])
 
     def _reasons(self) -> list[str]:

@@ -285,7 +285,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
     files = columns[layout.text + 1 :]
     if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
-        raise file.error(f"{len(files)} columns after the text: {REMEDY}")
+        raise file.error(f"{counted(len(files), 'column')} after the text: {REMEDY}")
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"

@@ -20,6 +20,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import MODEL, people_line
 from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
+from obygaze_features.text import counted
 
 _GAP = re.compile(r"\n\s*\n")
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
@@ -130,7 +131,10 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     file.account.note(*_doubts(lines, blocks, bodies, joints))
     n_repeated = sum(line.first != "" and line.first == before.last for before, line in pairwise(shown))
     if n_repeated > max(1, len(blocks) // 3):
-        file.account.note(f"{n_repeated} captions repeat the line before them (rolling captions)")
+        file.account.note(
+            f"{counted(n_repeated, 'caption repeats', 'captions repeat')} the line before "
+            "them (rolling captions)"
+        )
 
 
 def _shown(words: str, text: str, clean: Callable[[str], str]) -> Shown:

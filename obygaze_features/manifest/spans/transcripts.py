@@ -15,6 +15,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.text import counted
 
 TSV: Final = re.compile(r"start\tend\ttext\s*")
 """The header of Whisper's table, whose times are milliseconds."""
@@ -171,7 +172,7 @@ def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
         n_sentences += 1
         yield _sentence(sentence, n_sentences)
     if n_sentences:
-        file.account.note(f"{n_sentences} sentences put together of words with times")
+        file.account.note(f"{counted(n_sentences, 'sentence')} put together of words with times")
 
 
 def _begins_anew(sentence: Sequence[Word], word: Word) -> bool:

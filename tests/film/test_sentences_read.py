@@ -1,0 +1,302 @@
+"""Sentences that readers halted at, each beside the film, the model or the judges that it is about."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import replace as changed
+
+from obygaze_features.manifest import Manifest, builtin_codebook
+from obygaze_film.claims import (
+    LANGUAGES,
+    Words,
+    film_claims,
+    group_claims,
+    kinds,
+    phrases,
+    rate_claims,
+    sentences,
+)
+from obygaze_film.commands.film_lines import lines_of_film
+from obygaze_film.exchange import export
+from obygaze_film.film_groups import compare_films
+from obygaze_film.judged_rate import correct_rates
+from obygaze_film.page import Owned, film_page
+from obygaze_film.positive import PLANTED
+from obygaze_film.score import score_film
+from obygaze_film.windows_to_judge import choose_next
+from obygaze_models.prediction import load_model
+from tests.film.films import film_store
+from tests.film.page.invented import invented_film, with_model
+from tests.film.page.test_page import text_of
+from tests.film.saying import first_sentence, sentence_of
+
+BOOK = builtin_codebook("obygaze12")
+SMALL = {"n_rows": 60, "duration_s": 900.0}
+ENGLISH = Words("en")
+
+
+def claim_of(film, kind):
+    """The only claim of a kind on a film."""
+    (claim,) = (one for one in film_claims(film) if isinstance(one, kind))
+    return claim
+
+
+def unread(film, flag):
+    """A film of which the parts without a probability have another flag."""
+    flags = film.table["flags"].str.replace("unlike", flag)
+    return replace(film, table=film.table.assign(flags=flags))
+
+
+def judged(film, **judges):
+    """Judgements of the first windows of a draw: of each judge the levels that they give."""
+    clips = []
+    for judge, levels in judges.items():
+        for clip, (level, *concepts) in zip(choose_next([film], 40, blind=True), levels, strict=False):
+            own = {"clip_id": f"{judge}-{clip.clip_id}", "level": level, "concepts": tuple(concepts)}
+            clips.append(replace(clip, annotator=judge, **own))
+    return Manifest(tuple(clips), Path(), BOOK)
+
+
+# --- a very short film
+# ---------------------------------------------------------------------------
+def test_the_bracket_of_a_film_of_few_windows_is_wider_and_says_so(trained, tmp_path):
+    path = trained.paths["pcbm_lr"]
+    margin = load_model(path).calibration.film_margin
+    widths = {}
+    for end_s in (13.0, 600.0):
+        store = film_store(tmp_path, f"film{end_s:g}", end_s=end_s, planted=((3.0, 9.0),))
+        film = score_film(store, [path])
+        claim = claim_of(film, kinds.ExpectedShare)
+        widths[end_s] = claim.interval.high - claim.interval.low
+        said = " ".join(lines_of_film(film, ENGLISH))
+        assert ("2 windows only" in said) == (end_s == 13)
+        assert ("2 windows only" in text_of(film_page([film]))) == (end_s == 13)
+    assert widths[600.0] <= 2 * margin + 1e-9
+    assert widths[13.0] > widths[600.0] + 0.02
+
+
+# --- a model that tells nothing apart
+# ---------------------------------------------------------------------------
+def constant(film, p=0.0899):
+    """A film in which a model gives all that it can judge one probability."""
+    table = film.table.copy()
+    table.loc[table["p"].notna(), ["p", "p_low", "p_high"]] = p, p - 0.05, p + 0.05
+    film = replace(film, table=table)
+    return with_model(film, rate=changed(film.model().rate, value=p), by_concepts=False, concepts=[])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(language):
+    film, words = constant(invented_film(**SMALL)), Words(language)
+    said = phrases.sentence(claim_of(film, kinds.SameProbability), words)
+    assert words.probability(0.0899) in said
+    assert any(said in line for line in lines_of_film(film, words))
+    assert said in text_of(film_page([film], language=language))
+    assert not [one for one in film_claims(invented_film(**SMALL)) if isinstance(one, kinds.SameProbability)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(language):
+    films = [constant(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
+    windows = judged(films[0], AB=[("EN",), ("S",)] * 20)
+    (said,) = (
+        phrases.sentence(claim, Words(language))
+        for claim in group_claims(compare_films(films, windows))
+        if isinstance(claim, kinds.SameShare)
+    )
+    assert re.search(r"\b3 films", said)
+    assert said in sentence_of(compare_films(films, windows), language)
+    others = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
+    assert not any(isinstance(one, kinds.SameShare) for one in group_claims(compare_films(others, windows)))
+
+
+# --- what cannot be judged
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("hatched", [0.1, 0.5])
+def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched):
+    film = invented_film(unlike=((0.0, hatched),), **SMALL)
+    mixed = film.table.copy()
+    mixed.loc[0, "flags"] = "missing"
+    says = {}
+    for name, one in {
+        "unlike": film,
+        "unread": unread(film, "missing"),
+        "both": replace(film, table=mixed),
+    }.items():
+        judged_time = claim_of(one, kinds.JudgedTime)
+        said = phrases.unjudged_sentence(judged_time, ENGLISH) + phrases.unlike_caveat(judged_time, ENGLISH)
+        if hatched > 0.2:
+            said += phrases.sentence(claim_of(one, kinds.ExpectedShare), ENGLISH)
+        says[name] = said
+    assert "read" not in says["unlike"]
+    assert "like" not in says["unread"]
+    assert "read" in says["both"]
+    assert "like" in says["both"]
+
+
+def test_the_terminal_names_no_drawing():
+    film = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
+
+
+def test_a_film_without_a_share_is_not_said_how_far_its_share_was_off():
+    alien = with_model(invented_film(unlike=((0.0, 1.0),), **SMALL), levels_left_out=[])
+    for film, is_known in ((invented_film(**SMALL), True), (alien, False)):
+        claim = claim_of(film, kinds.ExpectedShare)
+        assert (claim.number is not None) == is_known
+        assert bool(phrases.error_sentence(claim, ENGLISH)) == is_known
+        assert ("was off by" in text_of(film_page([film]))) == is_known
+
+
+# --- shares of the time
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("parts", [(66.5, 17.5, 16.0), (1.0, 1.0, 1.0), (99.7, 0.2, 0.1), (0.0, 0.0, 5.0)])
+def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
+    shares = ENGLISH.shares_of_whole(parts)
+    for part, share in zip(parts, shares, strict=True):
+        assert (share == "0%") == (part == 0)
+    if not any("<" in share or ">" in share for share in shares):
+        assert sum(int(share.removesuffix("%")) for share in shares) == 100
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_writes_the_share_of_a_part_alike(language):
+    film, words = invented_film(unlike=((0.0, 0.155),), **SMALL), Words(language)
+    claim = claim_of(film, kinds.JudgedTime)
+    shares = phrases.time_shares(claim, words)
+    assert shares.judged in first_sentence(film, language=language)
+    assert shares.unlike in phrases.unlike_caveat(claim, words)
+    assert shares.unlike in phrases.unjudged_sentence(claim, words)
+    assert shares.nothing in phrases.nothing_caveat(claim, words)
+    for share in shares:
+        assert share in phrases.sentence(claim, words)
+
+
+def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
+    """Windows overlap: a mean over them counts what lies at a film's ends less often."""
+    film = invented_film(**SMALL)
+    flags = film.table["flags"].where(film.table["start_s"] > 200.0, "black")
+    black_s = float((film.table["end_s"] - film.table["start_s"])[flags == "black"].sum())
+    starts = np.arange(0.0, 893.0, 4.0)
+    black = np.clip((black_s - starts) / 8.0, 0, 1)
+    variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "black": black})
+    film = replace(film, table=film.table.assign(flags=flags), variables=variables)
+    share = ENGLISH.number(black_s / 900.0)
+    assert f"{share} of the time" in text_of(film_page([film]))
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"), [((0.5,), "in half of that time"), ((0.5, 0.7), "in at least half of that time"),
+                         ((0.51,), "in more than half of that time")],
+)  # fmt: skip
+def test_half_of_the_time_is_said_to_be_half(shares, said):
+    film = invented_film(**SMALL)
+    claim = claim_of(film, kinds.MarkedPassages)
+    concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
+    assert said in phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+
+
+# --- passages
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["vtt", "srt", "eaf", "csv", "jsonld"])
+def test_an_export_marks_a_passage_whose_mean_is_below_the_threshold_and_names_it(kind):
+    film = invented_film(n_rows=400, duration_s=900.0)
+    threshold = float(film.table["p"].max()) - 0.005
+    film = with_model(film, threshold_p=threshold)
+    below = film.segments().query("reaches == 1 and p < @threshold")
+    assert len(below)
+    text = export(film, kind)
+    assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
+    assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
+
+
+def test_only_an_export_with_contributions_explains_them():
+    film = invented_film(**SMALL)
+    assert "Contributions are shares" in export(film, "csv")
+    for kind in ("vtt", "srt", "eaf", "jsonld"):
+        assert "Contributions are shares" not in export(film, kind)
+
+
+def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither():
+    """The mean of its values is below the usual one, the mean of its probabilities above it."""
+    film = invented_film(**SMALL)
+    film = with_model(film, concepts=[changed(one, usual=0.0, usual_p=0.17) for one in film.model().concepts])
+    table = film.table.copy()
+    known = table["p"].notna()
+    is_odd = np.arange(len(table)) % 2 == 1
+    values = np.where(is_odd, 3.0, -3.5)
+    table["Activity_value"] = values
+    table["Activity_contribution"] = np.where(known, -0.5 * values, np.nan)
+    table["Activity_p"] = np.where(known, np.where(is_odd, 0.99, 0.001), np.nan)
+    film = with_model(replace(film, table=table), threshold_p=0.3)
+    said = [phrases.sentence(claim, ENGLISH) for claim in film_claims(film)]
+    assert any("in part more, in part less Activity than usual (0.4" in text for text in said)
+    for text in said:
+        for p in re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), usual 0\.17", text):
+            assert float(p) < 0.17
+
+
+# --- whose labels, in which language
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_planted_labels_are_no_experts(language):
+    film = with_model(invented_film(**SMALL), labelled_by=[PLANTED], human=None, means=BOOK.means)
+    texts = [first_sentence(film, language=language), text_of(film_page([film], language=language))]
+    for text in texts:
+        assert not re.search("experts call|expertes et experts|personnes expertes", text)
+        assert {"en": "a program labelled S", "fr": "un programme a étiquetés S"}[language] in text
+    named = with_model(film, labelled_by=["AB", "CD"])
+    assert "AB" in text_of(film_page([named], language=language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(language):
+    means = {"S": BOOK.means["S"]}
+    film = with_model(invented_film(**SMALL), means=means)
+    claim = claim_of(film, kinds.MarkedPassages)
+    (level,) = (one for one in BOOK.levels if one.name == "S")
+    (said,) = sentences([claim], language)
+    assert level.told(language).means in said
+    assert level.told(language).title in said
+
+
+# --- judges
+# ---------------------------------------------------------------------------
+def test_who_is_not_sure_of_the_level_still_says_where_a_concept_is():
+    film = with_model(
+        invented_film(**SMALL), concept="Body", positive=[], negative=[], means={"Body": BOOK.means["Body"]}
+    )
+    levels = [("NS", "Body"), ("EN", "Look"), ("NS", "Look"), ("S", "Body")] * 10
+    (share,) = (one for one in rate_claims(correct_rates(film, judged(film, AB=levels))))
+    n_windows = len(choose_next([film], 40, blind=True))
+    n_body = sum("Body" in names for names in levels[:n_windows])
+    assert (share.n, share.n_unsure, share.positives) == (n_windows, 0, (n_body,))
+
+
+def test_a_page_says_why_a_judges_own_share_is_not_that_together():
+    film = invented_film(**SMALL)
+    found = correct_rates(film, judged(film, AB=[("EN",), ("S",), ("EN",)] * 5, CD=[("S",), ("EN",)] * 6))
+    page = text_of(film_page([film], owned={film.movie: Owned([found])}))
+    assert ENGLISH["own_shares"][:60] in page
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0.01, "+1,0 point de"), (-0.019, "−1,9 point de"), (0.02, "+2,0 points de")]
+)
+def test_french_has_no_plural_of_points_below_two(value, said):
+    claim = kinds.GroupChange(
+        who=("AB",), what="S", time=kinds.ClaimTime("content"), number=value, change="A minus B",
+        is_by_decade=False, n_films=9, n_judged=9,
+    )  # fmt: skip
+    assert said in sentences([claim], "fr")[0]
+
+
+def test_a_comparison_says_how_many_films_a_rate_needs():
+    films = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(2)]
+    compared = compare_films(films, judged(films[0], AB=[("EN",)] * 3))
+    reason = compared.groups["reason"].iloc[0]
+    assert reason.startswith("a rate needs 5 films in which enough windows are judged; of 2 films here none")
