@@ -10,7 +10,7 @@ from scipy.special import expit, logit, ndtri
 
 from benchmarks.planted.row import Cell, Column, Draw, Row, over_corpora
 from obygaze_models.evaluation.alttest import alt_test
-from obygaze_models.evaluation.experts import _log_odds_of_calls, _right, annotators_noise
+from obygaze_models.evaluation.experts import _accuracies, _log_odds_of_calls, annotators_noise
 from obygaze_models.evaluation.rounds import drifts
 
 PAGE: Final = "docs/annotators.md"
@@ -125,7 +125,7 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
     before = logit(0.4) + apart * (X[:, 0] - apart / 2)
     positive = expit(before)
     for _ in range(100):
-        results = _right(calls == 1, all_said, positive)
+        results = _accuracies(calls == 1, all_said, positive)
         positive = expit(before + _log_odds_of_calls(calls == 1, all_said, results))
     specificity = [(calls_of_one[~y] == 0).mean() for calls_of_one in calls]
     sensitivity = [(calls_of_one[y] == 1).mean() for calls_of_one in calls]

@@ -16,7 +16,7 @@ from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind, fit_h
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.concepts.standardised import Standardised
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import rows_for
+from obygaze_models.models.binary import validated_rows
 from obygaze_models.models.parameters import Positive
 from obygaze_models.models.scaling import ClippedScaler, Limit
 
@@ -142,7 +142,7 @@ class ConceptBank(Standardised):
     def distances(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features."""
         check_is_fitted(self, "hyperplanes_")
-        features = self._scaled(rows_for(self, X, np.float64, np.float32))
+        features = self._scaled(validated_rows(self, X, np.float64, np.float32))
         with one_blas_thread():
             return self.hyperplanes_.distances(features)
 

@@ -20,7 +20,7 @@ from obygaze_models.concepts.explanations import Contribution, Explanation, path
 from obygaze_models.concepts.head_scores import additive_parts, by_concept, head_scores
 from obygaze_models.concepts.heads import ConceptHead, HeadName, choice, make_head
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
+from obygaze_models.models.binary import LogitClassifier, encode_labels, validated_rows
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.linear import PENALTIES, linear_probe
 from obygaze_models.models.parameters import Positive, Seed
@@ -265,7 +265,7 @@ class ConceptBottleneck(LogitClassifier):
 
     def _checked(self, X: ArrayLike) -> Floats:
         """Check features X [N, D] to score."""
-        return rows_for(self, X, np.float64, np.float32)
+        return validated_rows(self, X, np.float64, np.float32)
 
     def _learn_concepts(
         self, X: Floats, present: Any, movies: NDArray[Any] | None, folds: NDArray[np.int64] | None

@@ -73,7 +73,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
 
     def _checked_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Check frames X [N, F, D] and labels y [N] to fit on."""
-        return self._first_frames(X, y), np.asarray(y)
+        return self._check_frames_to_fit(X, y), np.asarray(y)
 
     _checked = FrameReader._frames
 

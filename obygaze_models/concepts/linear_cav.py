@@ -11,7 +11,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Hyperplanes, Kind
 from obygaze_models.concepts.ridge_tuning import PENALTIES
-from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, rows_for
+from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, validated_rows
 from obygaze_models.models.choices import Candidate, candidates
 from obygaze_models.models.parameters import Positive
 from obygaze_models.models.scaling import CLIP, Limit
@@ -124,7 +124,7 @@ class LinearCAV(BinaryClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D]."""
         check_is_fitted(self)
-        features = rows_for(self, X, np.float64, np.float32)
+        features = validated_rows(self, X, np.float64, np.float32)
         if self.scaler_ is not None:
             features = self.scaler_.transform(features)
         with one_blas_thread():

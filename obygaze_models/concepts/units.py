@@ -63,7 +63,7 @@ class UnitBank(FrameReader, Standardised):
         """
         del y, groups
         self._validate_params()
-        frames = self._first_frames(X)
+        frames = self._check_frames_to_fit(X)
 
         def read(rows: NDArray[np.intp]) -> NDArray[np.float32]:
             return present_tokens(frames[rows])

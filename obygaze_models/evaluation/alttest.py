@@ -9,7 +9,7 @@ most. In balanced agreement each class of another annotator's calls weighs the s
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,31 +69,39 @@ class Standing:
     by_form: dict[Form, Floats]
 
     def below(self, form: Form) -> float:
-        """Return how far the machine is below annotators, on average."""
-        below, _, _ = self.by_form[form]
-        return float(below.mean())
+        """Return by how much the machine agrees less than annotators do, on average over annotators.
+
+        `form` is the form of the test: plain agreement by clips or by films, or balanced agreement.
+        """
+        shortfall, _, _ = self.by_form[form]
+        return float(shortfall.mean())
 
     def p(self, form: Form, margin: float) -> Floats:
-        """Return p of each annotator left out [J]; the null is a machine that is the margin below or more."""
-        below, error, freedom = self.by_form[form]
-        gap = below - margin
+        """Compute a one-sided p-value for each annotator left out [J], by Student's t.
+
+        The null hypothesis is that the machine agrees with the others less than this annotator does, by the
+        margin or more.
+        """
+        shortfall, error, degrees_of_freedom = self.by_form[form]
+        gap = shortfall - margin
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_t = stdtr(freedom, gap / error)
-        # Without an error there is no doubt on which side of the margin the machine is.
-        p: Floats = np.where(error > 0, of_t, (gap >= 0).astype(np.float64))
+            p_of_t = stdtr(degrees_of_freedom, gap / error)
+        # With an error of 0 there is no doubt on which side of the margin the machine is.
+        p: Floats = np.where(error > 0, p_of_t, (gap >= 0).astype(np.float64))
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
-        """Return the share of annotators that the machine is as good as, false discoveries held at .05.
+        """Return the share of annotators whom the machine is shown to be as good as, up to the margin.
 
-        These are controlled by Benjamini and Yekutieli (2001), however the annotators depend on each other.
+        The rate of false discoveries is held at `LEVEL` by the method of Benjamini and Yekutieli (2001),
+        which allows any dependence between annotators.
         """
         adjusted = false_discovery_control(self.p(form, margin), method="by")
         return float((adjusted <= LEVEL).mean())
 
     @property
     def passes(self) -> bool:
-        """Whether the machine is as good as enough annotators, in the form and at the margin that decide."""
+        """Whether the machine is as good as half of the annotators, in the form and margin of `DECIDES`."""
         form, margin = DECIDES
         return self.winning_rate(form, margin) >= PASSES
 
@@ -120,7 +128,7 @@ class Alternative:
     answer: str
 
     def record(self) -> dict[str, Any]:
-        """Return JSON values: a row for each standing and form of the test."""
+        """Describe the result as JSON values: the answer, and a row for each machine and form of the test."""
         rows = []
         for standing in self.standings:
             for form in FORMS:
@@ -140,7 +148,10 @@ class Alternative:
 def alt_test(
     machine: Codes, annotators: Mapping[str, Codes], films: NDArray[np.str_] | Codes, name: str = ""
 ) -> Alternative:
-    """Compare a machine with annotators.
+    """Test whether a machine may stand in for human annotators, by its agreement with them on N clips.
+
+    Each annotator who shares enough clips is left out in turn, and the machine is compared with them. So are
+    two controls that know nothing: a constant answer, and the machine's answers in another order.
 
     Parameters
     ----------
@@ -174,7 +185,8 @@ def alt_test(
     humans = humans[:, is_comparable]
     machine = machine[is_comparable]
     film = np.unique(films[is_comparable], return_inverse=True)[1]
-    order = np.lexsort((*humans, machine, film))  # so that shuffles do not depend on the manifest's order
+    # In an order of their own, so that the shuffles do not depend on the order of the clips.
+    order = np.lexsort((*humans, machine, film))
     humans = humans[:, order]
     machine = machine[order]
     film = film[order]
@@ -183,32 +195,36 @@ def alt_test(
         raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(labels).argmax())
     first_shuffle, *more_shuffles = _shuffles(machine, film)
-    standings = tuple(
-        _standing(title, codes, humans, film, left_out_in_turn)
-        for title, codes in zip((name, *KNOW_NOTHING), (machine, constant, first_shuffle), strict=True)
-    )
-    answer = "not shown that it may stand in"
-    if standings[0].passes:
+    compared_codes = (machine, constant, first_shuffle)
+    standings = []
+    for title, codes in zip((name, *KNOW_NOTHING), compared_codes, strict=True):
+        standings.append(_standing(title, codes, humans, film, left_out_in_turn))
+    if not standings[0].passes:
+        answer = "not shown that it may stand in"
+    else:
         answer = "may stand in"
-        of_shuffles = (_standing("", codes, humans, film, left_out_in_turn) for codes in more_shuffles)
-        # A test that a machine without any knowledge passes tells nothing.
-        if any(standing.passes for standing in chain(standings[1:], of_shuffles)):
+        more_controls = (_standing("", codes, humans, film, left_out_in_turn) for codes in more_shuffles)
+        # The test tells nothing where a control without any knowledge passes it too.
+        if any(control.passes for control in chain(standings[1:], more_controls)):
             answer = "these annotators agree too little to tell"
     compared = {names[index]: n_shared[index] for index in left_out_in_turn}
-    return Alternative(standings, compared, int(film.max()) + 1, answer)
+    return Alternative(tuple(standings), compared, int(film.max()) + 1, answer)
 
 
 def _shuffles(machine: Codes, film: Codes) -> list[Codes]:
-    """Draw `SHUFFLES` orders of a machine's answers [N] within films [N]."""
+    """Shuffle a machine's answers [N] within films [N], `SHUFFLES` times.
+
+    Clips must be sorted by film.
+    """
     rng = np.random.default_rng(0)
-    # Clips are sorted by film already: sorting by film and a random number shuffles within films.
+    # Sorting by film, then by a random number, keeps films in place and shuffles their clips.
     return [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES)]
 
 
 def compare_machines(
     labels: Manifest, common: Manifest, machines: Sequence[str] = (), task: str | None = None
 ) -> dict[str, Alternative]:
-    """Compare each machine among a manifest's annotators with the people among them.
+    """Run the alt-test for each machine among a manifest's annotators, against the people among them.
 
     Parameters
     ----------
@@ -238,18 +254,22 @@ def compare_machines(
     clips = labels_of(common)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     _refuse_unperceived(labels, target, compared)
-    codes_of = {name: target.of(of_annotator) for name, of_annotator in clips.experts.items()}
-    people = {name: codes for name, codes in codes_of.items() if name not in {*compared, *imported}}
-    nothing_in_common = np.full(len(clips.movies), UNKNOWN)
+    codes_of = {name: target.of(labels_of_one) for name, labels_of_one in clips.experts.items()}
+    every_machine = {*compared, *imported}
+    people = {name: codes for name, codes in codes_of.items() if name not in every_machine}
+    no_labels = np.full(len(clips.movies), UNKNOWN)
     alternatives = {}
     for name in compared:
-        codes = codes_of.get(name, nothing_in_common)
+        codes = codes_of.get(name, no_labels)
         alternatives[name] = alt_test(codes, people, clips.movies, name)
     return alternatives
 
 
 def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
-    """Refuse to compare a machine on a concept that it cannot perceive; its rows say what it perceives."""
+    """Raise if the target is a concept that one of the machines cannot perceive, such as sound.
+
+    The senses of a machine stand in the column `perceives` of its rows.
+    """
     if not target.concept:
         return
     concept = labels.codebook.concept(target.concept)
@@ -270,49 +290,63 @@ def _standing(
     Parameters
     ----------
     name : str
+        Name of the machine.
     machine : ndarray of int, shape [N]
+        The machine's label of each clip.
     humans : ndarray of int, shape [J, N]
+        The annotators' labels, `UNKNOWN` where an annotator did not judge a clip.
     film : ndarray of int, shape [N]
+        The film of each clip.
     left_out_in_turn : sequence of int
-        Rows of `humans`.
+        The annotators to compare with: rows of `humans`.
     """
     advantages = []
-    means_and_errors = []
+    estimates = []
     for index in left_out_in_turn:
         clips = humans[index] != UNKNOWN
         others = np.delete(humans, index, axis=0)[:, clips]
-        plain, balanced = _below(humans[index, clips], machine[clips], others)
-        advantages.append((plain <= 0).mean())
-        each_clip = np.arange(len(plain))
+        shortfall = _shortfall(humans[index, clips], machine[clips], others)
+        advantages.append((shortfall.plain <= 0).mean())
+        each_clip = np.arange(len(shortfall.plain))
         films = film[clips]
-        means_and_errors.append(
+        # In the order of FORMS.
+        estimates.append(
             [
-                _mean_and_error(plain, each_clip),
-                _mean_and_error(plain, films),
-                _mean_and_error(balanced, films),
+                _clustered_mean(shortfall.plain, each_clip),
+                _clustered_mean(shortfall.plain, films),
+                _clustered_mean(shortfall.balanced, films),
             ]
         )
-    of_forms = np.array(means_and_errors).transpose(1, 2, 0)  # [forms, 3, J]
-    by_form = dict(zip(FORMS, of_forms, strict=True))
+    estimates_of_forms = np.array(estimates).transpose(1, 2, 0)  # [forms, 3, J]
+    by_form = dict(zip(FORMS, estimates_of_forms, strict=True))
     return Standing(name, float(np.mean(advantages)), by_form)
 
 
-def _below(human: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]:
-    """Compute how far the machine is below a human in each clip, by agreement with the others.
+class _Shortfall(NamedTuple):
+    """By how much a machine agrees with the other annotators less than a human does, clip by clip.
 
-    Parameters
+    Attributes
     ----------
-    human, machine : ndarray of int, shape [N]
-    others : ndarray of int, shape [K, N]
-        `UNKNOWN` where another annotator did not judge a clip.
-
-    Returns
-    -------
     plain : ndarray, shape [N]
         1 where the human agrees with more of the others, -1 where the machine does, 0 where both do alike.
     balanced : ndarray, shape [N]
         The share of the others that agree with the human less the share that agree with the machine, where
         each class that another annotator used weighs the same.
+    """
+
+    plain: Floats
+    balanced: Floats
+
+
+def _shortfall(human: Codes, machine: Codes, others: Codes) -> _Shortfall:
+    """Compare the agreement of a human and of a machine with the other annotators, in each clip.
+
+    Parameters
+    ----------
+    human, machine : ndarray of int, shape [N]
+        Labels of the annotator who is left out, and of the machine.
+    others : ndarray of int, shape [K, N]
+        Labels of the other annotators; `UNKNOWN` where one did not judge a clip.
     """
     is_known = others != UNKNOWN
     difference = (others == human).astype(np.int64) - (others == machine)
@@ -325,24 +359,33 @@ def _below(human: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]
         n_classes = max((counts > 0).sum(), 1)
         weights[row, is_known[row]] = len(judged) / n_classes / counts[judged]
     balanced = (weights * difference).sum(axis=0) / is_known.sum(axis=0)
-    return plain, balanced
+    return _Shortfall(plain, balanced)
 
 
-def _mean_and_error(values: Floats, units: Codes) -> tuple[float, float, int]:
-    """Return the mean of values [N], its standard error and degrees of freedom; units [N] are clusters.
+class _ClusteredMean(NamedTuple):
+    """A mean of clustered values with its standard error and degrees of freedom."""
 
-    Residuals are divided by 1 less their unit's leverage, its share of the values.
+    mean: float
+    error: float
+    degrees_of_freedom: int
+
+
+def _clustered_mean(values: Floats, clusters: Codes) -> _ClusteredMean:
+    """Compute the mean of values [N] and its standard error, where values of one cluster may be correlated.
+
+    `clusters` [N] is the cluster of each value. The residuals of a cluster are summed, and divided by 1 less
+    the cluster's leverage, which is its share of the values.
     """
     mean = float(values.mean())
-    sizes = np.bincount(units)
-    residuals = np.bincount(units, values - mean)
-    is_there = sizes > 0
-    sizes = sizes[is_there]
-    residuals = residuals[is_there]
+    sizes = np.bincount(clusters)
+    residuals = np.bincount(clusters, values - mean)
+    has_values = sizes > 0
+    sizes = sizes[has_values]
+    residuals = residuals[has_values]
     n_values = len(values)
-    n_units = len(sizes)
-    if n_units < 2:
-        return mean, np.inf, 1
+    n_clusters = len(sizes)
+    if n_clusters < 2:
+        return _ClusteredMean(mean, np.inf, 1)
     squares = np.sum((residuals / (1 - sizes / n_values)) ** 2)
-    error = float(np.sqrt(squares * (n_units - 1) / n_units)) / n_values
-    return mean, error, n_units - 1
+    error = float(np.sqrt(squares * (n_clusters - 1) / n_clusters)) / n_values
+    return _ClusteredMean(mean, error, n_clusters - 1)

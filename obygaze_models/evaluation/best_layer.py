@@ -81,8 +81,8 @@ def best_layer(
     """
     table = predictions.table[predictions.table["task"] == task]
     is_of_classes = predictions.n_classes == 2
-    weighted = _film_of_classes if is_of_classes else _film_of_levels
-    films = [weighted(clips) for clips in _ranked_clips(table, list(names.values()))]
+    as_weighted_sum = _auc_as_weighted_sum if is_of_classes else _spearman_as_weighted_sum
+    films = [as_weighted_sum(clips) for clips in _ranked_clips(table, list(names.values()))]
     if not films:
         return None
     rng = np.random.default_rng(seed)
@@ -122,16 +122,16 @@ class _Clips(NamedTuple):
 
 
 class _Film(NamedTuple):
-    """A film's clips, by whose labels a metric of each layer is a weighted sum of what scores give.
+    """A metric of each layer in one film, as a weighted sum over clips.
 
-    To exchange labels is to exchange weights.
+    The weights depend on the labels only, so that exchanging labels means exchanging weights.
 
     Attributes
     ----------
     weights : ndarray, shape [n]
         Weight of each clip, by its label.
     scores : ndarray, shape [n, L]
-        What each layer gives each clip, the mean over seeds.
+        The term of each clip by each layer, which depends on its rank; the mean over seeds.
     constant : float
         Added to the sum.
     """
@@ -145,23 +145,23 @@ class _Film(NamedTuple):
         return np.asarray(weights @ self.scores + self.constant)
 
 
-def _film_of_classes(clips: _Clips) -> _Film:
-    """Write the AUC of each layer as a weighted sum of ranks (Mann and Whitney 1947)."""
+def _auc_as_weighted_sum(clips: _Clips) -> _Film:
+    """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947)."""
     n_positive = clips.labels.sum()
     n_negative = len(clips.labels) - n_positive
     weights = clips.labels / (n_positive * n_negative)
-    # The rank sum of the positive clips less its least value: the pairs that are in the right order.
-    least = n_positive * (n_positive + 1) / 2
-    return _Film(weights, clips.ranks.mean(axis=0), float(-least / (n_positive * n_negative)))
+    # The rank sum of the positive clips less its least value counts the pairs in the right order.
+    least_rank_sum = n_positive * (n_positive + 1) / 2
+    return _Film(weights, clips.ranks.mean(axis=0), float(-least_rank_sum / (n_positive * n_negative)))
 
 
-def _film_of_levels(clips: _Clips) -> _Film:
-    """Write Spearman's correlation of each layer as a weighted sum of standardised ranks.
+def _spearman_as_weighted_sum(clips: _Clips) -> _Film:
+    """Write Spearman's correlation of each layer in a film as a weighted sum of standardised ranks.
 
     A layer whose scores are all equal has the correlation 0.
     """
-    of_labels = rankdata(clips.labels)
-    weights = (of_labels - of_labels.mean()) / (of_labels.std() * len(of_labels))
+    label_ranks = rankdata(clips.labels)
+    weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * len(label_ranks))
     deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
     scale = deviations.std(axis=1, keepdims=True)
     standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
@@ -169,7 +169,10 @@ def _film_of_levels(clips: _Clips) -> _Film:
 
 
 def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:
-    """Rank each film's clips by each model; films whose clips have one label are left out."""
+    """Rank the clips of each film by the scores of each model and seed.
+
+    Films whose clips all have one label are left out.
+    """
     films = []
     for _, rows_of_film in table[table["model"].isin(models)].groupby("movie", sort=True):
         clips = rows_of_film.drop_duplicates("clip_id").sort_values("clip_id")

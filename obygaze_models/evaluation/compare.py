@@ -57,7 +57,15 @@ class Comparison:
 
 @checked
 def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Side:
-    """Take one model of a run on one task, by default the first of each.
+    """Select one model of a run on one task, as one side of a comparison.
+
+    Parameters
+    ----------
+    run : SavedRun
+    model : str, optional
+        By default the run's first model.
+    task : str, optional
+        As ``train>test``; may be left out if the model has one task.
 
     Raises
     ------
@@ -131,24 +139,27 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def _metric_row(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[str, object]:
-    """Compare two models by one metric, given its rows of `Comparison.movies`."""
+    """Compute the row of `Comparison.metrics` of one metric.
+
+    `movies` holds the values of both models by movie, and their differences.
+    """
     differences = movies["difference"]
     possible = difference_bounds(
         metric.bounds, first=_known_value(a, metric.name), second=_known_value(b, metric.name)
     )
-    of_models = t_interval(differences, possible=possible)
-    of_method = t_interval(differences, covers="method", possible=possible)
+    models_interval = t_interval(differences, possible=possible)
+    method_interval = t_interval(differences, covers="method", possible=possible)
     test = sign_flip(differences)
     return {
         "metric": metric.name,
         "a": t_interval(movies["a"]).mean,
         "b": t_interval(movies["b"]).mean,
-        "difference": of_models.mean,
-        "low": of_models.low,
-        "high": of_models.high,
+        "difference": models_interval.mean,
+        "low": models_interval.low,
+        "high": models_interval.high,
         "p": test.p,
-        "method_low": of_method.low,
-        "method_high": of_method.high,
+        "method_low": method_interval.low,
+        "method_high": method_interval.high,
         "method_p": corrected_t(differences).p,
         "n_movies": test.n_pairs,
         "n_patterns": test.n_patterns,
@@ -157,9 +168,9 @@ def _metric_row(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[
 
 
 def _known_value(side: Side, metric: str) -> float | None:
-    """Return the value that a metric has whatever movies are drawn: the AUC of scores that do not vary.
+    """Return the AUC of a model whose scores do not vary within movies: it is .5 in every movie.
 
-    Other metrics and models have no such value: None.
+    Return None for other models and metrics, whose value depends on the movies.
     """
     if metric != "auc" or side.model not in constant_models(side.predictions, side.task):
         return None
@@ -167,7 +178,7 @@ def _known_value(side: Side, metric: str) -> float | None:
 
 
 def _check_comparable(a: Side, b: Side) -> None:
-    """Refuse two models that were not tested on the same clips and labels under the same protocol."""
+    """Raise if two models were not tested on the same clips and labels under the same protocol."""
     refusal = f"{a.run.where} and {b.run.where} can't be compared"
     for name in ("protocol", "codebook"):
         value_a = a.run.record.get(name)

@@ -28,7 +28,7 @@ from obygaze_models.evaluation.run import (
 )
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
-from obygaze_models.models.evaluation_folds import FoldTraining, fit_folds, shares_products
+from obygaze_models.models.evaluation_folds import FoldTraining, can_fit_folds_together, fit_folds
 from obygaze_models.models.fitted import Fitted
 from obygaze_models.models.names import OTHER
 from obygaze_models.models.ordinal import OrdinalModel
@@ -157,7 +157,7 @@ def evaluate(
     if plan.asked.by_annotator:
         record["experts"] = experts or "merged"
         if denoised:
-            shares_of_folds = [shares for _, shares in denoised.values()]
+            shares_of_folds = [shares for _labels, shares in denoised.values()]
             record["noise"] = _mean_shares(plan.asked.noisy, shares_of_folds)
         if rows_of_others:
             record["models"][OTHER] = {"title": OTHER_TITLE}
@@ -213,44 +213,47 @@ class _Results:
 def _train_and_test(
     plan: Plan, data: Dataset, denoised: Denoised, progress: Progress | bool | None
 ) -> _Results:
-    """Train each model in all of its folds, and test it there.
+    """Train and test every model in all of its folds, and collect the results in the order of the folds.
 
-    Models are trained one after the other, each in all folds; the results are in the order of the folds.
+    Models that can share work are trained fold by fold side by side; the others go through all folds at once.
     """
     results_of: dict[tuple[SeededFold, str], _Results] = {}
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
     folds_of = {variant.spec.name: _folds_of(plan, variant.spec) for variant in plan.variants}
     n_models = sum(len(folds) for folds in folds_of.values())
-    # All features are read before the first training: what a store lacks is refused before hours of work.
+    # All features are read before the first training, so that missing ones are found before hours of work.
     kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
     with shown_progress(progress, "training", "model") as show:
-        for variants in _trained_side_by_side(plan.variants):
-            trained = {}
+        for variants in _group_for_training(plan.variants):
+            # Each iterator trains its model on the next fold when it is advanced.
+            trained_models = {}
             for variant in variants:
                 name = variant.spec.name
                 X = features[variant.spec.reads, variant.spec.streams]
-                trained[name] = _trained(plan, data, variant, folds=folds_of[name], X=X, denoised=denoised)
+                trained_models[name] = _train_in_folds(
+                    plan, data, variant, folds=folds_of[name], X=X, denoised=denoised
+                )
             for fold in plan.folds:
                 for variant in variants:
                     spec = variant.spec
                     if fold not in folds_of[spec.name]:
                         continue
-                    model = next(trained[spec.name])
+                    model = next(trained_models[spec.name])
                     X = features[spec.reads, spec.streams]
-                    results_of[fold, spec.name] = _test(
+                    results_of[fold, spec.name] = _test_in_fold(
                         plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
                     )
                     show(len(results_of), n_models)
-    together = _Results(records=records)
+    all_results = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
             results = results_of.get((fold, variant.spec.name))
             if results is not None:
-                together.predictions += results.predictions
-                together.selection += results.selection
-                together.curves += results.curves
-    return together
+                all_results.predictions += results.predictions
+                all_results.selection += results.selection
+                all_results.curves += results.curves
+    return all_results
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -260,22 +263,22 @@ def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
     return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]
 
 
-def _trained_side_by_side(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
-    """Part models that are trained one by one, in all folds together, from those trained fold by fold.
+def _group_for_training(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
+    """Group models that are trained side by side, fold by fold.
 
-    The latter go through a fold side by side: concept models share what they make of its clips, which is kept
-    for a few folds alone.
+    A model that is fitted on all folds at once is a group of its own. The others make one group, as concept
+    models share work on a fold's clips, which is cached for a few folds only.
     """
     fold_by_fold = []
     for variant in variants:
-        if shares_products(variant.spec):
+        if can_fit_folds_together(variant.spec):
             yield [variant]
         else:
             fold_by_fold.append(variant)
     yield fold_by_fold
 
 
-def _trained(
+def _train_in_folds(
     plan: Plan,
     data: Dataset,
     variant: Variant,
@@ -284,7 +287,20 @@ def _trained(
     X: Any,
     denoised: Denoised,
 ) -> Iterator[Fitted | OrdinalModel]:
-    """Yield a model trained on each fold, in the order of the folds."""
+    """Train a model on the training clips of each fold, and yield the trained models in that order.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+    variant : Variant
+        The model and the labels that it is trained on.
+    folds : sequence of SeededFold
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    denoised : mapping
+        Estimated labels of the folds' clips, where annotators' noise is modelled.
+    """
     spec = variant.spec
     trainings = []
     for fold in folds:
@@ -293,15 +309,15 @@ def _trained(
             labels, _ = denoised[fold]
         rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
         in_training = np.isin(rows, fold.split.train)
-        # A clip with several labels has a row for each of them.
+        # A clip that has several labels is repeated, once with each label.
         y = [np.where(in_training, codes[rows], NOT_ASKED) for codes in labels]
         trainings.append(
             FoldTraining(
-                fold.name,
-                seed_of(fold.seed, fold.name),
-                np.concatenate([rows] * len(labels)),
-                np.concatenate(y),
-                plan.concepts[fold.name],
+                name=fold.name,
+                seed=seed_of(fold.seed, fold.name),
+                rows=np.concatenate([rows] * len(labels)),
+                y=np.concatenate(y),
+                concepts=plan.concepts[fold.name],
             )
         )
     return fit_folds(
@@ -314,7 +330,7 @@ def _trained(
     )
 
 
-def _test(
+def _test_in_fold(
     plan: Plan,
     data: Dataset,
     fold: SeededFold,
@@ -324,22 +340,29 @@ def _test(
     X: Any,
     record: FoldRecord,
 ) -> _Results:
-    """Test a trained model on a fold's clips, and write its threshold into the fold's record."""
+    """Score a fold's test clips by a trained model, and collect predictions, selection and curves.
+
+    The model's threshold and its mean score of training clips are added to the fold's record.
+    """
     record["thresholds"][spec.name] = model.threshold
     if isinstance(model, Fitted) and spec.looks_at_features:
         record["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
     scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
-    of_model: dict[str, Any] = {"model": spec.name, "train": plan.target.name, "threshold": model.threshold}
-    of_fold = of_model | {"fold": fold.split.fold, "movie": fold.name, "seed": fold.seed}
+    model_columns: dict[str, Any] = {
+        "model": spec.name,
+        "train": plan.target.name,
+        "threshold": model.threshold,
+    }
+    fold_columns = model_columns | {"fold": fold.split.fold, "movie": fold.name, "seed": fold.seed}
     return _Results(
-        predictions=[rows_of(data, fold, test, scores, **of_model) for test in plan.tests],
-        selection=selection_of(model, of_fold),
-        curves=list(curves_of(model, of_fold)),
+        predictions=[rows_of(data, fold, test, scores, **model_columns) for test in plan.tests],
+        selection=selection_of(model, fold_columns),
+        curves=list(curves_of(model, fold_columns)),
     )
 
 
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
-    """Describe a fold, before any model is trained."""
+    """Make the record of a fold before training; thresholds and mean scores of models are added later."""
     train = fold.split.train
     is_positive = np.any([codes[train] == 1 for codes in plan.learnt.values()], axis=0)
     n_tested = {}
@@ -363,9 +386,9 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 
 
 def _without_noise(plan: Plan, data: Dataset) -> Denoised:
-    """Estimate for each fold what its training clips are, given that annotators err.
+    """Estimate the labels of each fold's training clips from those of annotators who err.
 
-    It is empty where models are not trained so.
+    The result is empty unless the evaluation models annotators' noise.
     """
     if not plan.asked.noisy:
         return {}
@@ -373,27 +396,33 @@ def _without_noise(plan: Plan, data: Dataset) -> Denoised:
 
 
 def _rows_of_others(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
-    """Make the rows of the other annotators, with whose labels models are compared."""
-    of_others = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
+    """Make rows of predictions for the other annotators, whose mean label serves as a yardstick of models."""
+    model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
     rows = []
     for fold in plan.folds:
         for test in plan.tests:
             if test.others is not None:
                 mean_labels = test.others[fold.split.test]
-                rows.append(rows_of(data, fold, test, mean_labels, **of_others))
+                rows.append(rows_of(data, fold, test, mean_labels, **model_columns))
     return rows
 
 
 def _mean_shares(
     annotators: Iterable[str], shares_of_folds: Sequence[NDArray[np.float64]]
 ) -> dict[str, dict[str, float]]:
-    """Average over folds how often each annotator is right: annotator -> name of `SHARES` -> share.
+    """Average over folds the estimated shares of clips that each annotator labels correctly.
 
     Parameters
     ----------
     annotators : iterable of str
-        J names.
+        Names of J annotators.
     shares_of_folds : sequence of ndarray, shape [J, 4]
+        For each fold, the shares that `SHARES` names.
+
+    Returns
+    -------
+    dict
+        Annotator -> name of the share -> mean over folds.
     """
     means = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
     by_annotator = {}

@@ -82,11 +82,11 @@ class Asked:
 
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
-    """Choose the labels of an evaluation.
+    """Choose the labels that models are trained on, and those that they are tested on.
 
-    Where each annotator has a row of a clip, every test is made by each annotator, on the clips that another
-    one judged too, and once more on the clips on which all agree. Where each annotator judged clips that
-    nobody else did, the test is on these.
+    With several annotators, every test is repeated with the labels of each annotator, on the clips that
+    another one judged too, and once more on the clips on which all agree. If no clip was judged by two
+    annotators, each test is on all clips of the annotator.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
         The target that models learn.
     tests : sequence of Target
     experts : {"merged", "each", "soft", "noisy"}, optional
-        Models are trained on merged labels (the default); ``each``: a model for each annotator, on their
-        labels; ``soft``: on the rows of all annotators, so that the share of annotators is the target and a
-        clip weighs as many as judged it; ``noisy``: fold by fold on what clips probably are, given how often
-        each annotator is right.
+        What models are trained on. ``merged``, the default: the merged labels. ``each``: one model for each
+        annotator, on that annotator's labels. ``soft``: the labels of all annotators, so that a clip counts
+        once for each annotator who judged it. ``noisy``: labels that are estimated in each fold, given how
+        often each annotator is right.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     codes_of = {name: train.of(labels) for name, labels in by_expert.items()}
     tests_by_annotators: list[Tested] = []
     for test in tests:
-        tests_by_annotators.extend(_by_annotator(test, by_expert))
+        tests_by_annotators.extend(_tests_by_annotators(test, by_expert))
     if experts == "each":
         learnt = {f"@{name}": [codes] for name, codes in codes_of.items()}
     elif experts in {"soft", "noisy"}:
@@ -132,12 +132,14 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
 
 
 def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[list[Codes], Floats]:
-    """Estimate what training clips are, and how often each annotator is right, with a model of the features.
+    """Estimate the true labels of training clips, and how often each annotator is right.
+
+    The estimate uses a model of the clips' features (`annotators_noise`).
 
     Parameters
     ----------
     asked : Asked
-        Its `noisy` labels are read.
+        Of which the labels `noisy` are used.
     data : Dataset
         N clips.
     rows : ndarray of int
@@ -146,32 +148,33 @@ def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[
     Returns
     -------
     labels : list of ndarray
-        `COPIES` arrays of labels [N]. The share of them in which a clip is positive is its probability to be
-        positive, rounded to that many parts.
+        `COPIES` arrays of labels [N]. A clip is positive in a share of them that is its probability to be
+        positive, rounded to multiples of 1 / `COPIES`.
     shares : ndarray, shape [J, 4]
-        The share of negative and of positive clips that each of J annotators calls right, as this method
-        estimates it, and as that of Dawid and Skene does, which knows no features: `SHARES`.
+        The shares of negative and of positive clips that each of J annotators labels correctly, first as
+        estimated with features, then without them, by the method of Dawid and Skene: `SHARES`.
     """
     calls = np.stack(list(asked.noisy.values()))[:, rows]  # [J, training clips]
     is_judged = (calls != NOT_ASKED).any(axis=0)
     judged_rows = rows[is_judged]
     calls = calls[:, is_judged]
     movies = data.movies[judged_rows]
-    right, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
-    right_without_features, _ = annotators_noise(calls, movies)
+    accuracies, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
+    accuracies_without_features, _ = annotators_noise(calls, movies)
     labels = []
     for copy in range(COPIES):
         codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
-        codes[judged_rows] = positive > (copy + 0.5) / COPIES
+        threshold = (copy + 0.5) / COPIES
+        codes[judged_rows] = positive > threshold
         labels.append(codes)
-    return labels, np.column_stack([right, right_without_features])
+    return labels, np.column_stack([accuracies, accuracies_without_features])
 
 
-def _by_annotator(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
-    """Yield a test by each annotator, and one on the clips on which all that judged them agree.
+def _tests_by_annotators(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
+    """Yield a test with the labels of each annotator, and one on the clips on which annotators agree.
 
-    An annotator tests on the clips that another one judged too; where no clip has two annotators, on all of
-    their own, and nobody stands beside the models.
+    The test of an annotator is on the clips that another one judged too, whose mean label models are compared
+    with. If no clip has two annotators, it is on all clips of the annotator, without such a comparison.
     """
     codes_of = {name: test.of(labels) for name, labels in by_expert.items()}
     calls = np.stack(list(codes_of.values())).astype(np.float64)  # [J annotators, N clips]
@@ -195,26 +198,28 @@ def _by_annotator(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tes
 
 
 def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterator[tuple[str, ModelSpec]]:
-    """Yield each model for every set of labels it is trained on, with the end of its name.
+    """Yield a model for every set of labels that it is trained on, with the key of these labels.
 
-    Models that look at no features are the same for all sets, and are trained once.
+    The key ends the model's name: "@" and the annotator's name, or "". Models that look at no features are
+    trained once only, on the first set.
     """
-    ends = list(asked.learnt)
+    suffixes = list(asked.learnt)
     for spec in [*specs, *_baselines(asked, data)]:
         if not spec.looks_at_features:
-            yield ends[0], spec
+            yield suffixes[0], spec
             continue
-        for end in ends:
-            # An end is "@" and the annotator's name, or empty.
-            title = f"{spec.title}, trained on {end[1:]}" if end else spec.title
-            yield end, replace(spec, name=f"{spec.name}{end}", title=title)
+        for suffix in suffixes:
+            title = spec.title
+            if suffix:
+                title += f", trained on {suffix.removeprefix('@')}"
+            yield suffix, replace(spec, name=f"{spec.name}{suffix}", title=title)
 
 
 def _baselines(asked: Asked, data: Dataset) -> list[ModelSpec]:
-    """List the baselines that the data allow: length of clips, variables of a table, answers of a machine."""
+    """List the baselines that have data: clip lengths, variables of a table, or a machine's answers."""
     baselines = []
     seconds = data.seconds
-    # Where annotators draw clips, the length of a clip tells its label, unless all are about as long.
+    # If annotators delimited the clips, lengths may tell the labels, unless they vary by less than 1 %.
     if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
         title = "length of the clip alone"
         baselines.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
@@ -247,7 +252,7 @@ PRIOR: Final = 1.0
 def annotators_noise(
     calls: Codes, movies: NDArray[np.str_], X: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Estimate how often annotators are right, and what clips are.
+    """Estimate by EM how often annotators are right, and how probable it is that each clip is positive.
 
     Parameters
     ----------
@@ -255,15 +260,14 @@ def annotators_noise(
         0 or 1; `NOT_ASKED` where an annotator did not judge a clip.
     movies : ndarray, shape [N]
     X : ndarray, shape [N, D], optional
-        Features, NaN where there are none; without any a clip is as probable as another one before anybody
-        is asked.
+        Features; rows of NaN for clips without features. Without X all clips have the same prior probability.
 
     Returns
     -------
-    right : ndarray, shape [J, 2]
-        Share of negative and of positive clips that each annotator calls as they are.
+    accuracies : ndarray, shape [J, 2]
+        Shares of negative and of positive clips that each annotator labels correctly.
     positive : ndarray, shape [N]
-        Probability of each clip to be positive, given all calls and its features.
+        Probability of each clip to be positive, given all labels and its features.
     """
     is_judged = calls != NOT_ASKED
     is_yes = calls == 1
@@ -272,16 +276,18 @@ def annotators_noise(
     n_models = N_MODELS if X is not None else 1
     with one_blas_thread():
         for _ in range(n_models):
-            scores = None if X is None else _held_out(X, positive, movies)
+            scores = None if X is None else _held_out_logits(X, positive, movies)
             for _ in range(EM_STEPS):
                 prior_odds = _prior_log_odds(positive, scores)
-                right = _right(is_yes, is_judged, positive)
-                positive = expit(prior_odds + _log_odds_of_calls(is_yes, is_judged, right))
-    return _right(is_yes, is_judged, positive), positive
+                accuracies = _accuracies(is_yes, is_judged, positive)
+                positive = expit(prior_odds + _log_odds_of_calls(is_yes, is_judged, accuracies))
+    return _accuracies(is_yes, is_judged, positive), positive
 
 
-def _right(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
-    """Estimate the share of negatives and of positives that each annotator calls right, [J, 2].
+def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
+    """Estimate the shares of negative and of positive clips that each annotator labels correctly, [J, 2].
+
+    `PRIOR` correct and as many wrong labels of each class are added, so that no share is 0 or 1.
 
     Parameters
     ----------
@@ -298,20 +304,21 @@ def _right(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
     return np.stack([of_negatives, of_positives], axis=1)
 
 
-def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, right: Floats) -> Floats:
-    """Add up what the annotators' calls of a clip say of it being positive, as log-odds [N].
+def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, accuracies: Floats) -> Floats:
+    """Sum the evidence of the annotators' labels that a clip is positive, as log-odds [N].
 
-    A call of yes is worth log(P(yes | positive) / P(yes | negative)), a call of no is worth
+    A label "yes" adds log(P(yes | positive) / P(yes | negative)), a label "no" adds
     log(P(no | positive) / P(no | negative)).
 
     Parameters
     ----------
     is_yes, is_judged : ndarray of bool, shape [J, N]
-    right : ndarray, shape [J, 2]
-        Share of negatives and of positives that each annotator calls right.
+        Clips that each annotator called positive, and clips that each judged.
+    accuracies : ndarray, shape [J, 2]
+        Shares of negative and of positive clips that each annotator labels correctly.
     """
-    no_if_negative = right[:, :1]  # [J, 1]
-    yes_if_positive = right[:, 1:]  # [J, 1]
+    no_if_negative = accuracies[:, :1]  # [J, 1]
+    yes_if_positive = accuracies[:, 1:]  # [J, 1]
     of_yes = np.log(yes_if_positive / (1 - no_if_negative))
     of_no = np.log((1 - yes_if_positive) / no_if_negative)
     of_call = np.where(is_yes, of_yes, of_no)  # [J, N]
@@ -319,26 +326,30 @@ def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, right: Floats) -> Floats
 
 
 def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
-    """Compute the log-odds of each clip before anybody is asked [N]: the mean share, or a model's score.
+    """Compute the prior log-odds [N] of each clip to be positive, before annotators' labels are counted.
 
-    Scores [N] are put on a scale by logistic regression on the probabilities as they are. Scores that do not
-    rise with them are worth nothing.
+    They are a model's scores [N], scaled by logistic regression on the present probabilities `positive` [N].
+    Without scores, or if scores do not rise with the probabilities, all clips have those of the mean.
     """
-    share = float(logit(positive.mean()))
-    of_share = np.full(len(positive), share)
+    mean_log_odds = float(logit(positive.mean()))
+    same_for_all = np.full(len(positive), mean_log_odds)
     if scores is None or np.ptp(scores) == 0:
-        return of_share
+        return same_for_all
     column = scores[:, None]
     almost_no_penalty = (1e-6,)
     scaled = soft_logits(column, positive, column, almost_no_penalty)[0]
     rises = float((scores - scores.mean()) @ (scaled - scaled.mean())) > 0
-    return scaled if rises else of_share
+    return scaled if rises else same_for_all
 
 
-def _held_out(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
-    """Score clips [N] by logistic models of other films, with the penalty of the least held-out loss."""
+def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
+    """Score clips [N] by logistic regressions that are fitted on other films.
+
+    The soft labels `positive` [N] are the clips' probabilities to be positive. Of several penalties the one
+    with the lowest held-out loss is used.
+    """
     scale = np.nanstd(X, axis=0)
-    # Clips without features, NaN, are put at the mean.
+    # Clips without features (NaN) get the mean of each feature, which is 0.
     standard = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
     has_films = len(np.unique(movies)) > 1
     groups = movies if has_films else np.arange(len(movies))

@@ -87,9 +87,10 @@ MOST_GROUPS = 500
 
 
 def variance_factor(n_movies: int, covers: Covers) -> float:
-    """Return the variance of a mean over movies divided by the variance between movies.
+    """Return the variance of a mean over movies, divided by the variance between movies.
 
-    The module says of `covers` what it changes.
+    It is 1 / K for K movies. For the method's interval (``covers="method"``), 1 / (K - 1) is added, as models
+    of different folds learn from nearly the same movies.
     """
     factor = 1 / n_movies
     if covers == "method":
@@ -106,11 +107,12 @@ def t_interval(
     bounds: Bounds | None = None,
     possible: Bounds | None = None,
 ) -> Interval:
-    """Compute the mean of one value per movie [K], NaN where undefined, and its Student's t interval.
+    """Compute the mean over movies and its Student's t interval.
 
     Parameters
     ----------
     values : array-like of float, shape [K]
+        One value per movie; NaN where it is undefined.
     level : float
         Coverage of the interval.
     covers : {"models", "method"}
@@ -139,7 +141,7 @@ def t_interval(
     means_without = (defined.sum() - defined) / (n_defined - 1)
     # The jackknife's variance of a mean is 1 / n of the variance between movies.
     scale = n_defined * variance_factor(n_defined, covers)
-    low, high = _around(mean, means_without, level, bounds, scale=scale)
+    low, high = _interval_ends(mean, means_without, level, bounds, scale=scale)
     if possible is not None:
         low = float(np.clip(low, *possible))
         high = float(np.clip(high, *possible))
@@ -147,14 +149,14 @@ def t_interval(
 
 
 def difference_bounds(bounds: Bounds, *, first: float | None = None, second: float | None = None) -> Bounds:
-    """Return the least and greatest difference of two numbers with bounds, the first less the second.
+    """Return the least and greatest possible difference of two numbers, the first less the second.
 
     Parameters
     ----------
     bounds : tuple of float
         Least and greatest value of both numbers.
     first, second : float, optional
-        The number where it is known whatever movies are drawn: the AUC of scores that do not vary is .5.
+        The number, if it is known in advance: the AUC of scores that do not vary is .5.
 
     Examples
     --------
@@ -199,24 +201,24 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
     spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]: top, bottom
-    # (top - r bottom)^2 equals squared_t times its variance at the interval's ends: these are the roots of
-    # a r^2 - 2 b r + c.
+    # At the ends of the interval, (top - r bottom)^2 equals squared_t times its variance: they are the roots
+    # of a r^2 - 2 b r + c.
     a = bottom**2 - spread[1, 1]
     b = top * bottom - spread[0, 1]
     c = top**2 - spread[0, 0]
     if a <= 0:
         return Interval(ratio, NAN, NAN, n, n_undefined)
-    reach = float(np.sqrt(max(b**2 - a * c, 0.0)))
-    return Interval(ratio, (b - reach) / a, (b + reach) / a, n, n_undefined)
+    root = float(np.sqrt(max(b**2 - a * c, 0.0)))
+    return Interval(ratio, (b - root) / a, (b + root) / a, n, n_undefined)
 
 
 def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is that of `t_interval`, unless every movie has an AUC of 1, or every movie 0. For 1 its lower end is
-    exact, however clips of a movie depend on each other: one pair of clips drawn from each of K movies with
-    AUC A is in the right order in all of them with a probability of at most A ** K, so that a two-sided 95 %
-    interval begins at .025 ** (1 / K).
+    It is that of `t_interval`, unless every movie has an AUC of 1, or every movie of 0, where that interval
+    is undefined. If all are 1, the lower end is exact however clips of a movie depend on each other: one pair
+    of clips drawn from each of K movies with AUC A is in the right order in all of them with a probability of
+    at most A ** K, so that a two-sided 95 % interval begins at .025 ** (1 / K).
 
     Examples
     --------
@@ -262,40 +264,50 @@ def jackknife_interval(
     group_of = movie_of % MOST_GROUPS
     n_groups = min(n_movies, MOST_GROUPS)
     values_without = np.array([statistic(group_of != group) for group in range(n_groups)])
-    low, high = _around(value, values_without, LEVEL, bounds)
+    low, high = _interval_ends(value, values_without, LEVEL, bounds)
     return Interval(value, low, high, n_movies, 0)
 
 
 @checked
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the standard errors [...] of statistics from their values without each movie [K, ...]."""
+    """Compute the jackknife's standard errors [...] of statistics.
+
+    `without` [K, ...] holds the values of the statistics without each of K movies.
+    """
     n = len(without)
     squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
     return np.asarray(np.sqrt((n - 1) / n * squares))
 
 
-def _around(
+def _interval_ends(
     estimate: float, without: NDArray[np.float64], level: float, bounds: Bounds | None, scale: float = 1.0
 ) -> tuple[float, float]:
-    """Compute the ends of the interval around an estimate from its values without each movie [K].
+    """Compute the lower and upper end of the jackknife interval of an estimate.
 
-    Between bounds the interval is symmetric on another scale: with d and e the distances from the lower and
-    the upper bound, that of log(d / e), or of log(d) where the upper bound is infinite.
+    Without bounds the interval is symmetric. With bounds it is symmetric on the scale of log(d / e), where d
+    and e are the distances from the lower and the upper bound, or of log(d) if the upper bound is infinite.
 
     Parameters
     ----------
     estimate : float
     without : ndarray, shape [K]
+        The estimate without each of K movies.
     level : float
         Coverage.
     bounds : tuple of float, optional
+        Least and greatest value that the estimate can have.
     scale : float
-        By how much the jackknife's variance is multiplied.
+        Factor of the jackknife's variance.
+
+    Returns
+    -------
+    low, high : float
+        NaN if the estimate is at one of the bounds.
     """
-    factor = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
+    errors_to_a_side = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
     if bounds is None:
-        reach = factor * float(jackknife_error(without))
-        return estimate - reach, estimate + reach
+        half_width = errors_to_a_side * float(jackknife_error(without))
+        return estimate - half_width, estimate + half_width
     least, most = bounds
     if not least < estimate < most:
         return NAN, NAN
@@ -303,12 +315,13 @@ def _around(
     from_most = most - estimate
     from_least_without = np.maximum(without - least, from_least / CLOSEST)
     if np.isinf(most):
-        reach = factor * float(jackknife_error(np.log(from_least_without)))
-        low = least + from_least * float(np.exp(-reach))
-        high = least + from_least * float(np.exp(min(reach, LARGEST_EXPONENT)))
+        half_width = errors_to_a_side * float(jackknife_error(np.log(from_least_without)))
+        low = least + from_least * float(np.exp(-half_width))
+        high = least + from_least * float(np.exp(min(half_width, LARGEST_EXPONENT)))
         return low, high
     from_most_without = np.maximum(most - without, from_most / CLOSEST)
-    reach = factor * float(jackknife_error(np.log(from_least_without) - np.log(from_most_without)))
+    log_ratios_without = np.log(from_least_without) - np.log(from_most_without)
+    half_width = errors_to_a_side * float(jackknife_error(log_ratios_without))
     centre = np.log(from_least) - np.log(from_most)
-    ends = least + (most - least) * expit(centre + np.array([-reach, reach]))
+    ends = least + (most - least) * expit(centre + np.array([-half_width, half_width]))
     return float(ends[0]), float(ends[1])

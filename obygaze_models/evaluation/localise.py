@@ -69,10 +69,10 @@ def localise(
     *,
     n_shifts: int = 1000,
 ) -> Localisation:
-    """Compare frames' scores with the segments of their movies.
+    """Measure how well frames' scores find the segments that people marked, within clips.
 
-    Only clips with frames inside a segment and frames outside of all are measured: in the others there is
-    nothing to find. The scores of every clip of the movie count for chance.
+    Only clips with frames both inside and outside of segments are measured: in the others there is nothing to
+    find. The chance level is measured with the scores of all other clips of the movie.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def localise(
     score : str
         Column to rank frames by: "weight", "contribution", or a concept's value.
     n_shifts : int
+        Number of circular shifts of scores within movies, drawn for p.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def localise(
     table = _scored_frames(frames, segments, score)
     rng = np.random.default_rng(SEED)
     rows = []
-    shifted = []  # of each movie [measures, n_shifts]
+    means_of_shifts = []  # for each movie, [measures, n_shifts]
     n_left_out = 0
     for movie, frames_of_movie in table.groupby("movie", sort=True):
         clips = _split_into_clips(frames_of_movie)
@@ -110,15 +111,15 @@ def localise(
         n_left_out += len(clips) - len(marked)
         if not marked:
             continue
-        values = _values(clips, marked)  # [measures, marked clips, clips whose scores are taken]
+        values = _measure_movie(clips, marked)  # [measures, marked clips, clips whose scores are taken]
         orders = circular_shifts(np.zeros(len(clips), np.intp), n_shifts, rng)  # [n_shifts, clips]
-        of_shifts = values[:, np.arange(len(marked)), orders[:, marked]]  # [measures, n_shifts, marked]
-        shifted.append(of_shifts.mean(axis=2))
+        shifted_values = values[:, np.arange(len(marked)), orders[:, marked]]  # [measures, n_shifts, marked]
+        means_of_shifts.append(shifted_values.mean(axis=2))
         rows.append({"movie": movie, **_movie_row(clips, marked, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
     by_movie = pd.DataFrame(rows)
-    pooled = _pooled(by_movie, np.mean(shifted, axis=0), n_shifts)
+    pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
     return Localisation(by_movie, pooled, n_left_out, n_shifts)
 
 
@@ -138,7 +139,7 @@ def _scored_frames(
     if scored["time_s"].isna().any():
         raise ProtocolError("a frame has no time: these features were imported without times")
     table = scored[["movie", "clip_id", "time_s"]].assign(
-        score=scored[score].astype(np.float64), inside=_inside(scored, segments)
+        score=scored[score].astype(np.float64), inside=_is_in_segment(scored, segments)
     )
     return table.sort_values(["time_s", "clip_id"], kind="stable")
 
@@ -150,12 +151,12 @@ class _Clip(NamedTuple):
     scores: NDArray[np.float64]
 
     def scores_at(self, n_frames: int) -> NDArray[np.float64]:
-        """Read the scores at so many frames spread evenly over the clip."""
+        """Return the scores at `n_frames` frames that are spread evenly over the clip."""
         return self.scores[np.arange(n_frames) * self.scores.size // n_frames]
 
 
 def _split_into_clips(frames: pd.DataFrame) -> list[_Clip]:
-    """Split the frames of a movie, which are in order of time, into its clips in order of first frames."""
+    """Split the frames of a movie, sorted by time, into clips in order of their first frames."""
     clip_of, names = pd.factorize(frames["clip_id"])
     inside = frames["inside"].to_numpy()
     scores = frames["score"].to_numpy()
@@ -166,8 +167,15 @@ def _split_into_clips(frames: pd.DataFrame) -> list[_Clip]:
     return clips
 
 
-def _values(clips: Sequence[_Clip], marked: Sequence[int]) -> NDArray[np.float64]:
-    """Measure the marked clips of a movie with the scores of each of its clips.
+def _measure_movie(clips: Sequence[_Clip], marked: Sequence[int]) -> NDArray[np.float64]:
+    """Measure each marked clip of a movie, with its own scores and with those of every other clip.
+
+    Parameters
+    ----------
+    clips : sequence of _Clip
+        All clips of the movie.
+    marked : sequence of int
+        Indices of the clips to measure.
 
     Returns
     -------
@@ -179,23 +187,26 @@ def _values(clips: Sequence[_Clip], marked: Sequence[int]) -> NDArray[np.float64
     values = []
     for index in marked:
         inside = clips[index].inside
-        values.append(_measured(inside, scores_of_size[inside.size]))
+        values.append(_measure_clip(inside, scores_of_size[inside.size]))
     return np.stack(values, axis=1)
 
 
 def _movie_row(
     clips: Sequence[_Clip], marked: Sequence[int], values: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Summarise a movie: its marked clips, each measure with their own scores, and with those of others."""
+    """Summarise a movie as a row of `Localisation.by_movie`, from the values of `_measure_movie`.
+
+    Each measure is averaged over the marked clips with their own scores, and with those of other clips.
+    """
     takes_own_scores = np.arange(len(clips)) == np.array(marked)[:, None]  # [marked clips, clips]
     row = {
         "n_clips": len(marked),
         "n_frames": sum(clips[index].inside.size for index in marked),
         "share": np.mean([clips[index].inside.mean() for index in marked]),
     }
-    for measure, of_clips in zip(MEASURES, values, strict=True):
-        row[measure] = of_clips[takes_own_scores].mean()
-        row[f"{measure}_chance"] = of_clips[~takes_own_scores].mean() if len(clips) > 1 else np.nan
+    for measure, values_of_clips in zip(MEASURES, values, strict=True):
+        row[measure] = values_of_clips[takes_own_scores].mean()
+        row[f"{measure}_chance"] = values_of_clips[~takes_own_scores].mean() if len(clips) > 1 else np.nan
     return row
 
 
@@ -260,7 +271,7 @@ def marked_segments(
 
 
 def _refuse_unknown(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
-    """Refuse to find levels and a concept at once, neither, or what the codebook lacks."""
+    """Raise unless either levels or a concept are to be found, and the codebook has them."""
     codebook = manifest.codebook
     has_levels = bool(positive)
     has_concept = concept is not None
@@ -289,7 +300,7 @@ def read_frames(path: Path) -> pd.DataFrame:
     table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)
     texts = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
     numbers = [column for column in table.columns if column not in texts]
-    # In columns of texts nothing counts as missing: a clip may be named NA.
+    # Missing values are recognised in columns of numbers only: a clip may be named NA.
     frames = pd.read_csv(
         StringIO(table.as_csv(texts)),
         dtype=texts,
@@ -305,7 +316,7 @@ def read_frames(path: Path) -> pd.DataFrame:
 def trained_on(frames: pd.DataFrame) -> list[str]:
     """List the movies of a table of frames that the model was trained on, in order of first appearance.
 
-    A table that another tool wrote has no flags, which tells of none.
+    The list is empty for tables of other tools, which have no column `flags`.
     """
     if "flags" not in frames.columns:
         return []
@@ -313,8 +324,10 @@ def trained_on(frames: pd.DataFrame) -> list[str]:
     return list(frames.loc[is_trained_on, "movie"].unique())
 
 
-def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:
-    """Mark the frames that lie in a segment of their movie [N]."""
+def _is_in_segment(
+    frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]
+) -> NDArray[np.bool_]:
+    """Mark the frames [N] whose time lies in a segment of their movie."""
     times = frames["time_s"].to_numpy(dtype=np.float64)
     movies = frames["movie"].to_numpy()
     inside = np.zeros(len(frames), dtype=np.bool_)
@@ -325,21 +338,23 @@ def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, f
     return inside
 
 
-def _measured(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute average precision and pointing of a clip's frames under K scores of them.
+def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute average precision and pointing accuracy of a clip's frames, for each of K sets of scores.
 
     Parameters
     ----------
     inside : ndarray of bool, shape [F]
-        Frames that lie in a segment; P of them.
+        Marks the P frames that lie in a segment.
     scores : ndarray, shape [K, F]
 
     Returns
     -------
     ndarray, shape [2, K]
+        The average precision of ranking the frames, then whether the best frame lies in a segment (with ties,
+        the share of the best frames that do).
     """
-    # Precision at each frame inside is taken over the frames that score as high, ties included, as
-    # `average_precision` does.
+    # The precision at a frame inside is over all frames that score at least as high, as `average_precision`
+    # counts ties.
     as_high = scores[:, None] >= scores[:, inside, None]  # [K, P, F]
     precision = as_high[..., inside].sum(axis=2) / as_high.sum(axis=2)  # [K, P]
     average_precision = precision.mean(axis=1)

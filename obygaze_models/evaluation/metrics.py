@@ -62,7 +62,7 @@ class _Confusion(NamedTuple):
 
 
 def _confusion(y: LabelArray, called: LabelArray) -> _Confusion:
-    """Count how clips of either class [N] are called [N]."""
+    """Count true and false positives and negatives, given labels [N] and calls [N], 0 or 1 each."""
     is_positive = np.asarray(y, dtype=bool)
     is_called = np.asarray(called, dtype=bool)
     true_positives = int(np.count_nonzero(is_positive & is_called))
@@ -121,9 +121,10 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
 
 @checked
 def average_precision(y: LabelArray, scores: ScoreArray) -> float:
-    """Precision at each distinct score, weighted by the recall it adds; NaN without a positive clip.
+    """Compute average precision: the precision at each distinct score, weighted by the recall it adds.
 
-    Clips of equal scores count together, so that a constant score has the prevalence.
+    Clips with equal scores are counted together, so that the AP of a constant score is the prevalence. NaN
+    without a positive clip.
     """
     is_positive = np.asarray(y, dtype=bool)
     if not is_positive.any():
@@ -139,10 +140,11 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
 
 @checked
 def expected_average_precision(n: int, n_relevant: int) -> float:
-    """Compute the mean AP over all orders of N clips, R of them relevant: the chance level of few clips.
+    """Compute the expected average precision of a random ranking of N clips, R of which are relevant.
 
-    E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N the harmonic number: at a relevant clip's
-    rank k the others are relevant with probability a, and k is uniform. It exceeds the prevalence R / N, and
+    It is the chance level of AP on few clips: E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N
+    the harmonic number. At a relevant clip's rank k the other clips are relevant with probability a, and k is
+    uniform. It exceeds the prevalence R / N, and
     approaches it as N grows. 0 without a relevant clip.
 
     Examples
@@ -172,11 +174,11 @@ def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:
 
 
 def within_movie_auc(y: LabelArray, scores: ScoreArray, movies: LabelArray) -> float:
-    """Mean over movies of each movie's AUC, every movie counting alike; NaN where no movie has both classes.
+    """Compute the AUC of each movie, and average it over movies; NaN if no movie has both classes.
 
-    It compares clips of one movie only, so that telling movies apart gains nothing. Movies are not weighted
-    by their pairs of clips: a movie is the unit of every interval here, and weighted by pairs two or three
-    large movies would speak for all.
+    Clips are compared within movies only, so that telling movies apart gains nothing. Every movie weighs the
+    same, as movies are the units of all intervals; weighted by pairs of clips, a few large movies would
+    dominate.
     """
     values = np.array([auc(y[rows], scores[rows]) for rows in rows_by_movie(movies)])
     defined = values[~np.isnan(values)]
@@ -238,18 +240,24 @@ of the metric of a model that knows nothing of clips."""
 
 
 def fixed(value: float) -> Chance:
-    """Return a chance level that does not depend on the labels."""
+    """Make a chance level that is the same value for any labels."""
     return lambda _: value
 
 
 def random_ranking(groups: Sequence[LabelArray]) -> float:
-    """Average over groups the expected AP of a random ranking; NaN without a group."""
+    """Compute the expected AP of a random ranking of each group of labels, and average it over groups.
+
+    NaN without a group.
+    """
     levels = [expected_average_precision(len(y), int(np.count_nonzero(y))) for y in groups]
     return float(np.mean(levels)) if levels else NAN
 
 
 def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
-    """Return the chance level of a metric of calls: the better of always positive and always negative."""
+    """Make the chance level of a metric of calls: the better of calling all clips positive or negative.
+
+    `point` is the metric: it takes labels [N] and calls [N].
+    """
 
     def chance(groups: Sequence[LabelArray]) -> float:
         if not groups:
@@ -266,7 +274,7 @@ def median_level(groups: Sequence[LabelArray]) -> float:
     if not groups:
         return NAN
     ordered = np.sort(np.concatenate(groups))
-    # The lower of two middle levels, so that it is a level; the error over all clips is least either way.
+    # The lower of the two middle levels, not their mean, so that it is a level.
     level = ordered[(len(ordered) - 1) // 2]
     return float(np.mean([mean_absolute_error(y, np.full(len(y), level)) for y in groups]))
 
@@ -339,10 +347,13 @@ class Metric:
         return self(y, score, called)
 
 
-def _of_calls(
+def _metric_of_calls(
     name: str, title: str, point: Callable[[LabelArray, LabelArray], float], **properties: Any
 ) -> Metric:
-    """Make a metric of calls, whose chance level is that of the best constant."""
+    """Make a metric of calls whose chance level is that of the best constant call.
+
+    `point` computes the metric from labels [N] and calls [N]; `properties` are further fields of `Metric`.
+    """
     return Metric(name, title, "called", point, best_constant(point), **properties)
 
 
@@ -350,12 +361,12 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
-        _of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
+        _metric_of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
         # Thresholds of different folds move together, and with them the number of clips that are called. An
         # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only.
-        _of_calls("f1_weighted", "F1 (weighted)", f1_weighted, method_interval=False, by_movie=0),
-        _of_calls("f1_macro", "F1 (macro)", f1_macro, method_interval=False, shown=False, by_movie=0),
-        _of_calls(
+        _metric_of_calls("f1_weighted", "F1 (weighted)", f1_weighted, method_interval=False, by_movie=0),
+        _metric_of_calls("f1_macro", "F1 (macro)", f1_macro, method_interval=False, shown=False, by_movie=0),
+        _metric_of_calls(
             "balanced_accuracy", "balanced accuracy", balanced_accuracy, method_interval=False, by_movie=4
         ),
         Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, answers=True),
@@ -394,10 +405,10 @@ LEVEL_METRICS: dict[str, Metric] = {
 
 
 def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
-    """Return the metrics of two classes or of ordered levels, by name.
+    """Return the metrics for a number of classes, by name: those of two classes, or those of ordered levels.
 
-    They are ours, those of installed packages, and those of `own`. An error in levels is at most that from
-    the lowest to the highest.
+    They are the metrics of this module, of installed packages (entry points), and of `own`. The upper bound
+    of the mean absolute error is the distance of the highest level from the lowest.
 
     Raises
     ------

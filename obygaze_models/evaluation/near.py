@@ -12,9 +12,9 @@ Floats = NDArray[np.float64]
 
 
 def best_matching(pairs: Pairs, gains: Floats, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Choose pairs of items such that no item is in two and their gains add up to the most.
+    """Choose pairs of items such that no item is in two pairs and the sum of their gains is largest.
 
-    Pairs that are connected by common items make a part; each part is an assignment problem of its own.
+    Pairs that are connected by common items form a component; each component is a small assignment problem.
 
     Parameters
     ----------
@@ -34,21 +34,21 @@ def best_matching(pairs: Pairs, gains: Floats, shape: tuple[int, int]) -> NDArra
         return np.zeros(0, dtype=np.intp)
     n_first, n_second = shape
     n_items = n_first + n_second
-    # A graph of all items: those of the second list are numbered after those of the first.
+    # A graph of all items, in which those of the second list are numbered after those of the first.
     links = coo_array((np.ones(len(gains)), (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
-    _, part_of_item = connected_components(links, directed=False)
-    part_of_pair = part_of_item[pairs.first]
-    order = np.argsort(part_of_pair, kind="stable")
-    starts = np.flatnonzero(np.diff(part_of_pair[order])) + 1
+    _, component_of_item = connected_components(links, directed=False)
+    component_of_pair = component_of_item[pairs.first]
+    order = np.argsort(component_of_pair, kind="stable")
+    starts = np.flatnonzero(np.diff(component_of_pair[order])) + 1
     chosen = []
-    for part in np.split(order, starts):
-        chosen_in_part = _assigned(pairs.first[part], pairs.second[part], gains[part])
-        chosen.append(part[chosen_in_part])
+    for component in np.split(order, starts):
+        in_component = _solve_assignment(pairs.first[component], pairs.second[component], gains[component])
+        chosen.append(component[in_component])
     return np.sort(np.concatenate(chosen))
 
 
-def _assigned(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) -> NDArray[np.intp]:
-    """Solve the assignment problem of one part, given the items and gain of each pair [P].
+def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) -> NDArray[np.intp]:
+    """Choose pairs with the largest sum of gains such that no item is in two, given items and gains [P].
 
     Returns
     -------
@@ -64,5 +64,5 @@ def _assigned(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) 
     pair_of = np.full(gain_of.shape, -1)
     pair_of[row_of, column_of] = np.arange(len(gains))
     assigned = pair_of[linear_sum_assignment(gain_of, maximize=True)]
-    # Items that are no pair may be assigned too: that gains nothing.
+    # The solver may also assign items that are no pair, with a gain of 0: these are left out.
     return np.asarray(assigned[assigned >= 0])

@@ -114,11 +114,11 @@ class CorrectedT:
 
 @checked
 def corrected_t(differences: ArrayLike) -> CorrectedT:
-    """Test whether two methods differ, by the paired differences [K] of models trained on the other movies.
+    """Test by a corrected t test whether two methods differ, given their difference on each movie [K].
 
-    It is the t test of the mean. The mean's variance is corrected for folds that learn from nearly the same
-    movies: 1/K + 1/(K - 1) times the variance between movies (Nadeau and Bengio 2003; `t_interval` with
-    ``covers="method"`` gives the interval). Differences that are NaN are left out.
+    The variance of the mean difference is corrected for models of different folds that learn from nearly the
+    same movies: it is 1/K + 1/(K - 1) times the variance between movies (Nadeau and Bengio 2003; `t_interval`
+    with ``covers="method"`` gives the interval). Differences that are NaN are left out.
 
     Examples
     --------
@@ -149,20 +149,22 @@ def smallest_p(n_pairs: int) -> float:
 
 
 def detectable(n_pairs: int) -> float:
-    """Return the mean difference, in SDs between movies, that a paired t test at .05 finds 4 times of 5.
+    """Return the smallest mean difference that a paired t test detects with power `POWER`.
 
-    From the noncentral t distribution (Cohen 1988, chapter 2). NaN below 3 pairs.
+    The difference is in standard deviations between movies, and the test is two-sided at `LEVEL` (noncentral
+    t distribution, Cohen 1988, chapter 2). NaN with fewer than 3 pairs.
     """
     if n_pairs < 3:
         return float("nan")
-    freedom = n_pairs - 1
-    limit = student.ppf(1 - LEVEL / 2, freedom)
+    degrees_of_freedom = n_pairs - 1
+    critical_value = student.ppf(1 - LEVEL / 2, degrees_of_freedom)
 
-    def excess(effect: float) -> float:
-        # A difference found on the wrong side is left out: it is all but impossible at this power.
-        return float(nct.sf(limit, freedom, effect * np.sqrt(n_pairs)) - POWER)
+    def power_above_target(effect: float) -> float:
+        # A significant difference of the wrong sign is left out: it is all but impossible at this power.
+        power = nct.sf(critical_value, degrees_of_freedom, effect * np.sqrt(n_pairs))
+        return float(power - POWER)
 
-    return float(brentq(excess, 1e-3, 2 * limit))
+    return float(brentq(power_above_target, 1e-3, 2 * critical_value))
 
 
 # --- multiple testing
@@ -170,7 +172,10 @@ def detectable(n_pairs: int) -> float:
 
 
 def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
-    """Adjust the p-values [K] of tests of metrics within a named family; NaN for metrics outside of it."""
+    """Adjust the p-values [K] of several metrics by Holm's method, within a family of `FAMILIES`.
+
+    The result is NaN for metrics outside of the family.
+    """
     is_in_family = np.isin(metrics, FAMILIES[family])
     return holm(np.where(is_in_family, np.asarray(p_values, np.float64), np.nan))
 

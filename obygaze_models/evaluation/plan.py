@@ -30,7 +30,7 @@ class Variant(NamedTuple):
     Attributes
     ----------
     labels : str
-        Key of the labels in `Asked.learnt`, which is the end of the model's name.
+        Key of the labels in `Asked.learnt`, which is the suffix of the model's name.
     spec : ModelSpec
     """
 
@@ -49,7 +49,7 @@ class Plan:
     asked : Asked
         Labels to train on, and those that annotators gave.
     learnt : dict of str to ndarray
-        End of the models' names -> one label of each clip [N]: the first where a clip counts with several.
+        Suffix of the models' names -> one label of each clip [N]: the first where a clip has several.
     tests : list of Tested
     folds : list of SeededFold
         Each fold under each seed.
@@ -89,17 +89,19 @@ def make_plan(
     test_seen_scores: bool,
     experts: Experts | None,
 ) -> Plan:
-    """Plan an evaluation; the arguments are those of `evaluate`.
+    """Plan an evaluation: targets, labels, folds, concepts and models, checked before any training.
+
+    The arguments are those of `evaluate`.
 
     Raises
     ------
     ProtocolError, ModelError, ConceptError
         See `evaluate`.
     """
-    target = _target(task, data)
+    target = _find_target(task, data)
     tested_targets = _tested_targets(test, target, data)
     for tested in tested_targets:
-        _check_comparable(target, tested)
+        _refuse_incomparable(target, tested)
     named_models = (models,) if isinstance(models, str) else models
     specs = models_for(target.kind, named_models, imbalance=imbalance)
     asked = asked_of(data, target, tested_targets, experts)
@@ -107,9 +109,9 @@ def make_plan(
     n_seen_scores = 0
     if not test_seen_scores:
         tests, n_seen_scores = _without_seen_scores(data, asked.tests)
-    learnt = {end: _first_label(labels) for end, labels in asked.learnt.items()}
+    learnt = {suffix: _first_label(labels) for suffix, labels in asked.learnt.items()}
     _check_classes(data, target, learnt, tests)
-    folds = list(_folds(data, learnt, tests, seeds, seen=seen, n_folds=n_folds))
+    folds = list(_make_folds(data, learnt, tests, seeds, seen=seen, n_folds=n_folds))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _with_concepts(specs, concepts, explicit=models is not None)
     return Plan(
@@ -126,8 +128,8 @@ def make_plan(
     )
 
 
-def _target(task: str | Target, data: Dataset) -> Target:
-    """Find a target by its name; "" is the codebook's first task."""
+def _find_target(task: str | Target, data: Dataset) -> Target:
+    """Find a target by its name, unless it is given as an object; "" is the codebook's first task."""
     if isinstance(task, Target):
         return task
     return choose_targets(data.codebook, task or None, None)[0]
@@ -136,16 +138,16 @@ def _target(task: str | Target, data: Dataset) -> Target:
 def _tested_targets(
     test: str | Target | Sequence[str | Target] | None, trained: Target, data: Dataset
 ) -> list[Target]:
-    """List the targets of the tests; without any the one that is trained."""
+    """List the targets to test on; by default the one that models are trained on."""
     if isinstance(test, str | Target):
-        return [_target(test, data)]
+        return [_find_target(test, data)]
     if not test:
         return [trained]
-    return [_target(name, data) for name in test]
+    return [_find_target(name, data) for name in test]
 
 
-def _check_comparable(trained: Target, tested: Target) -> None:
-    """Refuse to test a model on a target of other classes, or with its sides exchanged."""
+def _refuse_incomparable(trained: Target, tested: Target) -> None:
+    """Raise if models of one target cannot be tested on another: other classes, or classes exchanged."""
     if (tested.kind, tested.n_classes, tested.scale) != (trained.kind, trained.n_classes, trained.scale):
         raise ProtocolError(
             f"a model trained on {trained.name} ({trained.kind}) can't be tested on {tested.name} "
@@ -164,19 +166,19 @@ def _check_comparable(trained: Target, tested: Target) -> None:
 
 
 def _first_label(labels: Sequence[Codes]) -> Codes:
-    """Choose a label of each clip [N]: that of the first array in which it has one."""
+    """Choose one label for each clip [N], the first it has in several arrays of labels [N]; else -1."""
     has_label = [codes != NOT_ASKED for codes in labels]
     return np.select(has_label, labels, NOT_ASKED)
 
 
 def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Tested], int]:
-    """Leave out of all tests the clips that were judged with a model's score in sight.
+    """Remove from all tests the clips that were judged while a model's score was shown.
 
     Returns
     -------
     tests : list of Tested
     n_left_out : int
-        Number of clips that some test would have had.
+        Number of clips removed from some test.
     """
     seen_score = data.labels.seen_score
     if seen_score is None:
@@ -190,7 +192,7 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
 # ---------------------------------------------------------------------------
 
 
-def _folds(
+def _make_folds(
     data: Dataset,
     learnt: Mapping[str, Codes],
     tests: Sequence[Tested],
@@ -199,7 +201,20 @@ def _folds(
     seen: bool,
     n_folds: int | None,
 ) -> Iterator[SeededFold]:
-    """Divide the clips into folds, and yield every fold under every seed."""
+    """Divide the clips into folds, and yield every fold with every seed.
+
+    Parameters
+    ----------
+    data : Dataset
+    learnt : mapping of str to ndarray
+        Sets of training labels [N], by the suffix of the models' names.
+    tests : sequence of Tested
+    seeds : sequence of int
+    seen : bool
+        Whether folds are blocks of scenes, instead of whole movies.
+    n_folds : int, optional
+        Number of folds of whole movies; by default one per movie.
+    """
     is_learnable = np.any([codes != NOT_ASKED for codes in learnt.values()], axis=0)
     is_testable = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
     used = np.flatnonzero(is_learnable | is_testable)
@@ -208,14 +223,14 @@ def _folds(
     for split_of_used in splits(table, is_learnable[used], is_testable[used]):
         # From indices among the clips that are used to rows of the dataset.
         split = Split(split_of_used.fold, used[split_of_used.train], used[split_of_used.test])
-        folds.append(_named_fold(data, split, learnt, seen=seen))
+        folds.append(_check_fold(data, split, learnt, seen=seen))
     for seed in seeds:
-        for name, split, context_rows in folds:
-            yield SeededFold(name, split, context_rows, seed)
+        for fold in folds:
+            yield SeededFold(fold.name, fold.split, fold.context_rows, seed)
 
 
 def _fold_table(data: Dataset, used: NDArray[np.intp], *, seen: bool, n_folds: int | None) -> FoldTable:
-    """Assign the clips that are used to folds: blocks of scenes where movies are seen, else whole movies."""
+    """Assign the clips `used` to folds: of whole movies, or of blocks of scenes if movies may be `seen`."""
     clip_ids = tuple(data.clip_ids[used].tolist())
     movies = tuple(data.movies[used].tolist())
     if seen:
@@ -223,15 +238,21 @@ def _fold_table(data: Dataset, used: NDArray[np.intp], *, seen: bool, n_folds: i
     return leave_movies_out(clip_ids, movies, n_folds)
 
 
-def _named_fold(
-    data: Dataset, split: Split, learnt: Mapping[str, Codes], *, seen: bool
-) -> tuple[str, Split, NDArray[np.intp]]:
-    """Name a fold, and find the clips that concepts are learnt from (`SeededFold`).
+class _Fold(NamedTuple):
+    """A fold before it has a seed; the attributes are those of `SeededFold`."""
+
+    name: str
+    split: Split
+    context_rows: NDArray[np.intp]
+
+
+def _check_fold(data: Dataset, split: Split, learnt: Mapping[str, Codes], *, seen: bool) -> _Fold:
+    """Check that a fold's training side has both classes; name the fold and list its context rows.
 
     Raises
     ------
     ProtocolError
-        Its training side lacks a class.
+        Its training side lacks a class of some set of labels in `learnt`.
     """
     tested_movies = np.unique(data.movies[split.test])
     if seen:
@@ -243,24 +264,25 @@ def _named_fold(
     else:
         name = str(tested_movies[0])
         left_out = f"movie {name}"
-    for end, codes in learnt.items():
-        _check_learnable(codes[split.train], left_out, end, seen=seen)
+    for suffix, codes in learnt.items():
+        _check_learnable(codes[split.train], left_out, suffix, seen=seen)
     if seen:
-        return name, split, split.train
+        return _Fold(name, split, split.train)
     in_training = np.isin(data.movies, np.unique(data.movies[split.train]))
-    return name, split, np.flatnonzero(in_training)
+    return _Fold(name, split, np.flatnonzero(in_training))
 
 
-def _check_learnable(codes: NDArray[np.int64], left_out: str, end: str, *, seen: bool) -> None:
-    """Refuse a fold without training clips, or with training clips of one class only.
+def _check_learnable(codes: NDArray[np.int64], left_out: str, suffix: str, *, seen: bool) -> None:
+    """Raise if a fold has no training clips, or training clips of one class only.
 
     Parameters
     ----------
     codes : ndarray of int, shape [training clips]
+        Labels of the training clips.
     left_out : str
         What the fold tests, as a message names it.
-    end : str
-        End of the name of the models that are trained on these codes.
+    suffix : str
+        Suffix of the names of the models that are trained on these labels.
     seen : bool
         Whether folds are blocks of scenes.
     """
@@ -271,11 +293,16 @@ def _check_learnable(codes: NDArray[np.int64], left_out: str, end: str, *, seen:
     if seen:
         left_out += f" and the {GAP} clips on either side of it in each movie"
         advice = "movies are too short for blocks; leave whole movies out instead"
-    raise ProtocolError(f"without {left_out} there is {missing}{_by(end)} to learn from: {advice}")
+    raise ProtocolError(
+        f"without {left_out} there is {missing}{_by_annotator(suffix)} to learn from: {advice}"
+    )
 
 
 def _missing_class(codes: NDArray[np.int64]) -> str:
-    """Name what training clips with these codes lack: any clip, or one of two classes; "" where nothing."""
+    """Return what training clips with these labels lack, for a message; "" if they lack nothing.
+
+    Labels of two classes need both of them; ordered levels need one clip.
+    """
     if not len(codes):
         return "no clip"
     has_two_classes = codes.max() <= 1
@@ -292,13 +319,24 @@ def _check_classes(
     learnt: Mapping[str, NDArray[np.int64]],
     tests: Sequence[Tested],
 ) -> None:
-    """Refuse labels of which no clip has a class that is needed, or that features give away."""
-    sides = {f"trained on{_by(end)}": codes for end, codes in learnt.items()}
+    """Raise if training or test labels lack a class, or if the dataset's features give them away.
+
+    Parameters
+    ----------
+    data : Dataset
+    train : Target
+        The target that models learn.
+    learnt : mapping of str to ndarray
+        Sets of training labels [N], by the suffix of the models' names.
+    tests : sequence of Tested
+    """
+    sides = {f"trained on{_by_annotator(suffix)}": codes for suffix, codes in learnt.items()}
     for test in tests:
         sides[f"tested on ({test.target.name})"] = test.codes
     if train.kind == "ordinal":
-        # Levels between the lowest and the highest may be without clips.
-        lowest, highest = 0, train.n_classes - 1
+        # Only the lowest and the highest level need clips.
+        lowest = 0
+        highest = train.n_classes - 1
         needed = {lowest: train.classes[lowest][0], highest: train.classes[highest][0]}
     else:
         needed = {0: "negative", 1: "positive"}
@@ -310,15 +348,15 @@ def _check_classes(
                     f"no {title} clip to be {side}: {int(is_asked.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[is_asked])) or 'none'}"
                 )
-    labels = {f"{train.name}{end}": codes for end, codes in learnt.items()}
+    labels = {f"{train.name}{suffix}": codes for suffix, codes in learnt.items()}
     for test in tests:
         labels[test.target.name] = test.codes
     refuse_labels(data, labels)
 
 
-def _by(end: str) -> str:
-    """Name the annotator whose labels models are trained on, given the end of their names; "" for nobody."""
-    return f" by {end.removeprefix('@')}" if end else ""
+def _by_annotator(suffix: str) -> str:
+    """Return " by NAME", for messages, from a suffix "@NAME" of models' names; "" from an empty suffix."""
+    return f" by {suffix.removeprefix('@')}" if suffix else ""
 
 
 # --- concepts
@@ -327,9 +365,10 @@ def _by(end: str) -> str:
 
 @checked
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
-    """List the concepts that can be learnt from some clips.
+    """List the concepts that can be learnt from the clips `rows`, also in inner folds.
 
-    These are the concepts that some clips have and some do not, whichever movie is left out.
+    These are the concepts that vary whichever movie is left out: some clips of the other movies have them,
+    and some do not.
     """
     _, movie = np.unique(data.movies[rows], return_inverse=True)
     present = data.labels.present[rows]  # [clips, concepts]
@@ -347,12 +386,27 @@ def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
 def _with_concepts(
     specs: Sequence[ModelSpec], concepts: Mapping[str, list[str]], *, explicit: bool
 ) -> tuple[list[ModelSpec], dict[str, str]]:
-    """Leave out the models that read concepts where some fold has none to read.
+    """Leave out the models that read concepts if no concept can be learnt in some fold.
+
+    Parameters
+    ----------
+    specs : sequence of ModelSpec
+    concepts : mapping of str to list of str
+        Name of a fold -> the concepts that can be learnt in it.
+    explicit : bool
+        Whether the models were asked for by name.
+
+    Returns
+    -------
+    specs : list of ModelSpec
+        The models that are kept.
+    left_out : dict of str to str
+        Name of a model that is left out -> the reason.
 
     Raises
     ------
     ConceptError
-        Such models were asked for by name (`explicit`).
+        Models that were asked for by name would be left out.
     """
     concept_models = [spec for spec in specs if "present" in spec.requests()]
     folds_without = [name for name, learnable in concepts.items() if not learnable]

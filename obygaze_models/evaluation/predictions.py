@@ -81,7 +81,9 @@ class Predictions:
     n_classes: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", _checked(self.table, "the table of predictions", self.n_classes))
+        object.__setattr__(
+            self, "table", _validate_table(self.table, "the table of predictions", self.n_classes)
+        )
 
     def __repr__(self) -> str:
         models = ", ".join(self.table["model"].unique())
@@ -97,7 +99,7 @@ class Predictions:
 
     @property
     def called(self) -> NDArray[np.int64]:
-        """The class that each row is called [N]: 1 for positive, 0 for negative; or a level's rank."""
+        """The predicted class of each row [N]: 1 if the score reaches the threshold, else 0; or a level."""
         score = self.table["score"].to_numpy()
         threshold = self.table["threshold"].to_numpy()
         if self.n_classes == 2:
@@ -131,7 +133,7 @@ class Predictions:
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             reason = where_damaged(error, text.encode(), "a CSV table of predictions")
             raise PredictionsError(f"{path}: {reason}") from None
-        return cls(_checked(table, str(path), n_classes), n_classes)
+        return cls(_validate_table(table, str(path), n_classes), n_classes)
 
 
 @checked
@@ -146,7 +148,7 @@ def _json_row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a cell as a JSON value, which has no missing value and no number that is not finite."""
+    """Return a cell as a JSON value: None for missing values and for numbers that are not finite."""
     if value is pd.NA:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -154,8 +156,8 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-def _fits(value: Any, kind: str) -> bool:
-    """Tell whether a cell can be converted to a type of numpy."""
+def _is_convertible(value: Any, kind: str) -> bool:
+    """Tell whether a cell can be converted to the numpy type of this name."""
     try:
         np.dtype(kind).type(value)
     except (ValueError, OverflowError):
@@ -163,14 +165,24 @@ def _fits(value: Any, kind: str) -> bool:
     return True
 
 
-def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
-    """Check a table of predictions, and return it with its columns typed; `name` names it in messages."""
+def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
+    """Validate a table of predictions, and return it with its columns converted to the types of `COLUMNS`.
+
+    `name` is the table's name in messages, `n_classes` the number of classes that labels may have.
+
+    Raises
+    ------
+    PredictionsError
+        The table is invalid, as `Predictions` says.
+    """
     names = list(table.columns)
     if names != list(COLUMNS):
         raise PredictionsError(
             f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, names))}"
         )
-    typed = pd.DataFrame({column: _typed(table[column], kind, name) for column, kind in COLUMNS.items()})
+    typed = pd.DataFrame(
+        {column: _convert_column(table[column], kind, name) for column, kind in COLUMNS.items()}
+    )
     for column in ("score", "threshold"):
         is_finite = np.isfinite(typed[column])
         if not is_finite.all():
@@ -190,8 +202,8 @@ def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
     return typed.reset_index(drop=True)
 
 
-def _typed(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series[Any]":
-    """Convert a column of the table `name` to its type.
+def _convert_column(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series[Any]":
+    """Convert a column of a table to the type `kind`; `name` is the table's name in messages.
 
     Raises
     ------
@@ -211,7 +223,7 @@ def _typed(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series[Any]":
     except (ValueError, OverflowError):
         where = ""
         for row, value in enumerate(cells, start=1):
-            if not _fits(value, kind):
+            if not _is_convertible(value, kind):
                 where = f", first in row {row}: {value!r:.80}"
                 break
         raise PredictionsError(f"{name}: column {column} holds what is no {kind}{where}") from None

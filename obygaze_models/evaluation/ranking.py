@@ -21,7 +21,7 @@ from scipy.special import expit
 from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.strengths import Comparisons, draw_posterior, n_first_draws
+from obygaze_models.evaluation.strengths import Comparisons, draw_posterior, n_burn_in_draws
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,7 +74,7 @@ class Ranking:
 def rank_items(
     comparisons: Sequence[tuple[str, str, str]], *, masters: Sequence[str] = (), draws: int = DRAWS
 ) -> Ranking:
-    """Rank items by judgements of pairs.
+    """Estimate strengths and ranks of items from workers' choices between pairs of them.
 
     Parameters
     ----------
@@ -142,18 +142,19 @@ def rank_items(
 
 def expected_s(n_comparisons: int, draws: int = DRAWS) -> float:
     """Estimate the CPU seconds of `rank_items`, before it begins."""
-    n_draws = draws + n_first_draws(draws)
+    n_draws = draws + n_burn_in_draws(draws)
     return n_draws * (DRAW_S + COMPARISON_S * n_comparisons)
 
 
 def centre(strengths: Floats) -> Floats:
-    """Find the strength of an item that would be chosen over half of the items in the mean.
+    """Find the strength of an item that would be chosen over the others half of the time, on average.
 
-    That is the c at which the mean over items of 1 / (1 + exp(c - s)) is 1/2. It is found by bisection.
+    It is the c at which the mean over items of 1 / (1 + exp(c - s)) is 1/2, found by bisection.
 
     Parameters
     ----------
     strengths : ndarray, shape [..., N]
+        Strengths s of N items, in logits.
 
     Returns
     -------
@@ -179,13 +180,12 @@ def centre(strengths: Floats) -> Floats:
 def next_pairs(
     items: Sequence[str], comparisons: Sequence[tuple[str, str, str]] = ()
 ) -> list[tuple[str, str]]:
-    """Choose the pairs that workers judge next, by quicksort.
+    """Choose the pairs that workers judge next, which are the comparisons that a quicksort needs.
 
-    Items are sorted by quicksort with a random pivot: all others of a part are compared with the pivot, and
-    once these comparisons are judged, the items below and above it make two parts. A pair on which as many
-    workers chose one item as the other is asked again. Once all are sorted, they are sorted anew with other
-    pivots, where earlier judgements count (Maystre and Grossglauser, ICML 2017: a single sort is as wrong as
-    its workers).
+    A pivot is drawn, and all other items are compared with it; the items below and above it are then sorted
+    in the same way. A pair is undecided, and asked again, while as many workers chose one item as the other.
+    When all items are sorted, they are sorted anew with other pivots, where earlier judgements count (Maystre
+    and Grossglauser, ICML 2017: a single sort is as wrong as its workers).
 
     Parameters
     ----------
@@ -218,17 +218,17 @@ def next_pairs(
         rng = np.random.default_rng(seed)
         pairs = _undecided_pairs(rng.permutation(sorted(items)).tolist(), lead)
         if pairs:
-            # Which of the two items is shown on the left is drawn, so that no side is preferred.
-            keeps_side = rng.choice([False, True], len(pairs)).tolist()
+            # The item on the left is drawn at random, so that a preference for a side does not matter.
+            keeps_order = rng.choice([False, True], len(pairs)).tolist()
             shown = []
-            for (left, right), keeps in zip(pairs, keeps_side, strict=True):
-                shown.append((left, right) if keeps else (right, left))
+            for (item, pivot), keeps in zip(pairs, keeps_order, strict=True):
+                shown.append((item, pivot) if keeps else (pivot, item))
             return shown
     return []
 
 
 def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Run quicksort on items, the first of a part its pivot, and list the comparisons that it lacks.
+    """List the comparisons that a quicksort of items still needs; the first item of each part is its pivot.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[t
 
 
 def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
-    """Refuse items that are too many to rank."""
+    """Raise if there are more items than can be ranked at once."""
     if len(items) > MOST_ITEMS:
         raise ProtocolError(
             f"{counted(len(items), 'item')}: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
@@ -264,7 +264,7 @@ def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
 
 
 def _refuse_parts(items: NDArray[np.str_], pairs: Ints) -> None:
-    """Refuse items in parts that no comparison connects; pairs are indices of items [C, 2]."""
+    """Raise if the comparisons do not connect all items; `pairs` [C, 2] are indices of compared items."""
     compared = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
     n_parts, part = connected_components(compared, directed=False)
     if n_parts > 1:

@@ -27,18 +27,29 @@ ROUNDING = 1e-12
 
 
 def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw for each clip [N] the clip whose labels it takes.
+    """Exchange the label sequences of whole films at random.
 
-    All clips of a film take those of one film, each at the same place in it: in a film of another length
-    clips are repeated or skipped. A film's clips must be in the order of the film.
+    The films are permuted, and each clip gets the labels of the clip at the same relative position in the
+    film that its own film is paired with; between films of unequal length clips are repeated or skipped.
+
+    Parameters
+    ----------
+    movies : ndarray, shape [N]
+        The film of each clip; a film's clips must be in the order of the film.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of int, shape [N]
+        For each clip, the index of the clip whose labels it gets.
     """
     films = rows_by_movie(movies)
-    givers = rng.permutation(len(films))
-    rows = np.empty(len(movies), np.intp)
-    for takers, giver in zip(films, givers, strict=True):
-        same_place = np.arange(len(takers)) * len(films[giver]) // len(takers)
-        rows[takers] = films[giver][same_place]
-    return rows
+    sources = rng.permutation(len(films))
+    label_rows = np.empty(len(movies), np.intp)
+    for clips, source in zip(films, sources, strict=True):
+        same_position = np.arange(len(clips)) * len(films[source]) // len(clips)
+        label_rows[clips] = films[source][same_position]
+    return label_rows
 
 
 def with_refits(
@@ -49,10 +60,11 @@ def with_refits(
     each: Callable[[int], object] = lambda _: None,
     **how: Any,
 ) -> Run:
-    """Add p of models to a run's record (`refits`): the share of refits that are as good by movie, or better.
+    """Test models by refits on exchanged labels, and add their p-values to the run's record (``refits``).
 
-    The run counts as one of the refits, so that no p is below 1 / (n + 1). A refit is left out if it leaves a
-    fold without the labels that models need.
+    In each refit the films' label sequences are exchanged, and all is trained and tested again. p is the
+    share of refits whose metric by movie is at least as good as the run's, where the run counts as one of the
+    refits: no p is below 1 / (n + 1). Refits in which a fold lacks labels that models need are left out.
 
     Parameters
     ----------
@@ -83,14 +95,14 @@ def with_refits(
         labels = replace(labels, clip_ids=data.clip_ids, movies=data.movies)
         try:
             refit = evaluate(replace(data, labels=labels), specs, progress=False, **how)
-            values_of_refits.append(_values(refit, names, metric))
+            values_of_refits.append(_movie_means(refit, names, metric))
         except (ConceptError, ProtocolError) as error:
             reason = error
         each(number + 1)
     if not values_of_refits:
         raise ProtocolError(f"no refit could be trained: {reason}")
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
-    observed = _values(run, names, metric)
+    observed = _movie_means(run, names, metric)
     sign = 1 if metric.higher_is_better else -1
     is_as_good = (sign * refits).ge(sign * observed - ROUNDING, axis=0)
     p = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))
@@ -106,10 +118,10 @@ def with_refits(
     return replace(run, record=run.record | {"refits": record})
 
 
-def _values(run: Run, names: Collection[str], metric: Metric) -> "pd.Series[float]":
-    """Return a metric's mean over movies by task and model, of models of some names.
+def _movie_means(run: Run, names: Collection[str], metric: Metric) -> "pd.Series[float]":
+    """Return a metric's mean over movies, indexed by task and model, for the models in `names`.
 
-    A model that is trained on one annotator's labels counts by its name before the @.
+    The name of a model that is trained on one annotator's labels is compared without its ``@annotator``.
     """
     is_named = [name.partition("@")[0] in names for name in run.metrics["model"]]
     rows = run.metrics[is_named]

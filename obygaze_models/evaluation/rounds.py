@@ -65,28 +65,33 @@ class Drift:
 def drifts(
     annotators: Sequence[tuple[Sequence[Floats], Sequence[float]]], independent: float = 1.0
 ) -> list[Drift]:
-    """Estimate the change of each annotator's mean over films.
+    """Estimate the drift of each annotator: how much the mean call changes from the first to the last film.
 
     Parameters
     ----------
     annotators : sequence of (films, order)
-        One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or how
-        these differ from others' calls; `order` says when each film was annotated.
+        One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or their
+        differences from others' calls; `order` holds the number of each film in the order of annotation.
     independent : float
-        Share of the residuals that are independent. Differences among k annotators of a clip add up to 0, so
-        that of these 1 - 1 / k are.
+        Share of the residuals that are independent. The differences of k annotators of a clip add up to 0, so
+        that their share is 1 - 1 / k.
+
+    Returns
+    -------
+    list of Drift
+        One for each annotator, with its 95 % interval.
     """
     lines = [_fit_line(films, order) for films, order in annotators]
     fitted = [line for line in lines if np.isfinite(line.change)]
-    # A line takes two numbers from its films: a height and a slope.
+    # A line has two parameters, which leave n - 2 degrees of freedom of n films.
     residual_films = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
     expected = np.array([line.expected_square for line in fitted], dtype=np.float64)
     observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
     freedom = max(independent * float(residual_films.sum()), 1.0)
     excess = observed.sum() / max(residual_films @ expected, TINY)
     p_of_excess = chdtrc(freedom, excess * freedom)
-    # An interval reaches so many standard errors to both sides: a quantile of the normal distribution, or of
-    # Student's t where the errors are scaled up by what films differ beyond their calls.
+    # The half width of intervals in standard errors: a quantile of the normal distribution or, if films
+    # differ by more than their calls explain, of Student's t, scaled up by the excess.
     quantile = (1 + LEVEL) / 2
     if p_of_excess < UNLIKE:
         errors_to_a_side = stdtrit(freedom, quantile) * np.sqrt(excess)
@@ -125,7 +130,11 @@ class _Line(NamedTuple):
 
 
 def _fit_line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
-    """Fit a line by least squares through the means of the films that have calls."""
+    """Fit a line by least squares through an annotator's mean call in each film.
+
+    `films` holds the calls of each film's clips; films without any are left out. `order` holds the films'
+    numbers in the order of annotation.
+    """
     films_with_calls = []
     numbers = []
     for calls, number in zip(films, order, strict=True):
@@ -190,7 +199,7 @@ class Progress:
 
 
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
-    """Compare what a round planned with what was annotated.
+    """Report each annotator's progress and drift in a round of annotation.
 
     Parameters
     ----------
@@ -215,23 +224,23 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     film_numbers = _film_numbers(planned)
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    # Films are begun by what people marked, before segments are projected onto the round's clips.
+    # A film counts as begun once something of it is annotated, even segments outside of the round's clips.
     begun = {(clip.annotator, clip.movie) for clip in labelled}
-    labelled = _on_clips(labelled, clips)
+    labelled = _project_onto_clips(labelled, clips)
     judged = {(clip.annotator, clip.clip_id) for clip in labelled if clip.level is not None}
-    calls = _calls(labelled, clips, task)
+    calls = _calls_by_annotator(labelled, clips, task)
     for name in film_numbers:
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
     series_of_differences = [
-        _by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
+        _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
     ]
     drifts_against = drifts(series_of_differences, _share_independent(calls))
     progress = {}
     for (name, numbers), against in zip(film_numbers.items(), drifts_against, strict=True):
         assigned = [clip.clip_id for clip in planned if clip.annotator == name]
-        (alone,) = drifts([_by_film(calls[name], movies, numbers)])
+        (alone,) = drifts([_split_by_film(calls[name], movies, numbers)])
         progress[name] = Progress(
             films=list(numbers),
             done=[film for film in numbers if (name, film) in begun],
@@ -244,7 +253,7 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
 
 
 def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
-    """Read the number of each film in an annotator's order: annotator -> film -> number, rising.
+    """Read the order in which each annotator annotates films: annotator -> film -> number, rising.
 
     Raises
     ------
@@ -275,7 +284,7 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
 
 
 def _film_number(clip: Clip) -> int:
-    """Read the number of a clip's film in its annotator's order."""
+    """Read the column `order` of a planned clip: the number of its film in its annotator's order."""
     text = clip.extras.get(ORDER, "")
     # Data frames write whole numbers as 1.0 where a column has gaps, and as 1,0 in some languages.
     match = re.fullmatch(r"(\d{1,9})(?:[.,]0+)?", text, re.ASCII)
@@ -287,8 +296,8 @@ def _film_number(clip: Clip) -> int:
     return int(match[1])
 
 
-def _on_clips(labelled: Manifest, clips: Manifest) -> Manifest:
-    """Return labelled rows of the round's clips; rows of other segments are projected onto these clips."""
+def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
+    """Project labelled segments onto the round's clips, unless all of them are such clips already."""
     labelled_ids = {clip.clip_id for clip in labelled}
     round_ids = {clip.clip_id for clip in clips}
     if labelled_ids <= round_ids:
@@ -296,7 +305,7 @@ def _on_clips(labelled: Manifest, clips: Manifest) -> Manifest:
     return project(labelled, clips, per_annotator=True).manifest
 
 
-def _calls(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
+def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
     """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none."""
     target, call_of_class = _scale_of_calls(labelled.codebook, task)
     calls = {}
@@ -307,19 +316,24 @@ def _calls(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, F
 
 
 def _scale_of_calls(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
-    """Choose the target that calls are about, and the number that each of its classes counts as."""
+    """Find the target of the calls, and the number that stands for each of its classes.
+
+    By default the target is all levels, and a level's number is its distance from the lowest one.
+    """
     if task is None:
-        # The distance of a level from the lowest one is its place.
         return all_levels(codebook), distances(codebook)[0]
     target = find_target(task, codebook)
     return target, np.arange(target.n_classes, dtype=np.float64)
 
 
 def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Subtract from each call the mean of the others' calls of the clip [N]; NaN where there are none."""
-    of_all = np.array(list(calls.values()))
-    n_calls = _n_calls(calls)
-    total = np.nansum(of_all, axis=0)
+    """Subtract from each annotator's calls [N] the mean call of the other annotators on the same clip.
+
+    The difference is NaN for clips that nobody else called.
+    """
+    all_calls = np.array(list(calls.values()))
+    n_calls = _count_calls(calls)
+    total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
         # call - (total - call) / (n - 1), over one denominator
@@ -328,23 +342,26 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     return differences
 
 
-def _n_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
+def _count_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
     """Count the annotators that called each clip [N]."""
     return np.asarray(np.isfinite(np.array(list(calls.values()))).sum(axis=0))
 
 
 def _share_independent(calls: Mapping[str, Floats]) -> float:
-    """Compute the share of independent differences: 1 - 1 / k of a clip with k calls, in the mean."""
-    n_calls = _n_calls(calls)
+    """Compute the share of differences from others that are independent.
+
+    It is 1 - 1 / k for a clip with k calls, averaged over the clips with several calls.
+    """
+    n_calls = _count_calls(calls)
     compared = n_calls[n_calls > 1]
     if not len(compared):
         return 1.0
     return float((1 - 1 / compared).mean())
 
 
-def _by_film(
+def _split_by_film(
     values: Floats, movies: NDArray[np.str_], film_numbers: Mapping[str, int]
 ) -> tuple[list[Floats], list[int]]:
-    """Split an annotator's values [N clips] by film, without NaN, and list the films' numbers."""
+    """Split an annotator's values [N] by film, without NaN; return them with the films' numbers."""
     films = [values[(movies == film) & np.isfinite(values)] for film in film_numbers]
     return films, list(film_numbers.values())

@@ -96,7 +96,7 @@ class Run:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out models that cannot be pickled: functions of a notebook, or lambdas."""
-        specs = tuple(spec for spec in self.specs if _pickles(spec))
+        specs = tuple(spec for spec in self.specs if _is_picklable(spec))
         return vars(self) | {"specs": specs}
 
     @checked
@@ -142,7 +142,7 @@ class Run:
         return f"<div><strong>By movie, means</strong>{table}</div>"
 
 
-def _pickles(spec: ModelSpec) -> bool:
+def _is_picklable(spec: ModelSpec) -> bool:
     """Tell whether a model can be pickled, and so sent to another process."""
     try:
         pickle.dumps(spec)
@@ -181,16 +181,17 @@ class SeededFold:
 def rows_of(
     data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **of_model: Any
 ) -> dict[str, Any]:
-    """Make the rows of predictions of one test on one fold, as columns.
+    """Make the rows of predictions of one model in one fold and test, as a dict of columns.
 
     Parameters
     ----------
     data : Dataset
     fold : SeededFold
     test : Tested
+        Clips that are not in the test get no row.
     scores : ndarray, shape [test clips of the fold]
     **of_model
-        Columns that have one value for the model that gave the scores: model, train and threshold.
+        Columns with one value for the model: model, train and threshold.
     """
     rows = fold.split.test
     in_test = test.codes[rows] != NOT_ASKED
@@ -208,14 +209,14 @@ def rows_of(
 
 
 def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes: int) -> Predictions:
-    """Put blocks of rows (`rows_of`) into one table: by model, in it by task, in it by seed, in it by fold.
+    """Combine blocks of rows (`rows_of`) into one table of predictions, sorted by model, task, seed and fold.
 
     Parameters
     ----------
     blocks : sequence of mapping
-        In the order of the folds.
+        Blocks in the order of the folds.
     models : sequence of str
-        Names of all models, in their order.
+        Names of all models, in the order of the table.
     n_classes : int
     """
     filled = [block for block in blocks if len(block["clip_id"])]
@@ -233,9 +234,12 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
 
 
 def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List what inner folds tried for a model, a row a candidate; `where` is the model, task and fold."""
+    """List the candidates that inner folds tried for a fitted model, as rows of `Run.selection`.
+
+    `where` holds the columns that name the model, its task and the fold.
+    """
     rows = []
-    for prefix, estimator in _steps(model):
+    for prefix, estimator in _estimators_of(model):
         for candidate in getattr(estimator, "candidates_", ()):
             row = {
                 **where,
@@ -248,8 +252,11 @@ def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list
 
 
 def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """Yield the inner curves of a model that stops early, a row an epoch; `where` is as in `selection_of`."""
-    for _, estimator in _steps(model):
+    """Yield the loss curves of a model's inner trainings, as rows of `Run.curves`, one per epoch.
+
+    `where` holds the columns that name the model, its task and the fold.
+    """
+    for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
             start_losses = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
             yield pd.DataFrame(
@@ -265,7 +272,7 @@ def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> Iterato
             )
 
 
-def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
+def _estimators_of(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
     """List a model's estimators, each with a prefix for the names of its candidates.
 
     The prefix is the step of an ordinal model, and "" for another model.
@@ -392,7 +399,24 @@ def record_of(
     left_out: Mapping[str, str],
     origin: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Describe an evaluation as JSON values; `origin` says where the labels come from."""
+    """Make the record of an evaluation, as JSON values.
+
+    Parameters
+    ----------
+    data : Dataset
+    train : Target
+        The target that models learn.
+    tests : sequence of Tested
+    specs : sequence of ModelSpec
+    seeds : sequence of int
+    folds : list of FoldRecord
+    seen : bool
+        Whether folds are blocks of scenes, instead of whole movies.
+    left_out : mapping of str to str
+        Models that were not trained -> why.
+    origin : mapping, optional
+        Further values, which say where the labels come from.
+    """
     is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
     is_used = is_tested | (train.of(data.labels) != NOT_ASKED)
     n_movies_tested = len(np.unique(data.movies[is_tested]))
@@ -427,11 +451,11 @@ def record_of(
         models={spec.name: spec.settings() for spec in specs},
         versions=software(),
     )
-    described = dict(origin or {})
-    described |= {name: value for name, value in asdict(record).items() if value is not UNSET}
+    values = dict(origin or {})
+    values |= {name: value for name, value in asdict(record).items() if value is not UNSET}
     if data.modalities:
-        described["modalities"] = [_modality_record(modality) for modality in data.modalities]
-    return described
+        values["modalities"] = [_modality_record(modality) for modality in data.modalities]
+    return values
 
 
 def _prevalence(test: Tested, n_classes: int) -> float | None:
@@ -442,23 +466,23 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
 
 
 def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:
-    """List the clips without features that would have been trained on or tested, and why they have none."""
+    """List the clips that are in the training or a test target but have no features, with the reason."""
     levels = set(train.levels)
     for test in tests:
         levels.update(test.target.levels)
-    # A clip may have a value on a further scale whatever its level is.
+    # On a further scale a clip of any level may have a value.
     concerned = [clip for clip in data.excluded if train.scale or clip.level in levels]
     return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned]
 
 
 def _modality_record(modality: Modality) -> dict[str, Any]:
-    """Describe a modality as JSON values: all fields but where its features come from."""
+    """Return the fields of a modality as JSON values, without the provenance of its features."""
     names = [field.name for field in dataclasses.fields(Modality) if field.name != "provenance"]
     return {name: getattr(modality, name) for name in names}
 
 
 def software() -> dict[str, str]:
-    """Return the versions of the software that makes numbers."""
+    """Return the versions of Python and of the packages that results depend on."""
     versions = {"python": platform.python_version()}
     for name in ("obygaze", "numpy", "scikit-learn"):
         versions[name] = version(name)

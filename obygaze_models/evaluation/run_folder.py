@@ -98,7 +98,7 @@ def to_json(run: Run) -> str:
 
 
 def check_free(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that exists, unless it is forced and holds a run and nothing else.
+    """Raise if a run cannot be written to a folder: it exists, and `force` is False or it holds other files.
 
     Raises
     ------
@@ -125,9 +125,9 @@ def write_run(
     run : Run
     folder : Path or str
     texts : mapping of str to str, optional
-        Further files of `FILES`, by name: those of the report.
+        Texts of the report's files, by name.
     force : bool
-        Whether a run that is in the folder is replaced.
+        Whether to replace a run that is in the folder.
 
     Raises
     ------

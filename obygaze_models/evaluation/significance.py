@@ -75,7 +75,7 @@ class Significance:
 def permutation_pvalues(
     X: ArrayLike, present: ArrayLike, movies: ArrayLike, *, n_permutations: int = 1000, seed: int = 0
 ) -> Significance:
-    """Test for each of K concepts whether features predict it within movies, better than a line in time does.
+    """Test for each of K concepts whether the features encode it within movies, by circular shifts of labels.
 
     The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
     stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)
@@ -102,7 +102,7 @@ def permutation_pvalues(
     statistic = np.empty(n_concepts)
     p = np.empty(n_concepts)
     lag1 = np.empty(n_concepts)
-    # Concepts that use the same clips share everything but their labels.
+    # Concepts that are labelled on the same clips share all but their labels, so they are tested together.
     is_used = ~np.isnan(labels)
     patterns, pattern_of = np.unique(is_used, axis=1, return_inverse=True)
     with one_blas_thread():
@@ -115,14 +115,18 @@ def permutation_pvalues(
             orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
             lag1[concepts] = lag_correlation(presence, movie_of)
             for concept, z in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
-                statistic[concept], p[concept] = _test(operator, z, orders)
+                statistic[concept], p[concept] = _shift_test(operator, z, orders)
     return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
 def _refuse_constant(
     concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
 ) -> None:
-    """Refuse concepts that vary within fewer than two movies, given their centred presence [N, K]."""
+    """Raise if one of the concepts varies within fewer than two movies.
+
+    `presence` [N, K] is their presence less the mean of each clip's movie, `movies` [N] the clips' movies,
+    and `concepts` [K] their numbers, for the message.
+    """
     for concept, column in zip(concepts, presence.T, strict=True):
         n_mixed = np.unique(movies[np.abs(column) > CONSTANT]).size
         if n_mixed < 2:
@@ -133,52 +137,64 @@ def _refuse_constant(
 
 
 def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Make the matrix A [N, N] that takes centred presences [N] to held-out ridge projections [N].
+    """Compute the matrix A [N, N] by which centred labels [N] give held-out ridge predictions [N].
 
-    H = X inv(X'X + l I) X', where X are the features without each movie's mean and line, and l is their mean
-    variance: their sum of squares over the number of directions. The rows of movie g in A are
-    ``inv(I - H_gg) H_g.`` with 0 in the movie's own columns. That is the closed form of a fit without g.
+    Let Z be the features X without the mean and the linear trend of each movie, l their mean variance (the
+    sum of squares over the number of directions), and H = Z inv(Z'Z + l I) Z' the hat matrix of ridge
+    regression. The rows of movie g in A are ``inv(I - H_gg) H_g.``, with 0 in the movie's own columns: the
+    closed form of predicting g by a fit without g.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    groups : ndarray of int, shape [N]
+        The movie of each clip; a movie's clips must be in the order of the film.
     """
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    level = np.empty_like(X)
-    for rows in members:
-        level[rows] = detrend(X[rows], axis=0)
-    n_clips, n_features = level.shape
-    ridge = float(np.sum(level * level)) / min(n_clips, n_features)
+    rows_of_movies = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    detrended = np.empty_like(X)
+    for rows in rows_of_movies:
+        detrended[rows] = detrend(X[rows], axis=0)
+    n_clips, n_features = detrended.shape
+    ridge = float(np.sum(detrended * detrended)) / min(n_clips, n_features)
     if ridge <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
-    # H can be written by products of features or of clips: the smaller matrix is factored faster.
+    # H has two equal forms, by products of features or of clips: the smaller matrix is solved.
     if n_features < n_clips:
-        moments = level.T @ level + ridge * np.eye(n_features)
-        hat = level @ linalg.solve(moments, level.T, assume_a="pos")
+        moments = detrended.T @ detrended + ridge * np.eye(n_features)
+        hat = detrended @ linalg.solve(moments, detrended.T, assume_a="pos")
     else:
-        gram = level @ level.T
+        gram = detrended @ detrended.T
         hat = linalg.solve(gram + ridge * np.eye(n_clips), gram, assume_a="pos")
     operator = np.empty_like(hat)
-    for rows in members:
+    for rows in rows_of_movies:
         within = np.ix_(rows, rows)
         operator[rows] = linalg.solve(np.eye(rows.size) - hat[within], hat[rows], assume_a="pos")
         operator[within] = 0.0
     return operator
 
 
-def _test(
+def _shift_test(
     operator: NDArray[np.float64], z: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
-    """Compute T and p of a concept.
+    """Compute the statistic T = z' A z of a concept, and its p-value under shifts.
 
     Parameters
     ----------
     operator : ndarray, shape [N, N]
+        The matrix A of `leave_movie_out_operator`.
     z : ndarray, shape [N]
-        Centred presence.
+        The concept's presence less the mean of each clip's movie.
     orders : ndarray of int, shape [n, N]
-        Orders of the clips under shifts.
+        Orders of the clips under n shifts.
+
+    Returns
+    -------
+    statistic, p : float
     """
     observed = float(z @ operator @ z)
     largest_sum = float(np.abs(z) @ np.abs(operator) @ np.abs(z))
     least = observed - ROUNDING * largest_sum
-    n_as_large = 1  # the presences as they are
+    n_as_large = 1  # the unshifted labels count as one of the draws
     for start in range(0, len(orders), SHIFTS_AT_ONCE):
         drawn = z[orders[start : start + SHIFTS_AT_ONCE]]
         statistics = np.einsum("pn,pn->p", drawn @ operator, drawn)
@@ -187,9 +203,20 @@ def _test(
 
 
 def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Draw n orders of clips [n, N], in each of which every group is shifted in a circle.
+    """Draw n random orders of clips, in each of which the clips of every group are shifted in a circle.
 
-    The shift of each group is drawn of its own, from 0 to the number of its clips less 1.
+    Parameters
+    ----------
+    groups : ndarray of int, shape [N]
+        The group of each clip, within which it is shifted: its movie.
+    n : int
+        Number of orders.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of int, shape [n, N]
+        Indices of clips. Each group has a shift of its own, from 0 to the number of its clips less 1.
     """
     orders = np.empty((n, len(groups)), np.int32)
     for group in np.unique(groups):
@@ -200,10 +227,10 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
 
 
 def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Correlate values [N, K], centred within groups, with those of the next clip in the same group [K].
+    """Compute the lag-1 autocorrelation of each column of values within groups of clips, [K].
 
-    It is the mean product of neighbouring clips' values divided by the mean square of values; NaN where
-    nothing varies.
+    It is the mean product of the values of neighbouring clips divided by the mean square of all values; NaN
+    for a column that does not vary. `centred` [N, K] are values less their group's mean, in order of time.
     """
     n_columns = centred.shape[1]
     products = np.zeros(n_columns)
@@ -239,11 +266,12 @@ Association = tuple[NDArray[np.float64], NDArray[np.float64]]
 def associate(
     values: NDArray[np.floating], present: NDArray[np.bool_], movies: NDArray[np.str_], *, seed: int = 0
 ) -> Association:
-    """Compare units' activations with concepts, film by film.
+    """Compute how well units' activations separate clips with and without concepts, and test it by shifts.
 
-    Units are ranked within films. The largest deviation of a mean AUC from .5, over units and concepts, is
-    compared with that of labels that are shifted in a circle within each film and so keep their course. A
-    test of each unit, adjusted for the number of tests, finds too many rare units.
+    The AUC of each unit for each concept is computed within films, and averaged over films. For p, the
+    largest deviation of a mean AUC from .5, over units and concepts, is compared with the largest under
+    labels that are shifted in a circle within each film. Separate tests of units, adjusted for their number,
+    call too many rare units significant.
 
     Parameters
     ----------
@@ -259,27 +287,27 @@ def associate(
     auc : ndarray, shape [M, H, K]
         AUC in each film; NaN where a film has no clips with the concept, or none without it.
     p : ndarray, shape [H, K]
-        Share of the shifts in which some unit's mean AUC lies as far from .5 for some concept: corrected for
-        the number of units and of concepts.
+        Share of the shifts in which the mean AUC of some unit for some concept lies as far from .5; this
+        corrects for the number of units and concepts.
     """
     film_of = np.unique(movies, return_inverse=True)[1]
     films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
     ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]  # of each film [H, clips]
-    auc = _aucs(ranks, films, present)
+    auc = _aucs_by_film(ranks, films, present)
     orders = circular_shifts(film_of, N_SHIFTS, np.random.default_rng(seed))
     largest = []
     for order in orders:
-        deviations = _deviations(_aucs(ranks, films, present[order]))
+        deviations = _deviations_from_chance(_aucs_by_film(ranks, films, present[order]))
         largest.append(deviations.max(initial=0))
     # [N_SHIFTS, 1, 1] against [H, K]
-    is_as_far = np.array(largest)[:, None, None] >= _deviations(auc) - ROUNDING
+    is_as_far = np.array(largest)[:, None, None] >= _deviations_from_chance(auc) - ROUNDING
     return auc, (1 + is_as_far.sum(axis=0)) / (1 + N_SHIFTS)
 
 
-def _aucs(
+def _aucs_by_film(
     ranks: Sequence[NDArray[np.float32]], films: Sequence[NDArray[np.intp]], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Compute the AUC of each unit for each concept in each film, [M, H, K]; NaN without both classes.
+    """Compute the AUC of each unit for each concept in each film, [M, H, K]; NaN if a film has one class.
 
     Parameters
     ----------
@@ -288,6 +316,7 @@ def _aucs(
     films : sequence of ndarray of int
         Rows of each film's clips.
     present : ndarray of bool, shape [N, K]
+        Whether each clip has each concept.
     """
     n_units = len(ranks[0])
     aucs = np.full((len(films), n_units, present.shape[1]), np.nan)
@@ -304,8 +333,8 @@ def _aucs(
     return aucs
 
 
-def _deviations(aucs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute how far the mean AUC over films [M, H, K] lies from .5, [H, K]; 0 where no film defines it."""
+def _deviations_from_chance(aucs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute how far the mean over films of AUCs [M, H, K] lies from .5, [H, K]; 0 if all are NaN."""
     n_films = (~np.isnan(aucs)).sum(axis=0)
     means = np.nansum(aucs, axis=0) / np.maximum(n_films, 1)
     return np.where(n_films > 0, np.abs(means - 0.5), 0.0)

@@ -91,15 +91,15 @@ class Comparisons:
     masters: Bools
     n_items: int
 
-    def apart(self, strength: Floats) -> Floats:
-        """Compute how far the chosen item lies above the other [C]."""
+    def margin(self, strength: Floats) -> Floats:
+        """Compute the strength of the chosen item less that of the other, for each judgement [C]."""
         return np.asarray(strength[self.chosen] - strength[self.other])
 
     def log_likelihood(self, strength: Floats, reliability: Floats) -> float:
         """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W]."""
         r = reliability[self.worker]
-        # A random judgement chooses either item with one half.
-        p = r * expit(self.apart(strength)) + (1 - r) / 2
+        # A random judgement chooses either item with probability 1/2.
+        p = r * expit(self.margin(strength)) + (1 - r) / 2
         return float(np.log(np.maximum(p, LEAST)).sum())
 
 
@@ -135,7 +135,7 @@ class Mixture:
         return np.asarray(self.nearness / self.variances[self.part])
 
     def stretched(self, times: float) -> "Mixture":
-        """Return the mixture of strengths that are so many times as far from 0."""
+        """Return the mixture of strengths that are all multiplied by `times`."""
         squared = times * times
         return replace(
             self,
@@ -148,13 +148,13 @@ class Mixture:
     def log_scale_prior(self) -> float:
         """Compute the log prior density of log `rate` and log `centre_variance`, up to a constant.
 
-        These two set the scale of all strengths. Densities are by their logarithms, which a stretch shifts: a
-        gamma density x^(a - 1) exp(-b x) of x is x^a exp(-b x) of log x, and an inverse gamma density
-        x^(-a - 1) exp(-b / x) is x^-a exp(-b / x).
+        These two set the scale of all strengths. The densities are those of their logarithms, since a stretch
+        shifts these: a gamma density x^(a - 1) exp(-b x) of x becomes x^a exp(-b x) of log x, and an inverse
+        gamma density x^(-a - 1) exp(-b / x) becomes x^-a exp(-b / x).
         """
-        of_rate = RATE_SHAPE * np.log(self.rate) - RATE_RATE * self.rate
-        of_centre_variance = -CENTRE_SHAPE * np.log(self.centre_variance) - CENTRE_RATE / self.centre_variance
-        return float(of_rate + of_centre_variance)
+        log_gamma = RATE_SHAPE * np.log(self.rate) - RATE_RATE * self.rate
+        log_inverse_gamma = -CENTRE_SHAPE * np.log(self.centre_variance) - CENTRE_RATE / self.centre_variance
+        return float(log_gamma + log_inverse_gamma)
 
 
 class Reliabilities(NamedTuple):
@@ -186,12 +186,15 @@ class Draws(NamedTuple):
 
 
 def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generator) -> Draws:
-    """Draw strengths and reliabilities; a fifth as many draws come before these and are left out."""
-    strengths = _first_strengths(comparisons.n_items)
-    reliabilities = _first_reliabilities(len(comparisons.masters))
+    """Draw strengths of items and reliabilities of workers from their posterior, by Gibbs sampling.
+
+    A fifth as many draws come before the `draws` that are returned and are left out (burn-in).
+    """
+    strengths = _initial_strengths(comparisons.n_items)
+    reliabilities = _initial_reliabilities(len(comparisons.masters))
     kept_strengths = np.empty((draws, comparisons.n_items))
     kept_reliabilities = np.empty((draws, len(comparisons.masters)))
-    for number in range(-n_first_draws(draws), draws):
+    for number in range(-n_burn_in_draws(draws), draws):
         strengths = _draw_strengths(comparisons, strengths, reliabilities, rng)
         for _ in range(STRETCHES):
             strengths = _stretch(comparisons, strengths, reliabilities, rng)
@@ -203,13 +206,13 @@ def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generato
     return Draws(kept_strengths, kept_reliabilities)
 
 
-def n_first_draws(draws: int) -> int:
-    """Count the draws that come before the others and are left out, as they still know where they began."""
+def n_burn_in_draws(draws: int) -> int:
+    """Count the draws of the burn-in, which are left out since they depend on the initial values."""
     return max(draws // 5, 1)
 
 
-def _first_strengths(n_items: int) -> Strengths:
-    """Return where draws begin: all items at 0, in the first of parts that are all alike."""
+def _initial_strengths(n_items: int) -> Strengths:
+    """Make the initial values of the sampler: all strengths are 0, in the first of equal parts."""
     mixture = Mixture(
         part=np.zeros(n_items, np.int64),
         nearness=np.ones(n_items),
@@ -222,8 +225,8 @@ def _first_strengths(n_items: int) -> Strengths:
     return Strengths(np.zeros(n_items), mixture)
 
 
-def _first_reliabilities(n_workers: int) -> Reliabilities:
-    """Return where draws begin: reliable workers, and every reliability as common as the others."""
+def _initial_reliabilities(n_workers: int) -> Reliabilities:
+    """Make the initial values of the sampler: reliable workers, and all reliabilities equally common."""
     common = np.full(len(SHARES), 1 / len(SHARES))
     return Reliabilities(np.full(n_workers, FIRST_RELIABILITY), common)
 
@@ -231,21 +234,29 @@ def _first_reliabilities(n_workers: int) -> Reliabilities:
 def _draw_strengths(
     comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
 ) -> Strengths:
-    """Draw strengths and the centres of their parts, which are normal together given everything else.
+    """Draw strengths together with the centres of their parts, given everything else.
 
-    The numbers that are drawn are N strengths and then `N_PARTS` centres. Every judgement that was not random
-    links two strengths; every item is linked to the centre of its part.
+    They are jointly normal: N strengths, then `N_PARTS` centres. Every judgement that was not random links
+    two strengths, and every item is linked to the centre of its part.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    before : Strengths
+        The previous draw.
+    reliabilities : Reliabilities
+    rng : Generator
     """
     n_items = comparisons.n_items
     n_numbers = n_items + N_PARTS
     mixture = before.mixture
     chosen = comparisons.chosen
     other = comparisons.other
-    apart = comparisons.apart(before.of_item)
-    is_meant = _draw_meant(apart, reliabilities.of_worker[comparisons.worker], rng)
-    # Given its Polya-Gamma variable w, a judgement is a normal density of the difference: precision w, and
-    # w times the mean is 1/2. A random judgement says nothing of the items.
-    comparison_weights = np.where(is_meant, polya_gamma(apart, rng), 0.0)
+    margin = comparisons.margin(before.of_item)
+    is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
+    # Given its Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with
+    # precision w and mean 1 / (2 w). Random judgements have weight 0.
+    comparison_weights = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
     every_item = np.arange(n_items)
     links = Links(
         first=np.concatenate([chosen, every_item]),
@@ -253,31 +264,31 @@ def _draw_strengths(
         weights=np.concatenate([comparison_weights, mixture.precision]),
         n=n_numbers,
     )
-    n_won = np.bincount(chosen, is_meant, n_items)
-    n_lost = np.bincount(other, is_meant, n_items)
-    towards = np.zeros(n_numbers)
-    towards[:n_items] = (n_won - n_lost) / 2
-    held = np.zeros(n_numbers)
-    held[n_items:] = 1 / mixture.centre_variance
+    n_won = np.bincount(chosen, is_not_random, n_items)
+    n_lost = np.bincount(other, is_not_random, n_items)
+    linear_term = np.zeros(n_numbers)
+    linear_term[:n_items] = (n_won - n_lost) / 2
+    prior_precision = np.zeros(n_numbers)
+    prior_precision[n_items:] = 1 / mixture.centre_variance
     start = np.concatenate([before.of_item, mixture.centres])
-    drawn = links.draw(held, towards, start, rng)
+    drawn = links.draw(prior_precision, linear_term, start, rng)
     return Strengths(drawn[:n_items], replace(mixture, centres=drawn[n_items:]))
 
 
-def _draw_meant(apart: Floats, reliability: Floats, rng: np.random.Generator) -> Bools:
-    """Draw which judgements [C] were not random.
+def _draw_not_random(margin: Floats, reliability: Floats, rng: np.random.Generator) -> Bools:
+    """Draw which judgements were not random: a mask [C].
 
     Parameters
     ----------
-    apart : ndarray, shape [C]
-        How far the chosen item lies above the other.
+    margin : ndarray, shape [C]
+        Strength of the chosen item less that of the other.
     reliability : ndarray, shape [C]
-        Of the worker who judged.
+        Reliability of the worker who judged.
     rng : Generator
     """
-    p_meant = reliability * expit(apart)
+    p_not_random = reliability * expit(margin)
     p_random = (1 - reliability) / 2
-    return np.asarray(rng.random(len(apart)) * (p_meant + p_random) < p_meant)
+    return np.asarray(rng.random(len(margin)) * (p_not_random + p_random) < p_not_random)
 
 
 class Links(NamedTuple):
@@ -298,36 +309,40 @@ class Links(NamedTuple):
     weights: Floats
     n: int
 
-    def draw(self, held: Floats, towards: Floats, start: Floats, rng: np.random.Generator) -> Floats:
-        """Draw numbers [n] that are normal together, with precision matrix Q and mean Q^-1 towards.
+    def draw(
+        self, prior_precision: Floats, linear_term: Floats, start: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Draw n jointly normal numbers with precision matrix Q and mean inv(Q) b.
 
-        Q is the sum over links of weight (e_i - e_j)(e_i - e_j)', plus `held` in the diagonal. Noise with the
-        covariance Q is the sum of one normal variable for each link and one for each number. Then
-        Q^-1 (towards + noise) is a draw (Papandreou and Yuille, NeurIPS 2010). This needs no factor of Q: a
-        row of Q has a dozen entries, a row of its factor nearly all. Conjugate gradients solve the system.
+        Q is the sum over links of weight (e_i - e_j)(e_i - e_j)', plus `prior_precision` in the diagonal, and
+        b is `linear_term`. If noise has the covariance Q, then inv(Q) (b + noise) is such a draw (Papandreou
+        and Yuille, NeurIPS 2010); the noise is the sum of one normal variable for each link and one for each
+        number. The system is solved by conjugate gradients: Q is sparse, while its factors are not.
 
         Parameters
         ----------
-        held : ndarray, shape [n]
+        prior_precision : ndarray, shape [n]
             Precision of each number around 0.
-        towards : ndarray, shape [n]
+        linear_term : ndarray, shape [n]
+            The vector b.
         start : ndarray, shape [n]
-            Where conjugate gradients begin.
+            Initial values of the conjugate gradients.
         rng : Generator
         """
-        precision, diagonal = self._precision(held)
-        of_links = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
-        noise = np.sqrt(held) * rng.normal(size=self.n)
-        noise = noise + np.bincount(self.first, of_links, self.n) - np.bincount(self.second, of_links, self.n)
+        precision, diagonal = self._precision(prior_precision)
+        link_noise = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
+        noise = np.sqrt(prior_precision) * rng.normal(size=self.n)
+        noise = noise + np.bincount(self.first, link_noise, self.n)
+        noise = noise - np.bincount(self.second, link_noise, self.n)
         preconditioner = LinearOperator(precision.shape, matvec=lambda values: values / diagonal)
-        drawn, failure = cg(precision, towards + noise, x0=start, rtol=TOLERANCE, M=preconditioner)
-        if failure:  # rounding can keep it above the tolerance
-            drawn = np.linalg.solve(precision.toarray(), towards + noise)
+        drawn, failure = cg(precision, linear_term + noise, x0=start, rtol=TOLERANCE, M=preconditioner)
+        if failure:  # rounding can keep the residual above the tolerance
+            drawn = np.linalg.solve(precision.toarray(), linear_term + noise)
         return np.asarray(drawn)
 
-    def _precision(self, held: Floats) -> tuple[csr_array, Floats]:
-        """Make the precision matrix Q [n, n], and its diagonal [n]."""
-        diagonal = held + np.bincount(self.first, self.weights, self.n)
+    def _precision(self, prior_precision: Floats) -> tuple[csr_array, Floats]:
+        """Make the precision matrix Q [n, n] of `draw`, and its diagonal [n]."""
+        diagonal = prior_precision + np.bincount(self.first, self.weights, self.n)
         diagonal += np.bincount(self.second, self.weights, self.n)
         indices = np.arange(self.n)
         rows = np.concatenate([self.first, self.second, indices])
@@ -339,10 +354,11 @@ class Links(NamedTuple):
 def _stretch(
     comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
 ) -> Strengths:
-    """Stretch all strengths and their mixture by one factor, by a step of Metropolis and Hastings.
+    """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
-    The density of strengths and parts, given the two scales, changes by just what the volume of the step
-    makes up for. So the step is accepted by the likelihood of the judgements and the prior of the two scales.
+    The density of strengths and parts, given the mixture's two scales, changes by a factor that the Jacobian
+    of the step cancels. The acceptance probability therefore depends only on the likelihood of the judgements
+    and on the prior of the two scales.
     """
     times = float(np.exp(STRETCH * rng.normal()))
     after = Strengths(before.of_item * times, before.mixture.stretched(times))
@@ -357,15 +373,18 @@ def _stretch(
 def _draw_reliabilities(
     comparisons: Comparisons, strengths: Strengths, before: Reliabilities, rng: np.random.Generator
 ) -> Reliabilities:
-    """Draw the reliability of each worker, and how common each is among workers who are no masters."""
+    """Draw the reliability of each worker, and how common each reliability is among workers.
+
+    Masters, whose reliability is known to be 1, do not count for how common it is.
+    """
     masters = comparisons.masters
-    p_right = expit(comparisons.apart(strengths.of_item))
+    p_right = expit(comparisons.margin(strengths.of_item))
     log_density = np.empty((len(SHARES), len(masters)))
     for index, share in enumerate(SHARES):
         p = np.maximum(share * p_right + (1 - share) / 2, LEAST)
-        of_judgements = np.bincount(comparisons.worker, np.log(p), len(masters))
-        log_density[index] = np.log(before.common[index]) + of_judgements
-    # Only the last reliability, 1, is possible for a master.
+        log_likelihood = np.bincount(comparisons.worker, np.log(p), len(masters))
+        log_density[index] = np.log(before.common[index]) + log_likelihood
+    # A master's reliability is the last of SHARES, 1.
     log_density[:-1, masters] = -np.inf
     # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
     drawn = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=0)
@@ -400,7 +419,7 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
 
 
 def _draw_parts(strength: Floats, before: Mixture, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Draw the part that each item belongs to [N], and its nearness to the part's centre [N]."""
+    """Draw the part of the mixture that each item belongs to [N], and its `Mixture.nearness` [N]."""
     n_items = len(strength)
     squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_PARTS]
     # Log density of Student's t, up to a constant.
@@ -413,14 +432,15 @@ def _draw_parts(strength: Floats, before: Mixture, rng: np.random.Generator) -> 
     return part, nearness
 
 
-def polya_gamma(apart: Floats, rng: np.random.Generator) -> Floats:
-    """Draw Polya-Gamma variables PG(1, c) [C], where c is `apart`.
+def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
+    """Draw Polya-Gamma variables PG(1, c) [C], where c is `margin`.
 
-    Such a variable is an endless sum of exponentials, over 2 pi^2. The first `TERMS` are drawn; the mean of
-    the others is the mean of the whole, tanh(c / 2) / (2 c), less the mean of those that are drawn.
+    Such a variable is an infinite sum of exponential variables, divided by 2 pi^2. The first `TERMS` are
+    drawn, and the others replaced by their mean: that of the whole sum, tanh(c / 2) / (2 c), less that of the
+    terms drawn.
     """
-    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (apart / (2 * np.pi)) ** 2  # [TERMS, C]
+    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (margin / (2 * np.pi)) ** 2  # [TERMS, C]
     drawn: Floats = (rng.exponential(size=terms.shape) / terms).sum(axis=0) / (2 * np.pi**2)
-    c = np.maximum(np.abs(apart), 1e-6)  # at 0 the mean would be 0 / 0
+    c = np.maximum(np.abs(margin), 1e-6)  # at 0 the mean would be 0 / 0
     drawn += np.tanh(c / 2) / (2 * c) - (1 / terms).sum(axis=0) / (2 * np.pi**2)
     return drawn

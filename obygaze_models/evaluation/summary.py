@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,14 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
+class _SeedResult(NamedTuple):
+    """What a model of one seed predicts: the score and the call of each clip, [N] each."""
+
+    scores: NDArray[np.float64]
+    calls: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class _Scored:
     """One model tested on one task.
 
@@ -35,8 +43,8 @@ class _Scored:
     y : ndarray of int, shape [N]
         Labels.
     movies : ndarray of str, shape [N]
-    seeds : dict of int to (scores, calls)
-        For each seed, the clips' scores [N] and calls [N].
+    seeds : dict of int to _SeedResult
+        What the model predicts with each seed.
     several_folds : bool
         Whether the clips were tested in several folds.
     """
@@ -45,17 +53,18 @@ class _Scored:
     task: str
     y: NDArray[np.int64]
     movies: NDArray[np.str_]
-    seeds: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]]
+    seeds: dict[int, _SeedResult]
     several_folds: bool
 
     def mean(self, point: Point, rows: NDArray[Any]) -> float:
-        """Compute a metric of some clips, and average it over seeds."""
-        values = [point(self.y[rows], score[rows], called[rows]) for score, called in self.seeds.values()]
+        """Compute a metric of the clips `rows` with each seed, and average it over seeds."""
+        labels = self.y[rows]
+        values = [point(labels, result.scores[rows], result.calls[rows]) for result in self.seeds.values()]
         return float(np.mean(values))
 
     def spread(self, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
-        """Compute the standard deviation of a metric of scores and calls between seeds; NaN of one seed."""
-        values = [metric(score, called) for score, called in self.seeds.values()]
+        """Compute the standard deviation between seeds of a metric of scores and calls; NaN of one seed."""
+        values = [metric(result.scores, result.calls) for result in self.seeds.values()]
         if len(values) < 2:
             return NAN
         return float(np.std(values, ddof=1))
@@ -106,7 +115,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
     """
     rows: list[dict[str, object]] = []
     for scored in _models(predictions):
-        of_model: dict[str, object] = {
+        model_columns: dict[str, object] = {
             "model": scored.model,
             "task": scored.task,
             "n_seeds": len(scored.seeds),
@@ -116,7 +125,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
             "prevalence": prevalence(scored.y) if has_two_classes else NAN,
             "n_clips": len(scored.y),
         }
-        rows += [of_model | row | counts for row in _rows(scored, metrics)]
+        rows += [model_columns | row | counts for row in _metric_rows(scored, metrics)]
     return pd.DataFrame(rows)
 
 
@@ -144,7 +153,10 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
 
 
 def constant_models(predictions: Predictions, task: str) -> list[str]:
-    """List the models whose scores do not vary within movies: their AUC is `UNVARYING_AUC`."""
+    """List the models whose scores do not vary within the movies of any fold, such as constant baselines.
+
+    Their AUC within movies is `UNVARYING_AUC`.
+    """
     table = predictions.table
     names = []
     for name, scores in table[table["task"] == task].groupby("model", sort=False):
@@ -165,17 +177,20 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
     """
     rows: list[dict[str, object]] = []
     for scored in _models(predictions):
-        for seed, (score, called) in scored.seeds.items():
-            values = {name: metric(scored.y, score, called) for name, metric in metrics.items()}
+        for seed, result in scored.seeds.items():
+            values = {}
+            for name, metric in metrics.items():
+                values[name] = metric(scored.y, result.scores, result.calls)
             if "auc" in metrics:
-                values["within_movie_auc"] = within_movie_auc(scored.y, score, scored.movies)
-            of_seed = {"model": scored.model, "task": scored.task, "seed": seed}
-            rows += [of_seed | {"metric": name, "pooled": value} for name, value in values.items()]
+                values["within_movie_auc"] = within_movie_auc(scored.y, result.scores, scored.movies)
+            seed_columns = {"model": scored.model, "task": scored.task, "seed": seed}
+            for name, value in values.items():
+                rows.append({**seed_columns, "metric": name, "pooled": value})
     return pd.DataFrame(rows)
 
 
 def _models(predictions: Predictions) -> Iterator[_Scored]:
-    """Yield each model on each task; all seeds have the clips in the order of the first seed.
+    """Yield the predictions of each model on each task, with the clips in the same order for all seeds.
 
     Raises
     ------
@@ -184,14 +199,18 @@ def _models(predictions: Predictions) -> Iterator[_Scored]:
     """
     table = predictions.table.assign(called=predictions.called)
     for (model, task), rows in table.groupby(["model", "task"], sort=False):
-        of_seeds = [of_seed.set_index(["fold", "clip_id"]) for _, of_seed in rows.groupby("seed", sort=False)]
-        first = of_seeds[0]
+        tables_of_seeds = []
+        for _, rows_of_seed in rows.groupby("seed", sort=False):
+            tables_of_seeds.append(rows_of_seed.set_index(["fold", "clip_id"]))
+        first = tables_of_seeds[0]
         seeds = {}
-        for of_seed in of_seeds:
-            if len(of_seed) != len(first) or not first.index.isin(of_seed.index).all():
+        for table_of_seed in tables_of_seeds:
+            has_all_clips = first.index.isin(table_of_seed.index).all()
+            if len(table_of_seed) != len(first) or not has_all_clips:
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
-            ordered = of_seed.loc[first.index]
-            seeds[ordered["seed"].iloc[0]] = (ordered["score"].to_numpy(), ordered["called"].to_numpy())
+            ordered = table_of_seed.loc[first.index]
+            seed = ordered["seed"].iloc[0]
+            seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
         n_folds = len(set(first.index.get_level_values("fold")))
         yield _Scored(
             model=str(model),
@@ -203,34 +222,53 @@ def _models(predictions: Predictions) -> Iterator[_Scored]:
         )
 
 
-def _rows(scored: _Scored, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
-    """Yield the columns of every metric of one model: pooled, by movie, and their chance levels."""
+def _metric_rows(scored: _Scored, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
+    """Yield the row of `summarise` for every metric of one model on one task.
+
+    The metric auc has a second row, ``within_movie_auc``: its mean over movies takes the place of the pooled
+    value there.
+    """
     y = scored.y
     for name, metric in metrics.items():
         chance = metric.chance([y])
         pooled = jackknife_interval(partial(scored.mean, metric), scored.movies, bounds=metric.bounds)
-        over_movies, columns_by_movie = _by_movie(scored, metric)
-        seed_sd = scored.spread(partial(metric, y))
-        across_models = scored.several_folds and metric.reads == "score"
-        rows = [(name, seed_sd, pooled, across_models)]
+        movies = _metric_over_movies(scored, metric)
+        yield {
+            "metric": name,
+            "seed_sd": scored.spread(partial(metric, y)),
+            **_pooled_columns(pooled, chance),
+            "across_models": scored.several_folds and metric.reads == "score",
+            **movies.columns,
+        }
         if name == "auc":
-            within_sd = scored.spread(lambda score, _: within_movie_auc(y, score, scored.movies))
-            rows.append(("within_movie_auc", within_sd, over_movies, False))
-        for row_name, spread, interval, is_across_models in rows:
             yield {
-                "metric": row_name,
-                "seed_sd": spread,
-                "pooled": interval.mean,
-                "pooled_low": interval.low,
-                "pooled_high": interval.high,
-                "pooled_chance": chance if not np.isnan(interval.mean) else NAN,
-                "across_models": is_across_models,
-                **columns_by_movie,
+                "metric": "within_movie_auc",
+                "seed_sd": scored.spread(lambda scores, _: within_movie_auc(y, scores, scored.movies)),
+                **_pooled_columns(movies.interval, chance),
+                "across_models": False,
+                **movies.columns,
             }
 
 
-def _by_movie(scored: _Scored, metric: Metric) -> tuple[Interval, dict[str, object]]:
-    """Compute the mean of a metric over movies with its interval, and the columns on movies."""
+def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:
+    """Return the columns of a pooled metric: its value, interval and chance level; NaN if undefined."""
+    return {
+        "pooled": interval.mean,
+        "pooled_low": interval.low,
+        "pooled_high": interval.high,
+        "pooled_chance": chance if not np.isnan(interval.mean) else NAN,
+    }
+
+
+class _OverMovies(NamedTuple):
+    """The mean of a metric over movies with its interval, and the columns of `summarise` on movies."""
+
+    interval: Interval
+    columns: dict[str, object]
+
+
+def _metric_over_movies(scored: _Scored, metric: Metric) -> _OverMovies:
+    """Average a metric of one model over movies, with intervals and the chance level."""
     y = scored.y
     rows_of_movies = rows_by_movie(scored.movies)
     values = np.array([scored.mean(metric.of_movie, rows) for rows in rows_of_movies])
@@ -252,17 +290,17 @@ def _by_movie(scored: _Scored, metric: Metric) -> tuple[Interval, dict[str, obje
         "n_undefined": over_movies.n_undefined,
         "best_constant": best_constant(metric, y),
     }
-    return over_movies, columns
+    return _OverMovies(over_movies, columns)
 
 
 def best_constant(metric: Metric, y: NDArray[np.int64]) -> float:
-    """Return the metric of the best of the predictors that give every clip the same level."""
+    """Return the value of a metric for the best constant prediction: the same level for every clip."""
     highest = max(int(y.max(initial=0)), 1)
     values = []
     for level in range(highest + 1):
         scores = np.full(len(y), float(level))
         calls = np.full(len(y), level)
         values.append(metric(y, scores, calls))
-    # NaN, where a level leaves the metric undefined, counts for nothing.
+    # Levels for which the metric is undefined (NaN) are ignored.
     best = np.fmax if metric.higher_is_better else np.fmin
     return float(best.reduce(values))

@@ -4,7 +4,7 @@ The paper puts segments onto clips first, so that only their levels can differ. 
 which segments they mark, where these begin and end, and which level they have. Segments of the two annotators
 are aligned, one with one or with none, such that the disorder is least. The disorder of an alignment is the
 mean dissimilarity over it, and gamma = 1 - observed / expected disorder. The expected disorder is that of
-annotations that are moved along the film, as Mathet et al. (section 5.2) draw them.
+annotations that are shifted along the film, as Mathet et al. (section 5.2) draw them.
 
 Segments of the lowest level do not count: that level is what annotators leave unmarked.
 """
@@ -38,14 +38,14 @@ class Units:
     spans: Floats
     ranks: NDArray[np.int64]
 
-    def moved(self, seconds: float, start: float, end: float) -> "Units":
-        """Move all segments along a film, from `start` to `end`.
+    def shifted(self, seconds: float, start: float, end: float) -> "Units":
+        """Shift all segments by a number of seconds, in a circle along a film from `start` to `end`.
 
-        A segment that would begin after the film's end goes on from the film's beginning.
+        A segment that would begin after the film's end is moved back by the film's duration.
         """
-        moved = self.spans + seconds
-        begins_after_end = moved[:, :1] > end
-        return Units(np.where(begins_after_end, moved - (end - start), moved), self.ranks)
+        shifted = self.spans + seconds
+        begins_after_end = shifted[:, :1] > end
+        return Units(np.where(begins_after_end, shifted - (end - start), shifted), self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class UnitGamma:
 
 
 def dissimilarity(
-    first: Units, second: Units, pairs: Pairs, apart: Floats, *, alpha: float, beta: float
+    first: Units, second: Units, pairs: Pairs, level_distances: Floats, *, alpha: float, beta: float
 ) -> Floats:
-    """Measure how unlike the segments of P pairs are, [P]: alpha d_a + beta d_c (eq. 1).
+    """Compute the dissimilarity of the segments of P pairs, [P]: alpha d_a + beta d_c (eq. 1).
 
     d_a is the sum of the distances between beginnings and between ends, divided by the sum of the two
-    durations, squared. It is at most 1 for segments that overlap, and above 1 for segments apart (Mathet et
+    durations, squared. It is at most 1 for segments that overlap, and above 1 for others (Mathet et
     al. 2015, eq. 3). d_c is the distance of their levels.
 
     Parameters
@@ -89,7 +89,7 @@ def dissimilarity(
         Segments of the two annotators.
     pairs
         The pairs of segments to compare, by their rows.
-    apart
+    level_distances
         Distances of the levels, [n_levels, n_levels].
     alpha, beta
         Weights of position and level.
@@ -98,49 +98,55 @@ def dissimilarity(
     right = second.spans[pairs.second]
     ends = np.abs(left - right).sum(axis=1)
     durations = (left[:, 1] - left[:, 0]) + (right[:, 1] - right[:, 0])
-    of_position = (ends / durations) ** 2 * EMPTY
-    of_level = apart[first.ranks[pairs.first], second.ranks[pairs.second]]
-    total: Floats = alpha * of_position + beta * of_level
+    positional = (ends / durations) ** 2 * EMPTY
+    categorical = level_distances[first.ranks[pairs.first], second.ranks[pairs.second]]
+    total: Floats = alpha * positional + beta * categorical
     return total
 
 
-def _near(first: Units, second: Units, alpha: float) -> Pairs:
-    """Find the pairs whose positions alone do not make aligning them worse than aligning both with none.
+def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
+    """Find the pairs of segments that may be worth aligning, judged by their positions alone.
 
-    These have alpha (ends / durations)^2 <= 2, so that `ends` is at most sqrt(2 / alpha) times the sum of the
-    durations. As `ends` is at least the distance of the two sums of beginning and end, intervals around these
-    sums, each reaching that many of its own durations, then overlap.
+    Aligning a pair can be better than leaving both segments unaligned only if alpha (e / d)^2 <= 2, where e
+    is the sum of the distances between beginnings and between ends, and d the sum of the two durations: e is
+    then at most r d with r = sqrt(2 / alpha). As e is at least the distance between the two segments' sums of
+    beginning and end, intervals of r durations to either side of these sums overlap for all such pairs.
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
     if alpha <= 0:
-        # Positions do not count: every pair is near.
+        # Positions do not count: any pair may be worth aligning.
         rows, columns = np.divmod(np.arange(n_first * n_second), n_second)
         return Pairs(rows, columns)
-    reach = np.sqrt(2 / alpha) * (1 + ROUNDING)
-    return overlapping(_around_sums(first, reach), _around_sums(second, reach))
+    n_durations = np.sqrt(2 / alpha) * (1 + ROUNDING)
+    return overlapping(
+        _intervals_around_sums(first, n_durations), _intervals_around_sums(second, n_durations)
+    )
 
 
-def _around_sums(units: Units, reach: float) -> Floats:
-    """Make an interval [N, 2] around the sum of each segment's ends, of `reach` durations to either side."""
+def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
+    """Make an interval [N, 2] around the sum of each segment's beginning and end.
+
+    It extends by `n_durations` times the segment's duration to either side.
+    """
     sums = units.spans.sum(axis=1)
-    width = reach * (units.spans[:, 1] - units.spans[:, 0])
-    return np.column_stack([sums - width, sums + width])
+    half_width = n_durations * (units.spans[:, 1] - units.spans[:, 0])
+    return np.column_stack([sums - half_width, sums + half_width])
 
 
 def best_alignment(
-    first: Units, second: Units, apart: Floats, *, alpha: float = 1.0, beta: float = 1.0
+    first: Units, second: Units, level_distances: Floats, *, alpha: float = 1.0, beta: float = 1.0
 ) -> tuple[NDArray[np.int64], float]:
-    """Align the segments of two annotators such that the disorder is least (an assignment problem).
+    """Align the segments of two annotators such that the disorder is smallest (an assignment problem).
 
     The parameters are those of `dissimilarity`; at least one segment is needed.
 
     Returns
     -------
     pairs : ndarray of int, shape [K, 2]
-        Rows of the first and of the second that are aligned; all others are aligned with none.
+        Rows of the aligned segments of the first and the second annotator; all others are unaligned.
     disorder : float
-        Sum of the dissimilarities over the alignment, over the mean number of segments of an annotator.
+        Sum of the dissimilarities in the alignment, divided by the annotators' mean number of segments.
 
     Examples
     --------
@@ -153,11 +159,11 @@ def best_alignment(
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
-    near = _near(first, second, alpha)
-    # Two segments are aligned with each other only if that is better than aligning both with none.
-    gains = 2 * EMPTY - dissimilarity(first, second, near, apart, alpha=alpha, beta=beta)
+    candidates = _find_alignable_pairs(first, second, alpha)
+    # What is gained by aligning a pair, compared with leaving both segments unaligned.
+    gains = 2 * EMPTY - dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
     is_better = gains > 0
-    pairs = Pairs(near.first[is_better], near.second[is_better])
+    pairs = Pairs(candidates.first[is_better], candidates.second[is_better])
     gains = gains[is_better]
     chosen = best_matching(pairs, gains, (n_first, n_second))
     n_units = n_first + n_second
@@ -169,7 +175,7 @@ def best_alignment(
 def unitised_gamma(
     first: Units,
     second: Units,
-    apart: Floats,
+    level_distances: Floats,
     film: tuple[float, float],
     *,
     alpha: float = 1.0,
@@ -181,23 +187,23 @@ def unitised_gamma(
 
     Parameters
     ----------
-    first, second, apart, alpha, beta
+    first, second, level_distances, alpha, beta
         As those of `dissimilarity`.
     film
         Beginning and end of what was annotated, in seconds.
     samples
         Number of chance annotations, at least 2. Each is two annotations, of either annotator, which are
-        moved along the film and stay at least half a mean segment apart.
+        shifted along the film by amounts that differ by at least half a mean segment.
     seed
         Seed of these draws.
     """
     n_units = (len(first.ranks), len(second.ranks))
     if sum(n_units) == 0:
         return UnitGamma(n_units)
-    pairs, observed = best_alignment(first, second, apart, alpha=alpha, beta=beta)
+    pairs, observed = best_alignment(first, second, level_distances, alpha=alpha, beta=beta)
     chance = []
-    for left, right in _moved_pairs(first, second, film, samples, np.random.default_rng(seed)):
-        _, disorder = best_alignment(left, right, apart, alpha=alpha, beta=beta)
+    for left, right in _draw_chance_annotations(first, second, film, samples, np.random.default_rng(seed)):
+        _, disorder = best_alignment(left, right, level_distances, alpha=alpha, beta=beta)
         chance.append(disorder)
     expected = float(np.mean(chance))
     if expected == 0:
@@ -214,27 +220,31 @@ def unitised_gamma(
     )
 
 
-def _moved_pairs(
+def _draw_chance_annotations(
     first: Units, second: Units, film: tuple[float, float], samples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Units, Units]]:
-    """Yield pairs of annotations that agree by chance alone: drawn of the two, and moved along the film."""
+    """Yield pairs of annotations that agree by chance only, for the expected disorder.
+
+    Each of a pair is drawn from the two annotations and shifted in a circle along the film. The two shifts
+    differ by at least half a mean segment. `samples` pairs are drawn.
+    """
     start, end = film
     duration = end - start
     spans = np.concatenate([first.spans, second.spans])
     mean_segment = float((spans[:, 1] - spans[:, 0]).mean())
     least = min(mean_segment / 2, duration / 2)
-    # In an order by what was marked, so that the annotators' names change no draw.
+    # Sorted by their segments, so that the draws do not depend on the order of the annotators.
     annotations = sorted((first, second), key=lambda units: sorted(np.c_[units.spans, units.ranks].tolist()))
     n_drawn = 0
     while n_drawn < samples:
         one, other = (annotations[annotator] for annotator in rng.integers(0, 2, size=2))
         if not len(one.ranks) and not len(other.ranks):
             continue  # an annotator who marked nothing, drawn twice
-        offset = rng.uniform(0, duration)
-        further = rng.uniform(least, duration - least)
+        shift = rng.uniform(0, duration)
+        difference = rng.uniform(least, duration - least)
         yield (
-            one.moved(offset % duration, start, end),
-            other.moved((offset + further) % duration, start, end),
+            one.shifted(shift % duration, start, end),
+            other.shifted((shift + difference) % duration, start, end),
         )
         n_drawn += 1
 
@@ -242,7 +252,18 @@ def _moved_pairs(
 def unitised_agreement(
     manifest: Manifest, *, alpha: float = 1.0, samples: int = 62
 ) -> tuple[PairAgreement[UnitGamma], ...]:
-    """Compare every pair of annotators of every movie on the segments that they marked.
+    """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
+
+    It is computed twice: on all levels but the lowest, and on the levels that are labels.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Rows of annotators, with times.
+    alpha : float
+        Weight of positions in the dissimilarity of two segments.
+    samples : int
+        Number of chance annotations.
 
     Raises
     ------
@@ -250,21 +271,22 @@ def unitised_agreement(
         A labelled segment has no times, or no movie has two annotators.
     """
     codebook = manifest.codebook
-    apart = distances(codebook)
+    level_distances = distances(codebook)
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, segments_of in _segments(manifest).items():
+    for movie, segments_of in _labelled_segments(manifest).items():
         for first, second in combinations(sorted(segments_of), 2):
             segments = [*segments_of[first], *segments_of[second]]
             ends = np.array([(clip.start_s, clip.end_s) for clip in segments])
             film = (float(ends.min()), float(ends.max()))
             gammas = []
             for view, levels in enumerate((codebook.level_names, codebook.labels)):
-                # The seed is of what was marked: films then draw differently, whatever their names.
+                # The seed is made of the segments' times: films draw differently, and renaming changes
+                # nothing.
                 seed = (view, *np.sort(ends, axis=None).view(np.uint32).tolist())
                 gamma = unitised_gamma(
-                    _units(segments_of[first], levels, codebook),
-                    _units(segments_of[second], levels, codebook),
-                    apart,
+                    _units_of_levels(segments_of[first], levels, codebook),
+                    _units_of_levels(segments_of[second], levels, codebook),
+                    level_distances,
                     film,
                     alpha=alpha,
                     samples=samples,
@@ -277,8 +299,8 @@ def unitised_agreement(
     return tuple(pairs)
 
 
-def _segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
-    """Collect the labelled segments of people with a name: movie -> annotator -> segments.
+def _labelled_segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
+    """Group the labelled segments of named annotators: movie -> annotator -> segments.
 
     Raises
     ------
@@ -299,8 +321,8 @@ def _segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
     return segments
 
 
-def _units(clips: Sequence[Clip], levels: Sequence[str], codebook: Codebook) -> Units:
-    """Make units of the segments of some levels, without the lowest one."""
+def _units_of_levels(clips: Sequence[Clip], levels: Sequence[str], codebook: Codebook) -> Units:
+    """Select the segments of some levels, but never of the lowest one, and return their spans and ranks."""
     lowest = codebook.level_names[0]
     spans = []
     ranks = []

@@ -54,9 +54,16 @@ class Adam:
 
 
 def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
-    """Move parameters [P], contiguous, in place by one step of Adam with bias correction.
+    """Take one step of Adam, with bias correction: update parameters, gradient and state in place.
 
-    The gradient [P] is written over: a vector more would not fit a core's cache.
+    Parameters
+    ----------
+    parameters : ndarray, shape [P]
+        Contiguous, as BLAS updates them in place.
+    gradient : ndarray, shape [P]
+        Overwritten with intermediate values: a further vector would not fit in a core's cache.
+    state : Adam
+    learning_rate : float
     """
     first = state.first
     second = state.second
@@ -70,14 +77,14 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     state.n_steps += 1
     state.decay_1 *= BETA_1
     state.decay_2 *= BETA_2
-    # What the sums, and the root of the sum of squares, are multiplied by to be Adam's unbiased moments.
+    # The factors that turn the sum, and the root of the sum of squares, into Adam's unbiased moments.
     unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
     unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
     add(gradient, first, a=1 / state.decay_1)
-    # The gradient's memory holds its square, then the divisor, then the move of the parameters.
-    move = np.square(gradient, out=gradient)
-    add(move, second, a=1 / state.decay_2)
-    np.sqrt(second, out=move)
-    move += EPSILON / unscale_2
-    np.divide(first, move, out=move)
-    add(move, parameters, a=-learning_rate * unscale_1 / unscale_2)
+    # The gradient's memory is reused: for the squared gradient, then the divisor, then the update.
+    squared_gradient = np.square(gradient, out=gradient)
+    add(squared_gradient, second, a=1 / state.decay_2)
+    divisor = np.sqrt(second, out=gradient)
+    divisor += EPSILON / unscale_2
+    update = np.divide(first, divisor, out=gradient)
+    add(update, parameters, a=-learning_rate * unscale_1 / unscale_2)

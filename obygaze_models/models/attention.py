@@ -100,9 +100,9 @@ class AttentionPooling(FrameReader, NetworkClassifier):
             X has no frames, a clip has no present frame, or one of X_val and y_val is missing.
         """
         self._validate_params()
-        frames = self._first_frames(X, y)
+        frames = self._check_frames_to_fit(X, y)
         classes, labels = encode_labels(y, type(self).__name__)
-        frames = self._disturbed(frames, labels, groups)
+        frames = self._disturb_frames(frames, labels, groups)
         if X_val is not None:
             X_val = np.asarray(self._frames(X_val), frames.dtype)
         return self._fit(frames, classes, labels, X_val, y_val)
@@ -116,19 +116,20 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         return self._pool(X).weights
 
     def evidence(self, X: ArrayLike) -> Floats:
-        """Compute what each frame of X [N, F, D] says for the positive class, whatever its weight: [N, F].
+        """Compute the evidence of each frame of X [N, F, D] for the positive class, before weighting: [N, F].
 
-        Weighted by `weights` and summed, with the model's bias, it is the logit.
+        A clip's logit is the sum of its frames' evidence times their `weights`, plus the model's bias.
         """
         return self._pool(X).evidence
 
     def _pool(self, X: ArrayLike) -> PooledFrames:
-        """Pool the frames of X [N, F, D] clip by clip."""
+        """Compute weights and evidence [N, F] and logits [N] for frames X [N, F, D], clip by clip."""
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
         frames = self._frames(X).astype(self.mean_.dtype, copy=False)
         layer = network.views(self.parameters_)
-        # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
+        # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
+        # libraries choose their kernels by the size of the batch.
         with one_blas_thread():
             pooled = []
             for clip in frames:
@@ -141,11 +142,15 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         )
 
     def _network(self, n_features: int) -> AttentionNetwork:
+        """Make the network for frames of `n_features` numbers; uniform attention has no hidden units."""
         n_hidden = self.n_hidden if self.attention == "gated" else 0
         return AttentionNetwork(n_features, n_hidden, self.timed, self.clip)
 
-    def _disturbed(self, frames: Floats, y: NDArray[np.int64], groups: ArrayLike | None) -> Floats:
-        """Exchange or shuffle frames [N, F, D], as `disturb` says."""
+    def _disturb_frames(self, frames: Floats, y: NDArray[np.int64], groups: ArrayLike | None) -> Floats:
+        """Apply the control treatment `disturb` to the training frames [N, F, D].
+
+        Labels y [N] and movies (`groups`) [N] are needed to exchange frames only.
+        """
         if self.disturb == "none":
             return frames
         rng = np.random.default_rng((int(self.random_state), 1))
@@ -153,30 +158,45 @@ class AttentionPooling(FrameReader, NetworkClassifier):
             return shuffle_frames(frames, rng)
         if groups is None:
             raise ValueError("frames are exchanged within movies: give groups")
-        return _exchanged(frames, y, np.asarray(groups), rng)
+        return _exchange_frames(frames, y, np.asarray(groups), rng)
 
 
-def _exchanged(
+def _exchange_frames(
     frames: Floats, y: NDArray[np.int64], movies: NDArray[Any], rng: np.random.Generator
 ) -> Floats:
-    """Deal the frames [N, F, D] anew among the clips of the same movie and label, place by place."""
-    dealt = frames.copy()
+    """Permute the frames [N, F, D] among the clips of the same movie and label.
+
+    Each position in the clip is permuted on its own, so that a clip's frames come from several clips.
+    """
+    exchanged = frames.copy()
     for movie in np.unique(movies):
         for label in (0, 1):
             rows = np.flatnonzero((movies == movie) & (y == label))
-            for place in range(frames.shape[1]):
-                dealt[rows, place] = frames[rng.permutation(rows), place]
-    return dealt
+            for position in range(frames.shape[1]):
+                exchanged[rows, position] = frames[rng.permutation(rows), position]
+    return exchanged
 
 
 CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchanged")
 """Controls of attention: what the weights, and a clip's own frames, add to mean pooling."""
 
 
-def _spec(
+def _attention_spec(
     name: str, title: str, *, uses: tuple[str, ...] = (), beside: tuple[str, ...] = (), **settings: Any
 ) -> ModelSpec:
-    """Describe a model of attention with some settings; one without models beside it is a control."""
+    """Make the spec of an `AttentionPooling` with these settings.
+
+    Parameters
+    ----------
+    name, title : str
+        The model's name in commands, and its title in tables.
+    uses : tuple of str
+        What ``fit`` takes beside X and y.
+    beside : tuple of str
+        Models to list beside it in tables; a model without any is itself a control.
+    **settings
+        Parameters of `AttentionPooling`.
+    """
 
     def make(seed: int) -> AttentionPooling:
         return AttentionPooling(**settings, random_state=seed)
@@ -194,8 +214,8 @@ def _spec(
     )
 
 
-def _spec_of_frames_probe(pool: Literal["mean", "max"], title: str) -> ModelSpec:
-    """Describe the linear probe on the mean or the maximum over frames."""
+def _frames_probe_spec(pool: Literal["mean", "max"], title: str) -> ModelSpec:
+    """Make the spec of the linear probe on the mean or the maximum over a clip's frames."""
     return ModelSpec(
         f"{pool}_frames",
         f"Logistic regression, {title} of frames",
@@ -207,13 +227,17 @@ def _spec_of_frames_probe(pool: Literal["mean", "max"], title: str) -> ModelSpec
 
 
 SPECS = (
-    _spec("attention", "Attention", beside=CONTROLS),
-    _spec("attention_time", "Attention and time", beside=(*CONTROLS, "attention_shuffled"), timed=True),
-    _spec("attention_uniform", "Equal weights", attention="uniform"),
-    _spec(
+    _attention_spec("attention", "Attention", beside=CONTROLS),
+    _attention_spec(
+        "attention_time", "Attention and time", beside=(*CONTROLS, "attention_shuffled"), timed=True
+    ),
+    _attention_spec("attention_uniform", "Equal weights", attention="uniform"),
+    _attention_spec(
         "attention_exchanged", "Attention, trained on exchanged frames", uses=("groups",), disturb="exchange"
     ),
-    _spec("attention_shuffled", "Attention and time, trained in random order", timed=True, disturb="shuffle"),
-    _spec_of_frames_probe("mean", "mean"),
-    _spec_of_frames_probe("max", "maximum"),
+    _attention_spec(
+        "attention_shuffled", "Attention and time, trained in random order", timed=True, disturb="shuffle"
+    ),
+    _frames_probe_spec("mean", "mean"),
+    _frames_probe_spec("max", "maximum"),
 )

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.frames import differing, frame_moments
+from obygaze_models.models.frames import frame_moments, most_differing_directions
 from obygaze_models.models.scaling import standardise
 
 N_PERIODS = 3
@@ -149,7 +149,13 @@ class AttentionNetwork:
         return frame_moments(X)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Standardise and cut frames [N, F, D], and add the time embedding and the column of absence."""
+        """Standardise and clip frames [N, F, D]; append time embedding and a column that marks absent frames.
+
+        Returns
+        -------
+        ndarray, shape [N, F, D' + 1]
+            D' is `n_inputs`. Absent frames are 0 but for the last column, which is 1.
+        """
         n_clips, n_frames, n_features = X.shape
         absent = np.isnan(X[..., 0])
         ready = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
@@ -168,11 +174,11 @@ class AttentionNetwork:
     def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
         """Draw initial parameters [K, P] in pairs whose evidence has opposite signs along one direction.
 
-        The law is PyTorch's Linear's: uniform within 1/sqrt(inputs) of zero, layer by layer. But attention
-        learns nothing while it looks away from what matters, for then the gradient of its direction is noise:
-        the first hidden units begin with the directions in which the frames of the two classes scatter most
-        differently (`_where_to_look`). And where the evidence begins with the wrong sign along that
-        direction, attention learns to avoid the frames that matter and stays there: hence both signs.
+        Parameters are drawn as PyTorch's ``Linear`` draws them, uniformly within 1/sqrt(inputs) of zero, with
+        two changes. The first hidden units start along the directions in which the frames of the two classes
+        scatter most differently (`_discriminating_directions`): from a random direction the gradient of the
+        attention is mostly noise. Both signs of the evidence are tried: with the wrong sign, attention learns
+        to avoid the frames that matter and does not recover.
 
         Parameters
         ----------
@@ -183,13 +189,13 @@ class AttentionNetwork:
             Their labels, 0 or 1.
         """
         if not self.n_hidden:
-            return self._draw(rng)[None]
-        directions = self._where_to_look(X, y, min(N_AIMED, self.n_features))  # [D, n]
+            return self._draw_parameters(rng)[None]
+        directions = self._discriminating_directions(X, y, min(N_AIMED, self.n_features))  # [D, n]
         first_direction = directions[:, 0]
         starts = []
         for _ in range(N_PAIRS):
-            parameters = self._draw(rng)
-            self._aim(parameters, directions)
+            parameters = self._draw_parameters(rng)
+            self._aim_hidden_units(parameters, directions)
             mirrored = parameters.copy()
             # The opposite sign along the first direction, and the same across it.
             evidence = self.views(mirrored).projection[: self.n_features, -1]
@@ -197,27 +203,27 @@ class AttentionNetwork:
             starts += [parameters, mirrored]
         return np.stack(starts)
 
-    def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _draw_parameters(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw parameters [P], uniform within 1/sqrt(inputs) of zero."""
-        # Projection and gate biases have a frame's numbers as inputs, attention the hidden units; the bias is
-        # drawn as the evidence is.
+        # The inputs of the projection and the gate biases are a frame's features; those of the attention are
+        # the hidden units. The last bias is drawn like the evidence.
         n_of_layers = (self.n_parameters - self.n_hidden - 1, self.n_hidden, 1)
         inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
         inputs = np.repeat(inputs_of_layers, n_of_layers)
         return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(inputs))
 
-    def _aim(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
-        """Point the first hidden units along directions [D, n] and their opposites, in place.
+    def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
+        """Set the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
 
-        The units come in pairs of opposites, and are as many as there are hidden units for.
+        As many directions are used as there are pairs of hidden units.
         """
         n_aimed = min(directions.shape[1], self.n_hidden // 2)
         if not n_aimed:
             return
         layer = self.views(parameters)
         both_ways = np.concatenate([directions[:, :n_aimed], -directions[:, :n_aimed]], axis=1)
-        # tanh(z) sigmoid(z) is large for large z alone. The unit and its opposite together weigh the frames
-        # that are far off either way.
+        # tanh(z) sigmoid(z) is large for large positive z only. A unit and its opposite together respond to
+        # frames that are far from the mean on either side.
         for first in (0, self.n_hidden):  # columns of V, columns of U
             units = slice(first, first + 2 * n_aimed)
             layer.projection[: self.n_features, units] = both_ways
@@ -225,8 +231,12 @@ class AttentionNetwork:
             layer.gate_bias[units] = 0
         layer.attention[: 2 * n_aimed] = 1
 
-    def _where_to_look(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
-        """Find the directions [D, n] in which frames of the two classes scatter most differently."""
+    def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
+        """Find the n directions [D, n] in which frames of the two classes scatter most differently.
+
+        X are prepared clips [N, F, D + 1], y their labels [N]. The scatter of a class is the covariance of
+        its frames around the mean of their own clip.
+        """
         most_clips = max(MOST_FRAMES // X.shape[1], 1)
         scatters = []
         for label in (0, 1):
@@ -234,15 +244,18 @@ class AttentionNetwork:
             if len(rows) > most_clips:
                 # Evenly spaced, so that every movie has its share.
                 rows = rows[np.arange(most_clips) * len(rows) // most_clips]
-            scatters.append(self._scatter(X, rows))
-        directions = differing(scatters[1] - scatters[0], n)
-        # An eigenvector has no sign of its own: the largest entry is positive.
+            scatters.append(self._within_clip_scatter(X, rows))
+        directions = most_differing_directions(scatters[1] - scatters[0], n)
+        # The sign of an eigenvector is arbitrary: make its largest entry positive.
         largest = directions[np.abs(directions).argmax(axis=0), np.arange(n)]
         directions *= np.sign(largest)
         return directions
 
-    def _scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Compute the mean product [D, D] of frames less their clip's mean, over some prepared clips."""
+    def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Compute the covariance [D, D] of frames around the mean of their own clip.
+
+        X are prepared clips [N, F, D + 1], of which only `rows` are used.
+        """
         scatter = np.zeros((self.n_features, self.n_features))
         n_frames = 0.0
         for start in range(0, len(rows), BLOCK):
@@ -279,18 +292,36 @@ class AttentionNetwork:
         slope: AttentionLayers,
         weights: Floats | float = 1.0,
     ) -> Floats:
-        """Compute logits [B], and write the gradient of their mean weighted cross-entropy into `slope`."""
+        """Compute the logits of a batch, and write the gradient of their cross-entropy into `slope`.
+
+        Parameters
+        ----------
+        layer : AttentionLayers
+            Views of the parameters [P].
+        X : ndarray, shape [B, F, D + 1]
+            Prepared clips.
+        y : ndarray, shape [B]
+            Labels 0 or 1, as floats.
+        slope : AttentionLayers
+            Views of the gradient [P], which is overwritten.
+        weights : ndarray, shape [B], or float
+            Weights of the clips' losses, whose weighted sum is divided by B.
+
+        Returns
+        -------
+        ndarray, shape [B]
+        """
         n_hidden = self.n_hidden
         pooled, gate = self._forward(layer, X)
-        # Derivative of the loss by each logit, [B].
-        pull = (expit(pooled.logits) - y) / len(y) * weights
-        slope.bias[0] = pull.sum()
+        # The derivative of the loss by each logit, [B].
+        logit_gradient = (expit(pooled.logits) - y) / len(y) * weights
+        slope.bias[0] = logit_gradient.sum()
         # Derivative of the loss by each column of the frames' product with the projection, [B, F, 2 L + 1].
         columns = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)
         by_evidence = columns[..., -1]
-        by_evidence[:] = pull[:, None] * pooled.weights
+        by_evidence[:] = logit_gradient[:, None] * pooled.weights
         if n_hidden:
-            # Through the softmax: what a frame's evidence is more than the clip's mean.
+            # The derivative of a softmax: a frame's evidence less the clip's weighted mean.
             mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
             by_score = by_evidence * (pooled.evidence - mean)
             gated = gate.squashed * gate.opening
@@ -305,13 +336,13 @@ class AttentionNetwork:
         return pooled.logits
 
     def _forward(self, layer: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
-        """Pool prepared clips [B, F, D + 1], and keep the two halves of the gate for the gradient."""
+        """Pool prepared clips [B, F, D + 1]; return the two halves of the gate too, for the gradient."""
         n_hidden = self.n_hidden
         product = X.reshape(-1, X.shape[-1])[:, :-1] @ layer.projection
         product = product.reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         present = 1 - X[..., -1]
         product[..., :-1] += layer.gate_bias
-        # The logistic function is (1 + tanh(z / 2)) / 2, and tanh is vectorised.
+        # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
         opening = np.tanh(product[..., n_hidden:-1] / 2)
         opening += 1
         opening /= 2
@@ -328,7 +359,7 @@ class AttentionNetwork:
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:
-    """Compute cosines and sines of the place of each frame in its clip, [F, 2 N_PERIODS]."""
-    place = (np.arange(n_frames) + 0.5) / n_frames
-    angles = 2 * np.pi * np.outer(place, 2.0 ** np.arange(N_PERIODS))
+    """Embed each frame's relative position in its clip as cosines and sines, [F, 2 N_PERIODS]."""
+    position = (np.arange(n_frames) + 0.5) / n_frames
+    angles = 2 * np.pi * np.outer(position, 2.0 ** np.arange(N_PERIODS))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)

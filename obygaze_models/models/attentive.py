@@ -34,6 +34,9 @@ from obygaze_models.protocol.selection import inner_folds
 PENALTIES = (10.0, 1.0, 0.1, 0.01)
 """Weights of half the evidence's squares in the loss to choose among, the strongest first."""
 
+DEFAULT_PENALTY = PENALTIES[2]
+"""The penalty where there are no movies to choose it by."""
+
 SECONDS_A_VALUE = 21e-9
 """CPU time of an epoch of one fold for a value of a clip: 3.2 ms for [196, 768], measured on one core."""
 
@@ -100,7 +103,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
     max_epochs: Count = 40
 
     def fit(self, X: ArrayLike | StoredClips, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Choose and train.
+        """Train the probe; with movies, choose its penalty, epoch and threshold on inner folds.
 
         Parameters
         ----------
@@ -119,12 +122,17 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             X has no frames, or a value of it is not finite.
         """
         self._validate_params()
-        clips = self._first_frames(X, y)
+        clips = self._check_frames_to_fit(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
         folds = None if groups is None else inner_folds(labels, np.asarray(groups))
-        penalties = PENALTIES if self.penalty is None else (float(self.penalty),)
-        if folds is None and self.penalty is None:
-            penalties = PENALTIES[2:3]
+        if self.penalty is not None:
+            penalties: tuple[float, ...] = (float(self.penalty),)
+        elif folds is None:
+            # Without movies there are no inner folds to choose on.
+            penalties = (DEFAULT_PENALTY,)
+        else:
+            penalties = PENALTIES
+        # These are set with movies only; an earlier fit may have left them.
         for name in ("candidates_", "held_out_", "curves_"):
             self.__dict__.pop(name, None)
         settings = TrainingSettings(
@@ -147,25 +155,29 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         return np.stack([pooled.weights for pooled in self._pool(X)])
 
     def _pool(self, X: ArrayLike | StoredClips) -> Iterator["_PooledClip"]:
-        """Pool clip by clip, so that a clip has the same bytes alone and among others."""
+        """Yield the weights and the terms of the logit of each clip of X [N, T, D].
+
+        One clip at a time, so that its result does not depend on the other clips to the last bit.
+        """
         check_is_fitted(self)
         clips = self._frames(X)
         projection = self.parameters_[:-1].reshape(self.n_features_in_, 2, 1, self.n_queries)
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
-                # Clips themselves are standardised, and not the projection as in training: the mean may be
-                # large against the spread.
+                # Here the clips are standardised, where training scales the projection instead: more precise
+                # if the mean is large against the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
                 attended = attend(standardised, projection)
                 terms = np.append(attended.pooled[0, 0], self.parameters_[-1])
                 yield _PooledClip(attended.weights[0, :, 0], terms)
 
     def _n_parameters(self, n_features: int) -> int:
+        """Count the numbers of queries, evidence and bias."""
         return 2 * n_features * self.n_queries + 1
 
     def _train_on_all(self, probes: ProbesInTraining) -> None:
-        """Run `max_epochs` epochs, and keep the last: there is nothing to choose by."""
+        """Train on all clips for `max_epochs` epochs and keep the last: nothing is held out to choose by."""
         rng = np.random.default_rng((int(self.random_state), 1))
         train_loss = []
         for _ in range(self.max_epochs):
@@ -174,23 +186,31 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         self.n_epochs_ = self.max_epochs
         self.mean_ = probes.mean[-1]
         self.scale_ = probes.scale[-1]
-        self.parameters_ = probes.on_all(0)
+        self.parameters_ = probes.parameters_on_all_clips(0)
         self.threshold_ = ABOVE_ZERO
         self.curve_ = LossCurve(np.array(train_loss), np.full(len(train_loss), np.nan), self.n_epochs_)
 
     def _choose_on_folds(
         self, probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
     ) -> None:
-        """Run epochs, and keep the probe on all clips of the penalty and epoch with the lowest held-out loss.
+        """Train with every penalty, and keep the penalty and epoch with the lowest loss on held-out clips.
 
-        Folds and movies are of each clip, [N].
+        The parameters kept are those of the probe that was trained on all clips with that penalty, at that
+        epoch. Training stops after `patience` epochs without a lower loss.
+
+        Parameters
+        ----------
+        probes : ProbesInTraining
+        folds : ndarray of int, shape [N]
+            The inner fold that holds each clip out.
+        movies : ndarray, shape [N]
         """
         y = probes.y
         rng = np.random.default_rng((int(self.random_state), 1))
         best_loss = np.inf
         best_penalty = 0
         self.n_epochs_ = 0
-        # Of each epoch, the losses of all penalties [K].
+        # One entry per epoch: the losses of all penalties [K].
         train_losses: list[list[float]] = []
         held_out_losses: list[list[float]] = []
         for epoch in range(1, self.max_epochs + 1):
@@ -203,7 +223,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 best_loss = held_out_losses[-1][lowest]
                 best_penalty = lowest
                 self.n_epochs_ = epoch
-                self.parameters_ = probes.on_all(lowest)
+                self.parameters_ = probes.parameters_on_all_clips(lowest)
                 # The mean logit that the probe of each fold gives to clips that it learns from.
                 zero_of_fold = np.average(logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1])
                 scores = held_out[:, lowest].astype(np.float64)
@@ -222,14 +242,14 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 
 
 class _PooledClip(NamedTuple):
-    """What the queries made of a clip.
+    """A clip pooled by the queries.
 
     Attributes
     ----------
     weights : ndarray, shape [T, M]
-        Of each token, by each query.
+        The weight that each query gives each token.
     terms : ndarray, shape [M + 1]
-        What the queries add to the logit, and the bias: their sum is the logit.
+        The contribution of each query to the logit, and the bias: their sum is the logit.
     """
 
     weights: Floats
@@ -237,7 +257,16 @@ class _PooledClip(NamedTuple):
 
 
 def most_cpu_hours(n_clips: int, n_vectors: int, n_features: int, n_folds: int) -> float:
-    """Estimate the CPU hours of probes of all folds, of clips [T, D], if none stops before its last epoch."""
+    """Estimate the CPU hours of training attentive probes on all folds, if none stops early.
+
+    Parameters
+    ----------
+    n_clips : int
+    n_vectors, n_features : int
+        Frames or tokens of a clip, and numbers of each.
+    n_folds : int
+        Folds of the evaluation.
+    """
     values = float(n_clips) * n_vectors * n_features
     return values * n_folds * AttentiveProbe().max_epochs * SECONDS_A_VALUE / 3600
 

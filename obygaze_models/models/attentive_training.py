@@ -20,7 +20,7 @@ from scipy.special import expit
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
-from obygaze_models.models.frames import differing
+from obygaze_models.models.frames import most_differing_directions
 from obygaze_models.models.scaling import Moments, safe_scale
 
 Masks = NDArray[np.bool_]
@@ -49,16 +49,21 @@ class TokenBlock(NamedTuple):
     X: Floats
     absent: Masks | None
 
-    def present_of(self, clip: int) -> Floats:
-        """Give the frames [t, D] that a clip has."""
+    def present_frames(self, clip: int) -> Floats:
+        """Return the frames [t, D] of a clip that are not absent; `clip` is its index in the block."""
         frames: Floats = self.X[clip]
-        return frames if self.absent is None else np.asarray(frames[~self.absent[clip]])
+        if self.absent is None:
+            return frames
+        return np.asarray(frames[~self.absent[clip]])
 
 
 def read_block(
     clips: Floats | StoredClips, rows: slice | NDArray[np.intp], dtype: np.dtype[Any]
 ) -> TokenBlock:
-    """Read some clips; a frame whose first feature is NaN is absent."""
+    """Read the clips `rows` of [N, T, D] as an array of type `dtype`, with absent frames marked and set to 0.
+
+    A frame whose first feature is NaN is absent.
+    """
     X = np.asarray(clips[rows]).astype(dtype)
     absent = np.isnan(X[..., 0])
     if not absent.any():
@@ -67,15 +72,27 @@ def read_block(
     return TokenBlock(X, absent)
 
 
-def blocks_of(n_clips: int, n_tokens: int) -> Iterator[slice]:
-    """Go through clips of T frames or tokens, about `BLOCK` tokens at a time."""
+def token_blocks(n_clips: int, n_tokens: int) -> Iterator[slice]:
+    """Split clips into blocks of about `BLOCK` tokens.
+
+    Parameters
+    ----------
+    n_clips : int
+    n_tokens : int
+        Frames or tokens of a clip.
+
+    Yields
+    ------
+    slice
+        The clips of a block.
+    """
     size = max(BLOCK // n_tokens, 1)
     for start in range(0, n_clips, size):
         yield slice(start, start + size)
 
 
 class Attended(NamedTuple):
-    """What probes made of clips.
+    """Clips pooled by probes.
 
     Attributes
     ----------
@@ -93,7 +110,15 @@ class Attended(NamedTuple):
 
 
 def attend(block: TokenBlock, projection: Floats) -> Attended:
-    """Pool clips by the queries and the evidence of J probes, `projection` [D, 2, J, M]."""
+    """Pool a block of clips by the attention of J probes with M queries each.
+
+    Parameters
+    ----------
+    block : TokenBlock
+        Clips [B, T, D].
+    projection : ndarray, shape [D, 2, J, M]
+        The probes' queries, then their evidence.
+    """
     n_features = len(projection)
     products = block.X.reshape(-1, n_features) @ projection.reshape(n_features, -1)
     products = products.reshape(*block.X.shape[:2], *projection.shape[1:])  # [B, T, 2, J, M]
@@ -111,15 +136,15 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
 # ---------------------------------------------------------------------------
 
 
-class FirstLook(NamedTuple):
-    """What is learnt of each group's tokens before training.
+class InitialStatistics(NamedTuple):
+    """Moments of each group's tokens, and the directions in which its queries start.
 
     Attributes
     ----------
     mean, scale : ndarray, shape [G, D]
         Moments of the tokens.
     directions : ndarray, shape [G, D, n]
-        Where queries look first, each direction and its opposite.
+        The first queries start along these, each direction and its opposite.
     """
 
     mean: Floats
@@ -149,18 +174,18 @@ class _TokenSums:
         self.scatters = np.zeros((n_folds, 2, n_features, n_features))
 
     def add(self, tokens: Floats, fold: int, label: int) -> None:
-        """Add the tokens [t, D] of a clip."""
-        # In float64, which has all squares of float32, and less one token: squares of a large mean would
-        # drown the spread.
-        apart = tokens - self.origin
-        self.sums[fold] += apart.sum(axis=0)
-        self.squares[fold] += np.einsum("td,td->d", apart, apart)
+        """Add the tokens [t, D] of a clip to the sums of its inner fold and label."""
+        # In float64, where squares of float32 are exact, and relative to an origin: otherwise the squares of
+        # a large mean would swamp the variance.
+        offsets = tokens - self.origin
+        self.sums[fold] += offsets.sum(axis=0)
+        self.squares[fold] += np.einsum("td,td->d", offsets, offsets)
         self.counts[fold, label] += len(tokens)
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
         self.scatters[fold, label] += centred.T @ centred
 
     def moments(self, folds: Masks, dtype: np.dtype[Any]) -> Moments:
-        """Compute mean and scale [D] of the tokens of some folds, marked in [F]."""
+        """Compute mean and scale [D] of the tokens of some folds, which are marked in `folds` [F]."""
         n_tokens = self.counts[folds].sum(axis=0).sum()
         offset = self.sums[folds].sum(axis=0) / n_tokens
         mean_square = self.squares[folds].sum(axis=0) / n_tokens
@@ -168,9 +193,18 @@ class _TokenSums:
         return safe_scale(self.origin + offset, deviation, dtype)
 
     def directions(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
-        """Find the directions in which tokens of the two labels scatter most differently, both ways.
+        """Find the directions in which the tokens of the two labels scatter most differently.
 
-        Scatters are of standardised tokens around their own clip's mean, on some folds, marked in [F].
+        The scatter of a label is the covariance of its standardised tokens around their own clip's mean.
+
+        Parameters
+        ----------
+        folds : ndarray of bool, shape [F]
+            Marks the folds whose clips are used.
+        scale : ndarray, shape [D]
+            The deviation of each feature.
+        n : int
+            Number of directions.
 
         Returns
         -------
@@ -184,14 +218,14 @@ class _TokenSums:
             scatter_by_label.append(self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1))
         negative, positive = scatter_by_label
         difference = (positive - negative) / scale / scale[:, None]
-        aimed = differing(difference, n)
+        aimed = most_differing_directions(difference, n)
         return np.concatenate([aimed, -aimed], axis=1)
 
 
-def first_look(
+def initial_statistics(
     clips: Floats | StoredClips, y: NDArray[np.int64], learns: Masks, n_directions: int, dtype: np.dtype[Any]
-) -> FirstLook:
-    """Read all clips once for the moments of each group, and for where its queries look first.
+) -> InitialStatistics:
+    """Read all clips once, for the moments of each group and the directions in which its queries start.
 
     Parameters
     ----------
@@ -213,21 +247,21 @@ def first_look(
     # A group for each fold, and the last of all clips; without folds, all clips count as one fold.
     has_folds = n_groups > 1
     n_folds = n_groups - 1 if has_folds else 1
-    # A clip is outside one group at most, that of its fold; without folds, this gives 0 for all.
+    # Each clip is left out of the group of its fold only; without folds argmin gives 0 for all.
     fold_of = np.argmin(learns, axis=1)
     sums = _sum_tokens(clips, y, fold_of, n_folds, dtype)
     means = []
     scales = []
     directions = []
     for group in range(n_groups):
-        is_kept = np.ones(n_folds, bool)
+        folds_of_group = np.ones(n_folds, bool)
         if has_folds and group < n_folds:
-            is_kept[group] = False
-        moments = sums.moments(is_kept, dtype)
+            folds_of_group[group] = False
+        moments = sums.moments(folds_of_group, dtype)
         means.append(moments.mean)
         scales.append(moments.scale)
-        directions.append(sums.directions(is_kept, moments.scale, n_directions))
-    return FirstLook(np.stack(means), np.stack(scales), np.stack(directions))
+        directions.append(sums.directions(folds_of_group, moments.scale, n_directions))
+    return InitialStatistics(np.stack(means), np.stack(scales), np.stack(directions))
 
 
 def _sum_tokens(
@@ -237,18 +271,21 @@ def _sum_tokens(
     n_folds: int,
     dtype: np.dtype[Any],
 ) -> _TokenSums:
-    """Read clips [N, T, D] block by block, and add up their tokens by fold and label, [N] each."""
+    """Read clips [N, T, D] block by block, and sum their tokens by fold and label.
+
+    Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in.
+    """
     sums: _TokenSums | None = None
-    for rows in blocks_of(len(y), clips.shape[1]):
+    for rows in token_blocks(len(y), clips.shape[1]):
         block = read_block(clips, rows, dtype)
         if not np.isfinite(block.X).all():
             raise ValueError("a feature of a frame or token is not finite")
         if sums is None:
-            # Sums are of tokens less the first one, whatever it is.
+            # The first token serves as the origin.
             sums = _TokenSums(n_folds, block.X[0, 0])
         for clip in range(len(block.X)):
             row = rows.start + clip
-            sums.add(block.present_of(clip), fold_of[row], y[row])
+            sums.add(block.present_frames(clip), fold_of[row], y[row])
     if sums is None:
         raise ValueError("there are no clips")
     return sums
@@ -335,7 +372,7 @@ class ProbesInTraining:
         self.learns = np.column_stack([~held_out, np.ones(len(y), bool)])
         self.dtype = np.result_type(clips.dtype, np.float32)
         n_directions = min(N_AIMED, (settings.n_queries - 1) // 2)
-        look = first_look(clips, y, self.learns, n_directions, self.dtype)
+        look = initial_statistics(clips, y, self.learns, n_directions, self.dtype)
         self.mean = look.mean
         self.scale = look.scale
         n_parameters = 2 * clips.shape[2] * self.n_probes * settings.n_queries + self.n_probes
@@ -353,10 +390,10 @@ class ProbesInTraining:
         return n_groups * len(self.penalties)
 
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the queries [D, G, M] to begin with.
+        """Make the initial queries [D, G, M].
 
-        The first look along the `directions` [G, D, n] of their group, the next weighs all tokens alike, and
-        the others are random, the same for all groups.
+        The first queries of a group point along its `directions` [G, D, n], the next is 0 and so weighs all
+        tokens equally, and the others are random, the same for all groups.
         """
         n_groups, n_features, n_aimed = directions.shape
         n_queries = self.settings.n_queries
@@ -373,14 +410,20 @@ class ProbesInTraining:
         projection = parameters[: -self.n_probes].reshape(self.clips.shape[2], 2, self.n_probes, -1)
         return ProbeLayers(projection, parameters[-self.n_probes :])
 
-    def on_all(self, penalty: int) -> Floats:
-        """Copy the parameters of the probe on all clips with a penalty, by its number: [2 D M + 1]."""
+    def parameters_on_all_clips(self, penalty: int) -> Floats:
+        """Copy the parameters [2 D M + 1] of the probe that learns from all clips; `penalty` is an index."""
         layers = self.views(self.parameters)
         probe = self.n_probes - len(self.penalties) + penalty
         return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
 
     def epoch(self, rng: np.random.Generator) -> Floats:
-        """Learn from all clips once, in random order; return the logits [N, G, K] of each as it was read."""
+        """Train all probes for one pass over the clips, in random order.
+
+        Returns
+        -------
+        ndarray, shape [N, G, K]
+            The logit of each clip when its batch was read, before the step that learns from it.
+        """
         n_clips, n_groups = self.learns.shape
         order = rng.permutation(n_clips)
         logits = np.empty((n_clips, n_groups, len(self.penalties)))
@@ -391,34 +434,44 @@ class ProbesInTraining:
         return logits
 
     def backward(self, rows: NDArray[np.intp]) -> Floats:
-        """Compute logits [B, J] of a batch, and write the gradient of each probe's own loss.
+        """Compute the logits of a batch by all probes, and write the gradient of their losses.
 
-        A probe's loss is the mean cross-entropy of its group's clips in the batch, and the penalties.
+        A probe's loss is the mean cross-entropy of its group's clips in the batch, plus the penalties.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape [B]
+            The clips of the batch.
+
+        Returns
+        -------
+        ndarray, shape [B, J]
         """
         n_penalties = len(self.penalties)
-        # Of each probe, [D, J, 1].
+        # The moments of each probe's group, [D, J, 1].
         mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
         scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
         projection, bias = self.views(self.parameters)
         slope, bias_slope = self.views(self.gradient)
-        # The projection of tokens as they are, and what it lacks of that of standardised ones. A query needs
-        # no shift: a softmax doesn't see what all tokens have in common.
+        # Standardisation is moved into the projection, so that tokens are read as they are. The mean of the
+        # features then shifts the evidence; it shifts all scores of a query alike, which a softmax ignores.
         raw_projection = projection / scale[:, None]
         shift = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
         learns = np.repeat(self.learns[rows], n_penalties, axis=1)  # [B, J]
         share = learns / np.maximum(learns.sum(axis=0), 1)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
         self.gradient[:] = 0
-        for within in blocks_of(len(rows), self.clips.shape[1]):
+        for within in token_blocks(len(rows), self.clips.shape[1]):
             block = read_block(self.clips, rows[within], self.dtype)
             attended = attend(block, raw_projection)
             logits[within] = attended.pooled.sum(axis=2) + shift
             residuals = expit(logits[within]) - self.y[rows[within], None]
-            pull = (residuals * share[within]).astype(self.dtype)  # [B, J]
-            bias_slope += pull.sum(axis=0)
-            by_token = _slopes_by_token(attended, pull).reshape(-1, projection[0].size)
+            logit_gradient = (residuals * share[within]).astype(self.dtype)  # [B, J]
+            bias_slope += logit_gradient.sum(axis=0)
+            by_token = _slopes_by_token(attended, logit_gradient).reshape(-1, projection[0].size)
             slope += (block.X.reshape(len(by_token), -1).T @ by_token).reshape(slope.shape)
-        # To standardised tokens: the weights of a clip's tokens add up to 1, and their slopes to 0.
+        # From raw to standardised tokens. Weights of a clip's tokens add up to 1, so the evidence is shifted
+        # by the mean; gradients of scores add up to 0, so the queries are not.
         slope[:, 1] -= mean * bias_slope[:, None]
         slope /= scale[:, None]
         slope[:, 0] += DECAY * projection[:, 0]
@@ -427,16 +480,16 @@ class ProbesInTraining:
         return logits
 
 
-def _slopes_by_token(attended: Attended, pull: Floats) -> Floats:
-    """Compute the derivative [B, T, 2, J, M] of the loss by each token's score and evidence.
+def _slopes_by_token(attended: Attended, logit_gradient: Floats) -> Floats:
+    """Compute the derivatives [B, T, 2, J, M] of the loss by each token's score and evidence.
 
-    `pull` [B, J] is its derivative by the logits.
+    `logit_gradient` [B, J] holds the derivatives of the loss by the logits.
     """
     n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
-    slopes = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), pull.dtype)
+    slopes = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), logit_gradient.dtype)
     by_evidence = slopes[:, :, 1]
-    np.multiply(attended.weights, pull[:, None, :, None], out=by_evidence)
-    # Through the softmax: what a token's evidence is more than the clip's weighted mean.
+    np.multiply(attended.weights, logit_gradient[:, None, :, None], out=by_evidence)
+    # The derivative of a softmax: a token's evidence less the clip's weighted mean.
     above_mean = attended.evidence - attended.pooled[:, None]
     np.multiply(by_evidence, above_mean, out=slopes[:, :, 0])
     return slopes

@@ -76,16 +76,19 @@ class Baseline(BinaryClassifier):
         return self._score(len(features), movies)
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
-        """Call positive each clip whose score reaches the threshold."""
-        return self._call(self.decision_function(X, groups))
+        """Return the label of each clip [N]: positive if its score reaches the threshold."""
+        return self._labels_of(self.decision_function(X, groups))
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn from labels [N], 0 or 1, and the clips' movies [N]; return the threshold."""
+        """Learn from labels [N], 0 or 1, and the clips' movies [N]; return the threshold of `predict`.
+
+        This default learns nothing and returns the fixed threshold of the class.
+        """
         del labels, movies
         return self._fixed_threshold
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Score clips [N], all alike unless a baseline overrides this."""
+        """Score `n_clips` clips; this default gives all of them the fixed score of the class."""
         del movies
         return np.full(n_clips, self._fixed_score)
 
@@ -123,7 +126,7 @@ class RandomGuess(Baseline):
     random_state: Seed = 0
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Draw a score for each clip [N]."""
+        """Draw a score for each clip [N] that reaches the threshold, 0, with the given probability."""
         del movies
         probability = self.prevalence_ if self.probability is None else self.probability
         draws = np.random.default_rng(self.random_state).random(n_clips)
@@ -174,10 +177,11 @@ class MedianLevel(BaseEstimator):
     """Score every clip by the median level of the training clips."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the median, the lower of two, of the levels y [N]; X is not used."""
+        """Store the median of the levels y [N], the lower of the two middle ones; X is not used."""
         del X
         levels = np.sort(np.asarray(y))
-        self.level_ = float(levels[(len(levels) - 1) // 2])
+        lower_middle = (len(levels) - 1) // 2
+        self.level_ = float(levels[lower_middle])
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -209,21 +213,26 @@ class RandomLevel(BaseEstimator):
         return rng.choice(self.levels_, len(np.asarray(X)))
 
 
-def _spec(
+def _baseline_spec(
     name: str, title: str, make: Callable[[int], Any], kinds: tuple[Kind, ...] = TWO_CLASSES
 ) -> ModelSpec:
-    """Describe a baseline that `make` makes of a seed, for these kinds of target."""
+    """Make the spec of a baseline.
+
+    `make` takes a seed and returns the unfitted baseline; `kinds` are the kinds of target it is for.
+    """
     return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=kinds)
 
 
 SPECS = (
-    _spec("always_positive", "Always positive", lambda _: AlwaysPositive()),
-    _spec("always_negative", "Always negative", lambda _: AlwaysNegative()),
-    _spec("random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)),
-    _spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
-    _spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
-    _spec("median_level", "Median level", lambda _: MedianLevel(), kinds=LEVELS),
-    _spec(
+    _baseline_spec("always_positive", "Always positive", lambda _: AlwaysPositive()),
+    _baseline_spec("always_negative", "Always negative", lambda _: AlwaysNegative()),
+    _baseline_spec(
+        "random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)
+    ),
+    _baseline_spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
+    _baseline_spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
+    _baseline_spec("median_level", "Median level", lambda _: MedianLevel(), kinds=LEVELS),
+    _baseline_spec(
         "random_level",
         "Random, at the levels' shares",
         lambda seed: RandomLevel(random_state=seed),

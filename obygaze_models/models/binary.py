@@ -48,12 +48,12 @@ class BinaryClassifier(ClassifierMixin, Estimator):
         raise NotImplementedError
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Call positive each clip of X [N, ...] whose score reaches the threshold."""
-        return self._call(self.decision_function(X))
+        """Return the label of each clip [N] of X [N, ...]: positive if its score reaches the threshold."""
+        return self._labels_of(self.decision_function(X))
 
-    def _call(self, scores: Floats) -> NDArray[Any]:
-        """Return the label of each clip [N] by whether its score reaches the threshold."""
-        # Compared as float64: a float32 score would have the threshold rounded to float32.
+    def _labels_of(self, scores: Floats) -> NDArray[Any]:
+        """Return the label of each clip [N]: the positive class if its score reaches the threshold."""
+        # Compared in float64, as comparing with a float32 score would round the threshold.
         is_positive = scores.astype(np.float64, copy=False) >= self.threshold_
         return self.classes_[is_positive.astype(np.intp)]
 
@@ -67,23 +67,23 @@ class LogitClassifier(BinaryClassifier):
         return np.stack([1 - positive, positive], axis=1)
 
 
-def rows_for(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]) -> Floats:
-    """Check clips X [N, D] for a fitted estimator, and return them as an array of one of its data types.
+def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]) -> Floats:
+    """Validate features X [N, D] for a fitted estimator, and return them as an array of an accepted type.
 
-    Arrays as our own models hand them on are checked by a short way: scikit-learn's checks take longer than
-    most scores.
+    Finite arrays of the right shape and type skip scikit-learn's validation, which takes longer than most
+    scores.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted; it knows its number of features.
+        Fitted; ``n_features_in_`` is its number of features.
     X : array-like, shape [N, D]
     *dtypes
-        The data types that the estimator computes in.
+        The data types that the estimator accepts.
     """
     if type(X) is np.ndarray and X.dtype in dtypes and not hasattr(estimator, "feature_names_in_"):
         has_right_shape = len(X) > 0 and X.shape[1:] == (estimator.n_features_in_,)
-        # A sum is finite only where all values are. One that overflows goes the long way, too.
+        # A sum is finite only if all values are. If it overflows, scikit-learn's validation decides.
         with np.errstate(over="ignore", invalid="ignore"):
             if has_right_shape and np.isfinite(X.sum()):
                 return X
@@ -93,7 +93,7 @@ def rows_for(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]) -> F
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the two classes of y [N], in sorted order, and the index of each label in them [N].
 
-    `estimator` is the name of the class that wants them, for the message.
+    `estimator` is the name of the estimator's class, for messages.
 
     Raises
     ------
@@ -124,13 +124,19 @@ def balanced_weights(y: Floats) -> Floats:
     return np.where(y == 1, n / (2 * n_positive), n / (2 * n_negative)).astype(y.dtype)
 
 
-def even_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw from the larger class of labels 0. and 1. [N] as many clips as the smaller one has.
+def undersample_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Undersample the larger of two classes to the size of the smaller one, at random.
+
+    Parameters
+    ----------
+    y : ndarray, shape [N]
+        Labels 0. and 1.
+    rng : Generator
 
     Returns
     -------
     ndarray of int
-        Indices in `y`, in order: of the clips drawn, and of all clips of the smaller class.
+        Indices of the clips kept, in rising order; the smaller class is kept whole.
     """
     rows_of_classes = [np.flatnonzero(y == label) for label in (0, 1)]
     n_smaller = min(rows.size for rows in rows_of_classes)

@@ -103,9 +103,18 @@ class Chosen(NamedTuple):
 def candidates(
     parameter: str, values: Iterable[Any], losses: Iterable[float], best: int
 ) -> tuple[Candidate, ...]:
-    """List the values that were tried of a parameter, with their losses; `best` is the index of the chosen.
+    """List the values of a parameter that were tried, each with its inner loss.
 
-    Numbers are written as short as ``%g`` writes them.
+    Parameters
+    ----------
+    parameter : str
+        Its name, which begins the candidates' names: ``C=0.1``.
+    values : iterable
+        Numbers are formatted by ``%g``.
+    losses : iterable of float
+        Log loss of each value.
+    best : int
+        Index of the value that was chosen.
     """
     listed = []
     for index, (value, loss) in enumerate(zip(values, losses, strict=True)):
@@ -124,7 +133,7 @@ FEWEST_AVERAGED = 256
 """Clips whose scores suffice for a mean, where there are more: scoring all of them would cost time."""
 
 
-def some_of(clips: Any) -> Any:
-    """Take every n-th of many clips [N, ...], so that `FEWEST_AVERAGED` at least are left; else take all."""
+def evenly_spaced(clips: Any) -> Any:
+    """Take every n-th of the clips [N, ...], such that at least `FEWEST_AVERAGED` of many are left."""
     step = max(1, len(clips) // FEWEST_AVERAGED)
     return clips[::step]

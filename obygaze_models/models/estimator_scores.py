@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.models.choices import some_of
+from obygaze_models.models.choices import evenly_spaced
 
 LEAST_PROBABILITY = 1e-12
 """How near to 0 and 1 a probability counts: in float32 it may be exactly 0 or 1, whose logit is infinite."""
 
 
 def refuse_without_scores(estimator: Any) -> None:
-    """Refuse an estimator whose clips can't be ranked.
+    """Raise if an estimator has no method that scores clips.
 
     Raises
     ------
@@ -32,9 +32,9 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     ----------
     estimator : estimator
     X : ndarray, shape [N, ...]
-        What it reads.
+        Features of the clips.
     **params
-        Further arguments of its method.
+        Further arguments of the estimator's scoring method.
 
     Raises
     ------
@@ -58,8 +58,8 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
 
 
 def mean_score(estimator: Any, X: Any) -> float:
-    """Compute the mean score of clips X that an estimator was fitted on, or of some of them if they are many.
+    """Compute the mean score of clips X that an estimator was fitted on; if they are many, of some of them.
 
-    It is all that is known of the estimator's intercept.
+    It stands for the estimator's intercept, which any estimator may define in its own way.
     """
-    return float(scores_of(estimator, some_of(X)).mean())
+    return float(scores_of(estimator, evenly_spaced(X)).mean())

@@ -51,10 +51,11 @@ def fit_folds(
     present: Any = None,
     n_levels: int | None = None,
 ) -> Iterator[Fitted | OrdinalModel]:
-    """Fit a model on the training clips of each fold: the one door of all folds.
+    """Fit a model on the training clips of each fold of an evaluation.
 
-    Linear probes are fitted in products that all folds share; their logits are those of a fold alone to 1e-6
-    of the largest, and their penalties the same. Other models are fitted fold by fold.
+    Linear probes are fitted on all folds at once, in shared matrix products: they choose the same penalties
+    as if fitted fold by fold, and their logits differ by at most 1e-6 of the largest. Other models are fitted
+    fold by fold.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def fit_folds(
         A fold's movies don't allow an inner selection.
     """
     labels = _common_labels(folds, len(X))
-    if labels is None or not shares_products(spec):
+    if labels is None or not can_fit_folds_together(spec):
         for fold in folds:
             yield _fit_fold(spec, X, fold, movies=movies, present=present, n_levels=n_levels)
     elif n_levels is None:
@@ -93,17 +94,17 @@ def fit_folds(
             yield OrdinalModel(steps_of_fold)
 
 
-def shares_products(spec: ModelSpec) -> bool:
-    """Tell whether a model's fits of all folds can share their products."""
+def can_fit_folds_together(spec: ModelSpec) -> bool:
+    """Tell whether a model is a linear probe, which can be fitted on all folds in shared matrix products."""
     if spec.choose is None or spec.requests():
         return False
     return is_probe_search(spec.make(0), spec.choose)
 
 
 def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.int64] | None:
-    """Return the label [N] that a clip has in every fold; None if some clip has several labels.
+    """Return one label per clip [N] if each clip has the same label in all folds that train on it, else None.
 
-    A clip that no fold trains on has -1.
+    `n_clips` is N. The label of a clip that no fold trains on is -1.
     """
     labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
     for fold in folds:
@@ -113,8 +114,8 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         if len(np.unique(rows)) < len(rows):
             return None
         labels_before = labels[rows]
-        is_contradicted = (labels_before >= 0) & (labels_before != labels_in_fold)
-        if is_contradicted.any():
+        has_other_label = (labels_before >= 0) & (labels_before != labels_in_fold)
+        if has_other_label.any():
             return None
         labels[rows] = labels_in_fold
     return labels
@@ -133,7 +134,10 @@ def _fit_fold(
     present: Any,
     n_levels: int | None,
 ) -> Fitted | OrdinalModel:
-    """Fit a model on the training clips of one fold."""
+    """Fit a model on the training clips of one fold; arguments are those of `fit_folds`.
+
+    X, `movies` and `present` are of all clips.
+    """
     features = X[fold.rows]
     movies_of_fold = movies[fold.rows]
     present_in_fold = None
@@ -166,7 +170,18 @@ def _fit_probes(
     folds: Sequence[FoldTraining],
     movies: NDArray[np.str_],
 ) -> Iterator[Fitted]:
-    """Fit linear probes on the training clips of all folds; labels [N] are 0 or 1, or -1."""
+    """Fit a linear probe on the training clips of each fold, in shared matrix products.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : ndarray, shape [N, ...]
+        Features of all clips.
+    labels : ndarray of int, shape [N]
+        0 or 1, or -1 for clips that no fold trains on.
+    folds : sequence of FoldTraining
+    movies : ndarray of str, shape [N]
+    """
     selections = [spec.estimator(fold.seed) for fold in folds]
     sides = [
         _training_side(spec, selection, fold, labels, movies)
@@ -192,7 +207,7 @@ def _training_side(
     labels: NDArray[np.int64],
     movies: NDArray[np.str_],
 ) -> TrainingSide:
-    """Deal the training clips of a fold to inner folds; labels and movies are of all clips, [N].
+    """Assign the training clips of a fold to inner folds of movies; `labels` and `movies` are of all clips.
 
     Raises
     ------

@@ -37,7 +37,7 @@ ROUNDING = 1e-13
 
 
 def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths: Sequence[float]) -> Floats:
-    """Fit each subset of the clips with a penalty of its own, and give the logits of all clips.
+    """Fit logistic regression on each subset of the clips, and return the logits of all clips.
 
     Parameters
     ----------
@@ -69,8 +69,9 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
     labels = y.astype(np.float64)
     C = np.array(strengths, dtype=np.float64)
     logits = np.empty((subsets.shape[1], len(X)))
-    # A fit has logits, residuals, curvatures and their product: four numbers of 8 bytes for each clip.
-    n_fits_of_block = max(1, MOST_BYTES // (32 * len(X)))
+    # Each fit holds four float64 arrays over clips: logits, residuals, curvatures and a product.
+    bytes_of_fit = 4 * 8 * len(X)
+    n_fits_of_block = max(1, MOST_BYTES // bytes_of_fit)
     for first in range(0, subsets.shape[1], n_fits_of_block):
         block = slice(first, first + n_fits_of_block)
         fits = _Fits(design, labels, subsets[:, block].astype(np.float64), C[block])
@@ -78,8 +79,8 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
     return logits
 
 
-class _Place(NamedTuple):
-    """Where F fits are.
+class _Iterate(NamedTuple):
+    """The current coefficients of F fits, with their logits and losses.
 
     Attributes
     ----------
@@ -137,32 +138,32 @@ class _Fits:
         self.is_penalised[-1] = 0.0
 
     def minimise(self) -> Floats:
-        """Step until all fits have ended; return their logits [N, F]."""
-        here = self._place(np.zeros((self.design.shape[1], len(self.C))))
+        """Run Newton's method from 0 until all fits have converged; return their logits [N, F]."""
+        current = self._evaluate(np.zeros((self.design.shape[1], len(self.C))))
         for _ in range(MOST_STEPS):
-            steps = self._newton_steps(here)
-            here = self._go(here, steps.direction)
-            if (steps.size <= ENOUGH * (1 + here.losses)).all():
-                return here.logits
+            steps = self._newton_steps(current)
+            current = self._line_search(current, steps.direction)
+            if (steps.size <= ENOUGH * (1 + current.losses)).all():
+                return current.logits
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
         )
-        return here.logits
+        return current.logits
 
-    def _place(self, coefficients: Floats) -> _Place:
-        """Compute logits and losses at coefficients [K + 1, F]."""
+    def _evaluate(self, coefficients: Floats) -> _Iterate:
+        """Compute the logits [N, F] and regularised losses [F] of coefficients [K + 1, F]."""
         logits = self.design @ coefficients
         misfit = np.logaddexp(0.0, self.wrong_sign * logits)
         misfit *= self.inside
         weights = coefficients * self.is_penalised[:, None]
         losses = self.C * misfit.sum(axis=0) + (weights * weights).sum(axis=0) / 2
-        return _Place(coefficients, logits, losses)
+        return _Iterate(coefficients, logits, losses)
 
-    def _newton_steps(self, here: _Place) -> _NewtonSteps:
-        """Compute the steps from gradients and Hessians of the losses."""
-        p = expit(here.logits)
+    def _newton_steps(self, current: _Iterate) -> _NewtonSteps:
+        """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient."""
+        p = expit(current.logits)
         residuals = (p - self.y) * self.inside
-        penalty_gradient = self.is_penalised[:, None] * here.coefficients
+        penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
         curvatures = p
         curvatures *= (1 - p) * self.inside  # [N, F]
@@ -170,17 +171,20 @@ class _Fits:
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
             hessian[np.diag_indices(len(hessian))] += self.is_penalised
-            # Where all probabilities are 0 or 1 nothing curves along the intercept.
+            # If all probabilities are 0 or 1, the loss has no curvature along the intercept.
             hessian[-1, -1] += np.finfo(np.float64).tiny ** 0.5
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
         return _NewtonSteps(direction, -(gradient * direction).sum(axis=0))
 
-    def _go(self, here: _Place, direction: Floats) -> _Place:
-        """Go as far along the steps as lowers each fit's loss: all of it, or a half, a quarter and so on."""
+    def _line_search(self, current: _Iterate, direction: Floats) -> _Iterate:
+        """Halve the step of each fit until it no longer raises the fit's loss; return where the steps lead.
+
+        `direction` [K + 1, F] is the full step of each fit.
+        """
         length = np.ones(len(self.C))
         while True:
-            there = self._place(here.coefficients + length * direction)
-            rises = there.losses > here.losses + ROUNDING * (1 + here.losses)
+            trial = self._evaluate(current.coefficients + length * direction)
+            rises = trial.losses > current.losses + ROUNDING * (1 + current.losses)
             if not rises.any() or length.min() < SHORTEST:
-                return there
+                return trial
             length[rises] /= 2

@@ -10,7 +10,7 @@ from sklearn import config_context
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError
-from obygaze_models.models.choices import some_of
+from obygaze_models.models.choices import evenly_spaced
 from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.models.spec import ModelSpec
 
@@ -35,7 +35,14 @@ class Fitted:
     threshold: float
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
-        """Score clips [N]; movies are for estimators without a selection around them that request them.
+        """Score clips: one finite number each, [N].
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, ...]
+            What the model reads.
+        movies : ndarray of str, shape [N]
+            Passed on to estimators that request ``groups`` for scoring, such as the movie prior.
 
         Raises
         ------
@@ -51,9 +58,9 @@ class Fitted:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
     def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
-        """Compute the mean score of training clips, or of some of them where they are many.
+        """Compute the mean score of the training clips; if they are many, of some of them.
 
-        It is all that is known of the model's intercept.
+        It stands for the model's intercept, which any estimator may define in its own way.
 
         Parameters
         ----------
@@ -63,7 +70,7 @@ class Fitted:
             The training clips.
         movies : ndarray of str, shape [N]
         """
-        some_rows = some_of(rows)
+        some_rows = evenly_spaced(rows)
         return float(self.scores(X[some_rows], movies[some_rows]).mean())
 
 
@@ -77,7 +84,7 @@ def fit(
     movies: NDArray[np.str_],
     present: Any = None,
 ) -> Fitted:
-    """Fit a model on clips of several movies.
+    """Fit a model of the zoo on clips of two classes from several movies.
 
     Parameters
     ----------

@@ -57,13 +57,17 @@ class PrincipalAxes:
     variance: Floats
 
     @classmethod
-    def of(cls, features: Floats) -> "PrincipalAxes":
-        """Decompose features [N, D] by the smaller of the matrices of products, [D, D] or [N, N]."""
+    def from_features(cls, features: Floats) -> "PrincipalAxes":
+        """Compute the principal axes of features [N, D].
+
+        They are eigenvectors of the covariance [D, D] or, with fewer clips than features, follow from those
+        of the clips' products [N, N].
+        """
         n_clips, n_features = features.shape
         centred = features - features.mean(axis=0)
         if n_clips >= n_features:
             variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
-            # A variance below this can't be told from rounding.
+            # Smaller variances are rounding errors.
             return cls(axes.astype(np.float32), np.maximum(variance, FLATTEST * variance[-1]))
         variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
         is_real = variance > FLATTEST * variance[-1]
@@ -71,22 +75,28 @@ class PrincipalAxes:
         return cls(axes.astype(np.float32), variance[is_real])
 
     def divide_by_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
-        """Divide gradients by about the Hessian of each fit's regularised loss.
+        """Multiply gradients by the inverse of an approximate Hessian of each fit's regularised loss.
+
+        The Hessian is diagonal along the principal axes: curvature times variance, plus the penalty.
 
         Parameters
         ----------
         gradient : ndarray, shape [D, K]
         curvature : ndarray, shape [K]
-            Mean of p (1 - p) over a fit's clips, which stands for that of each clip.
+            Mean of p (1 - p) over a fit's clips.
         strength : ndarray, shape [K]
-            Of the penalty, whose own curvature it is.
+            Strength of the penalty, which is its curvature too.
+
+        Returns
+        -------
+        ndarray, shape [D, K]
         """
         along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)
         hessian = curvature * self.variance[:, None] + strength
         spans_all = len(self.axes) == len(self.variance)
         if spans_all:
             return np.asarray(self.axes @ (along_axes / hessian).astype(np.float32), np.float64)
-        # Across the axes only the penalty curves.
+        # In directions without variance the penalty is the only curvature.
         beyond_penalty = along_axes * (1 / hessian - 1 / strength)
         return gradient / strength + self.axes @ beyond_penalty.astype(np.float32)
 
@@ -106,34 +116,34 @@ class StepHistory:
 
     @classmethod
     def empty(cls, n_coefficients: int, n_fits: int) -> "StepHistory":
-        """Begin without a step."""
+        """Make a history of `n_fits` fits that have taken no steps yet."""
         shape = (n_coefficients, n_fits)
         return cls([np.zeros(shape) for _ in range(PAIRS)], [np.zeros(shape) for _ in range(PAIRS)])
 
     def add(self, step: Floats, change: Floats) -> None:
-        """Remember a step [D + 1, K], and forget the oldest."""
+        """Append a step and its change of the gradient, [D + 1, K] each, and drop the oldest."""
         self.steps = [*self.steps[1:], step]
         self.changes = [*self.changes[1:], change]
 
     def copy(self) -> "StepHistory":
-        """Give a history that can go on by itself, with the same arrays."""
+        """Copy the lists but not the arrays: steps added to the copy do not appear here."""
         return StepHistory(list(self.steps), list(self.changes))
 
     def take(self, fits: NDArray[np.intp]) -> "StepHistory":
-        """Copy what belongs to some of the fits."""
+        """Copy the history of some of the fits, given their indices."""
         steps = [step[:, fits] for step in self.steps]
         changes = [change[:, fits] for change in self.changes]
         return StepHistory(steps, changes)
 
     def put(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
-        """Take over what some of the fits have come to.
+        """Overwrite the history of some fits, given their indices, with `history`.
 
-        `history` may share arrays with this one, each of them later here than there: they are read before
-        they are written.
+        `history` may share arrays with this one. A shared array stands at an earlier position there than
+        here, so going from the oldest step to the newest reads each array before it is overwritten.
         """
-        for place in range(PAIRS):
-            self.steps[place][:, fits] = history.steps[place]
-            self.changes[place][:, fits] = history.changes[place]
+        for position in range(PAIRS):
+            self.steps[position][:, fits] = history.steps[position]
+            self.changes[position][:, fits] = history.changes[position]
 
 
 class FoldProblem(NamedTuple):
@@ -164,7 +174,7 @@ class FoldProblem(NamedTuple):
 
 
 class FoldDescent:
-    """The way of K fits to their minima. The last axis of all arrays is the fit.
+    """Minimise the losses of K fits together by L-BFGS. The last axis of all arrays is the fit.
 
     Numbers of clips are in the precision of `features`, numbers of features in float64.
 
@@ -209,18 +219,18 @@ class FoldDescent:
         self.losses = FoldLosses(problem.y, problem.inside, logits)
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
-        here = self.losses.look_along(logits, np.zeros(n_fits), slice(None))
+        here = self.losses.evaluate_along(logits, np.zeros(n_fits), slice(None))
         self.curvature = here.curvature / self.losses.n_clips
         self.gradient = self._gradient()
         self.n_steps = 0
-        # Which deviation of a step's changes counts as none; computed with the first step.
+        # The change of logits that counts as none; computed with the first step.
         self.negligible = np.zeros(n_fits)
-        # The smallest step so far in multiples of that, and the number of steps since.
+        # The smallest step so far, in multiples of the negligible change, and the number of steps since.
         self.smallest_step = np.full(n_fits, np.inf)
         self.n_steps_since = np.zeros(n_fits, np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
-        """Go on with some of the fits, by their numbers."""
+        """Return a descent of some of the fits, given their indices, in its present state."""
         some = copy(self)
         some.scaling = self.scaling.take(fits)
         some.losses = self.losses.take(fits)
@@ -235,38 +245,40 @@ class FoldDescent:
         return some
 
     def step(self) -> NDArray[np.bool_]:
-        """Take a step with every fit; tell which fits [K] have ended with it."""
-        step = self._direction()
-        # A step is small beside the logits: float32 is enough for it, to the precision of their sum.
+        """Take one L-BFGS step with every fit; return which fits [K] have converged."""
+        step = self._quasi_newton_direction()
+        # A step changes the logits little, so float32 is precise enough for the change.
         change = self.scaling.logits(self.narrow_features, step)
         if self.n_steps % LOOK_AGAIN == 0:
             self.negligible = self.losses.negligible_change(self.tolerance)
         self.n_steps += 1
-        ahead = self.losses.look_ahead(change)
-        has_ended = self._have_ended(ahead.deviation / self.negligible)
-        length = self._length(step, change, ahead.slope)
+        ahead = self.losses.measure_step(change)
+        has_converged = self._converged(ahead.deviation / self.negligible)
+        length = self._line_search(step, change, ahead.slope)
         step *= length
         self.coefficients += step
         change *= length.astype(change.dtype)
         self.losses.logits += change
-        if has_ended.all():
-            return has_ended
+        if has_converged.all():
+            return has_converged
         gradient = self._gradient()
         self.history.add(step, gradient - self.gradient)
         self.gradient = gradient
-        return has_ended
+        return has_converged
 
-    def _have_ended(self, size: Floats) -> NDArray[np.bool_]:
-        """Tell whose steps are negligible, or have become no smaller for so long that the rest is rounding.
+    def _converged(self, size: Floats) -> NDArray[np.bool_]:
+        """Tell which fits [K] have converged, and update the record of their smallest steps.
 
-        `size` [K] is a step's change of logits in multiples of what is negligible.
+        A fit has converged if its step is negligible, or if its steps are near the end and have not become
+        smaller for `PATIENCE` steps, so that only rounding errors are left. `size` [K] is the change of the
+        logits by the step, in multiples of the negligible change.
         """
         is_smaller = size < SMALLER * self.smallest_step
         self.n_steps_since = np.where(is_smaller, 0, self.n_steps_since + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
         is_near = self.smallest_step * self.tolerance < NEAR
-        only_rounds = (self.n_steps_since >= PATIENCE) & is_near
-        return np.asarray((size <= 1.0) | only_rounds)
+        is_rounding = (self.n_steps_since >= PATIENCE) & is_near
+        return np.asarray((size <= 1.0) | is_rounding)
 
     def _gradient(self) -> Floats:
         """Compute the gradient [D + 1, K] of the mean loss with its penalty from the residuals."""
@@ -275,81 +287,91 @@ class FoldDescent:
         gradient[:-1] += self.strengths * self.coefficients[:-1]
         return gradient
 
-    def _direction(self) -> Floats:
-        """Compute the quasi-Newton directions [D + 1, K] by the two loops of L-BFGS."""
+    def _quasi_newton_direction(self) -> Floats:
+        """Compute the descent directions [D + 1, K] by the two-loop recursion of L-BFGS."""
         direction = -self.gradient
         pairs = []
         for step, change in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
             product = dot_columns(step, change)
             if not product.any():
-                # No fit has taken a step so long ago.
+                # Older entries of the history are empty for all fits.
                 break
             inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
-            amount = dot_columns(step, direction) * inverse
-            direction -= amount * change
-            pairs.append((step, change, inverse, amount))
+            coefficient = dot_columns(step, direction) * inverse
+            direction -= coefficient * change
+            pairs.append((step, change, inverse, coefficient))
         direction[-1] /= self.curvature
         direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
-        for step, change, inverse, amount in reversed(pairs):
-            direction += (amount - dot_columns(change, direction) * inverse) * step
-        # A feature that is constant in a fit's clips has no weight.
+        for step, change, inverse, coefficient in reversed(pairs):
+            direction += (coefficient - dot_columns(change, direction) * inverse) * step
+        # A feature that is constant in a fit's clips keeps a weight of 0.
         direction[:-1][self.scaling.stretch == 0] = 0.0
         return np.asarray(direction)
 
-    def _length(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
-        """Find how far to go along each step [D + 1, K]; residuals and curvatures become those of that place.
+    def _line_search(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
+        """Find the length of each fit's step by a line search, and update residuals and curvatures to it.
 
-        It is Newton's method in one dimension, kept between a length known to be too short and one known to
-        be too long, for each fit until the slope along its step is flat enough. Slopes are those of the
-        logits as they are, which products in float32 give only nearly.
+        Newton's method in one dimension, safeguarded by a bracket: it ends for a fit when the slope along its
+        step is at most `FLAT` times the slope at its beginning, or after `MOST_TRIALS` lengths.
 
         Parameters
         ----------
         step : ndarray, shape [D + 1, K]
         change : ndarray, shape [N, K]
-            What it adds to the logits.
+            The change of the logits by a step of length 1.
         first_slope : ndarray, shape [K]
-            Derivative of the mean loss, without the penalty, where the step begins.
+            Derivative of the mean loss along the step at its beginning, without the penalty.
+
+        Returns
+        -------
+        ndarray, shape [K]
         """
         n_clips = self.losses.n_clips
-        # The penalty is a parabola along the step: its slope at length 0, and how the slope grows.
+        # The penalty is a parabola along the step, given by its slope at length 0 and its curvature.
         penalty_slope = self.strengths * dot_columns(self.coefficients[:-1], step[:-1])
-        penalty_bend = self.strengths * dot_columns(step[:-1], step[:-1])
+        penalty_curvature = self.strengths * dot_columns(step[:-1], step[:-1])
         flat_slope = FLAT * np.abs(first_slope + penalty_slope)
         length = np.ones(len(n_clips))
         too_short = np.zeros_like(length)
         too_long = np.full_like(length, np.inf)
-        # The fits whose length is still searched, and what is seen at their present lengths.
+        # Indices of the fits whose length is still searched, and the derivatives at their present lengths.
         searching = np.arange(len(n_clips))
-        seen = self.losses.look_along(change, length, slice(None))
-        self.curvature[searching] = seen.curvature / n_clips[searching]
+        derivatives = self.losses.evaluate_along(change, length, slice(None))
+        self.curvature[searching] = derivatives.curvature / n_clips[searching]
         for _ in range(MOST_TRIALS):
-            slope_of_penalty = penalty_slope[searching] + length[searching] * penalty_bend[searching]
-            slope = seen.slope / n_clips[searching] + slope_of_penalty
+            slope_of_penalty = penalty_slope[searching] + length[searching] * penalty_curvature[searching]
+            slope = derivatives.slope / n_clips[searching] + slope_of_penalty
             is_steep = np.abs(slope) > flat_slope[searching]
             if not is_steep.any():
                 break
             searching = searching[is_steep]
             slope = slope[is_steep]
-            bend_of_losses = self.losses.bend_along(change, searching) / n_clips[searching]
-            bend = bend_of_losses + penalty_bend[searching]
-            # Where the loss still falls the length is too short.
+            curvature_of_losses = self.losses.second_derivative_along(change, searching) / n_clips[searching]
+            bend = curvature_of_losses + penalty_curvature[searching]
+            # A length at which the loss still falls is too short.
             falls = slope < 0
             too_short[searching[falls]] = length[searching[falls]]
             too_long[searching[~falls]] = length[searching[~falls]]
             length[searching] = _next_length(
                 length[searching], slope, bend, too_short[searching], too_long[searching]
             )
-            seen = self.losses.look_along(change, length[searching], searching)
-            self.curvature[searching] = seen.curvature / n_clips[searching]
+            derivatives = self.losses.evaluate_along(change, length[searching], searching)
+            self.curvature[searching] = derivatives.curvature / n_clips[searching]
         return length
 
 
 def _next_length(length: Floats, slope: Floats, bend: Floats, too_short: Floats, too_long: Floats) -> Floats:
-    """Choose the next length [K] to try.
+    """Choose the next step length [K] to try in a line search.
 
-    It is the one where Newton's method sees the lowest loss, if that lies between the lengths known and isn't
-    far longer; else the middle between them, or a longer one while none is known to be too long.
+    It is Newton's if that lies inside the bracket and is less than `MOST_GROWTH` times the present length.
+    Otherwise it is the middle of the bracket or, while no upper end is known, `MOST_GROWTH` times the length.
+
+    Parameters
+    ----------
+    length, slope, bend : ndarray, shape [K]
+        The present length, with the first and second derivative of the loss there.
+    too_short, too_long : ndarray, shape [K]
+        The ends of the bracket; `too_long` may be infinite.
     """
     newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
     is_between = (newton > too_short) & (newton < too_long) & (newton < MOST_GROWTH * length)

@@ -25,7 +25,7 @@ ROWS = 256
 
 
 class StepAhead(NamedTuple):
-    """What is seen of a step of length 1 before it is taken.
+    """Size and slope of a step of length 1, measured before it is taken.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class StepAhead(NamedTuple):
     slope: Floats
 
 
-class Along(NamedTuple):
-    """What is seen of the summed losses of K fits at some length of a step.
+class DerivativesAlong(NamedTuple):
+    """Derivatives of the summed losses of K fits at some length of a step.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class FoldLosses:
     Attributes
     ----------
     residuals : ndarray, shape [N, K]
-        Probability of label 1 less the label, as last looked at by `look_along`; 0 of clips that are not
+        Probability of label 1 less the label, as last looked at by `evaluate_along`; 0 of clips that are not
         trained on.
     n_clips : ndarray, shape [K]
         Number of training clips.
@@ -84,7 +84,7 @@ class FoldLosses:
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
-        """Keep some of the fits, by their numbers."""
+        """Copy the losses of some of the fits, given their indices."""
         some = FoldLosses.__new__(FoldLosses)
         some.logits = self.logits[:, fits]
         some.residuals = self.residuals[:, fits]
@@ -93,8 +93,12 @@ class FoldLosses:
         some.n_clips = self.n_clips[fits]
         return some
 
-    def look_along(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> Along:
-        """Compute the residuals of some fits where logits have changed by ``length * change``, and keep them.
+    def evaluate_along(
+        self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice"
+    ) -> DerivativesAlong:
+        """Compute derivatives of the losses of some fits at a length of their steps, and store the residuals.
+
+        The logits there are ``logits + length * change``.
 
         Parameters
         ----------
@@ -102,7 +106,7 @@ class FoldLosses:
             What a step of length 1 adds to the logits of all fits.
         length : ndarray, shape [number of those fits]
         fits : ndarray of int or slice
-            Which of the K fits are looked at.
+            Indices of those fits among the K.
         """
         slope = np.zeros(len(length))
         curvature = np.zeros(len(length))
@@ -118,35 +122,35 @@ class FoldLosses:
             residual *= self.in_training[rows, fits]
             self.residuals[rows, fits] = residual
             slope += dot_columns(residual, change_of_rows)
-            # The residual is p or p - 1, so that p (1 - p) is its size less its square.
+            # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
             curvature += np.abs(residual).sum(axis=0) - dot_columns(residual, residual)
-        return Along(slope, np.maximum(curvature, FLATTEST * len(change)))
+        return DerivativesAlong(slope, np.maximum(curvature, FLATTEST * len(change)))
 
-    def bend_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
+    def second_derivative_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
         """Compute the second derivative of summed losses by the length of a step, for some fits.
 
-        It is the sum of p (1 - p) times the square of a clip's change, where p are the probabilities at which
-        `look_along` looked last.
+        It is the sum over clips of p (1 - p) times the squared change of the logit, with the probabilities p
+        of the last `evaluate_along`.
 
         Parameters
         ----------
         change : ndarray, shape [N, K]
             What a step of length 1 adds to the logits of all fits.
         fits : ndarray of int
-            Which of the K fits.
+            Indices of those fits among the K.
         """
-        bend = np.zeros(len(fits))
+        second_derivative = np.zeros(len(fits))
         for rows in self._row_blocks():
             residual = self.residuals[rows, fits]
             change_of_rows = change[rows, fits]
-            # The residual is p or p - 1, so that p (1 - p) is its size less its square.
+            # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
             curvature = np.abs(residual) - residual * residual
             curvature *= change_of_rows
-            bend += dot_columns(curvature, change_of_rows)
-        return bend
+            second_derivative += dot_columns(curvature, change_of_rows)
+        return second_derivative
 
-    def look_ahead(self, change: Numbers) -> StepAhead:
-        """Measure a step that would add `change` [N, K] to the logits."""
+    def measure_step(self, change: Numbers) -> StepAhead:
+        """Measure the size and slope of a step that would add `change` [N, K] to the logits."""
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
@@ -156,10 +160,9 @@ class FoldLosses:
         return StepAhead(np.sqrt(squares / self.n_clips), slope / self.n_clips)
 
     def negligible_change(self, tolerance: float) -> Floats:
-        """Compute which deviation [K] of a change of logits is negligible.
+        """Compute for each fit [K] the largest change of its logits that is negligible.
 
-        It is `tolerance` of the deviation of the training clips' own logits, and what their precision rounds
-        off.
+        It is `tolerance` times the deviation of the training clips' logits, plus their rounding error.
         """
         sums = np.zeros(len(self.n_clips))
         squares = np.zeros(len(self.n_clips))
@@ -173,6 +176,6 @@ class FoldLosses:
         return np.asarray(tolerance * (np.sqrt(variance) + NOTHING) + rounding)
 
     def _row_blocks(self) -> Iterator[slice]:
-        """Go through the clips, `ROWS` at a time."""
+        """Split the clips into blocks of `ROWS`, which fit in a core's cache."""
         for start in range(0, len(self.logits), ROWS):
             yield slice(start, start + ROWS)

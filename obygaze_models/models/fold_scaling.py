@@ -57,10 +57,9 @@ class Base:
         self.narrow = self.wide.astype(np.float32)
 
     def cut_between(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the rows and columns of values that are at the limits `low` and `high` [D] or beyond.
+        """Find the rows and columns of values that are outside the limits `low` and `high` [D] or at them.
 
-        A value that the base itself has cut off stands at the base's own limit, so limits wider than that
-        count as the base's own.
+        Values that the base has clipped stand at its own limit, so limits beyond that are reduced to it.
         """
         lowest = np.maximum(low, -self.limit)
         highest = np.minimum(high, self.limit)
@@ -94,28 +93,38 @@ class CutValues:
     sum_by_column: csr_array
 
     @classmethod
-    def of(
+    def from_positions(
         cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
     ) -> "CutValues":
-        """Prepare the sums by row and by column of values at `rows` and `columns` [E]."""
+        """Make the record of E values of the base, with the matrices that sum them by row and by column.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int, shape [E]
+            Positions of the values in the base.
+        change : ndarray, shape [E, K]
+            The difference of each fit's value from the base's.
+        n_features : int
+            Columns of the base.
+        """
         touched_rows, touched_row_of = np.unique(rows, return_inverse=True)
         sum_by_row = _sums_by(touched_row_of, len(touched_rows))
         sum_by_column = _sums_by(columns, n_features)
         return cls(rows, columns, change, touched_rows, sum_by_row, sum_by_column)
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
-        """Add to logits [N, K] what the changed values contribute, given weights of the base [D, K]."""
+        """Correct logits [N, K] in place for the changed values, given weights of the base [D, K]."""
         if len(self.rows):
             logits[self.touched_rows] += self.sum_by_row @ (self.change * weights[self.columns])
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
-        """Add to gradients by weights of the base [D, K] what the changed values contribute."""
+        """Correct gradients [D, K] in place for the changed values, given residuals [N, K]."""
         if len(self.rows):
             gradient += self.sum_by_column @ (self.change * residuals[self.rows])
 
 
 def _sums_by(positions: NDArray[np.intp], n: int) -> csr_array:
-    """Make the matrix [n, E] that adds up E values by the position of each among n."""
+    """Make the sparse matrix [n, E] that sums E values by group, given the group of each, 0 to n - 1."""
     ones = np.ones(len(positions))
     return csr_array((ones, (positions, np.arange(len(positions)))), shape=(n, len(positions)))
 
@@ -139,12 +148,20 @@ class FoldScaling:
     cut: CutValues
 
     def take(self, fits: NDArray[np.intp]) -> "FoldScaling":
-        """Keep some of the fits, by their numbers."""
+        """Copy the scaling of some of the fits, given their indices."""
         cut = replace(self.cut, change=self.cut.change[:, fits])
         return FoldScaling(self.centre[:, fits], self.stretch[:, fits], cut)
 
     def logits(self, base: Numbers, coefficients: Floats) -> Numbers:
-        """Compute the logits [N, K] of coefficients [D + 1, K], in the precision of the base [N, D]."""
+        """Compute the logits [N, K] of all clips by K fits.
+
+        Parameters
+        ----------
+        base : ndarray, shape [N, D]
+            In the precision that logits are computed in.
+        coefficients : ndarray, shape [D + 1, K]
+            Weights of each fit's own standardised features, and intercepts.
+        """
         weights = self.stretch * coefficients[:-1]
         intercepts = coefficients[-1] - dot_columns(self.centre, weights)
         logits: Numbers = base @ weights.astype(base.dtype)
@@ -153,9 +170,9 @@ class FoldScaling:
         return logits
 
     def gradient(self, base: Numbers, residuals: Numbers) -> Floats:
-        """Compute the gradient [D + 1, K] of summed losses from residuals [N, K].
+        """Compute the gradient [D + 1, K] of the summed losses by coefficients, from residuals [N, K].
 
-        Base [N, D] and residuals are of one precision, in which their product is computed.
+        The base [N, D] and the residuals have the same precision, in which their product is computed.
         """
         gradient = np.empty((base.shape[1] + 1, residuals.shape[1]))
         gradient[-1] = residuals.sum(axis=0, dtype=np.float64)
@@ -182,7 +199,7 @@ class ScaledFolds(NamedTuple):
 
 
 def scale_folds(base: Base, inside: Masks) -> ScaledFolds:
-    """Compare the moments of the training clips of K fits with those of all clips.
+    """Compute how K fits standardise their features, relative to a base of all clips.
 
     Parameters
     ----------
@@ -195,7 +212,7 @@ def scale_folds(base: Base, inside: Masks) -> ScaledFolds:
     fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, base.X.dtype)
     mean = base.moments.mean.astype(np.float64)
     scale = base.moments.scale.astype(np.float64)
-    # From here on in deviations of all clips, as the base is; [K, D].
+    # In units of the base, which is standardised by all clips; [K, D].
     centre = (fold_moments.mean - mean) / scale
     stretch = scale / fold_moments.scale
     cut = _cut_values(base, centre, stretch)
@@ -205,23 +222,27 @@ def scale_folds(base: Base, inside: Masks) -> ScaledFolds:
 
 
 def _cut_values(base: Base, centre: Floats, stretch: Floats) -> CutValues:
-    """Find the values that the base or some of the fits cut off, where they differ.
+    """Find the values of the base for which some fit has another value, since it clips at other limits.
 
-    Centre and stretch [K, D] are those of the fits' features, as seen from the base.
+    Parameters
+    ----------
+    base : Base
+    centre, stretch : ndarray, shape [K, D]
+        Each fit's feature is ``stretch * (value - centre)`` of the base's value.
     """
-    reach = base.limit / stretch
-    low = centre - reach
-    high = centre + reach
+    half_range = base.limit / stretch
+    low = centre - half_range
+    high = centre + half_range
     rows, columns = base.cut_between(low.max(axis=0), high.min(axis=0))
     mean = base.moments.mean.astype(np.float64)
     scale = base.moments.scale.astype(np.float64)
-    # What the base would hold without its own limit, [E]; cut off where each fit cuts off, [K, E].
+    # The base's values without its own limit, [E], and clipped at each fit's limits, [K, E].
     uncut = (base.X[rows, columns] - mean[columns]) / scale[columns]
     cut_by_fit = np.clip(uncut, low[:, columns], high[:, columns])
     change = np.ascontiguousarray((cut_by_fit - base.wide[rows, columns]).T)
-    return CutValues.of(rows, columns, change, base.X.shape[1])
+    return CutValues.from_positions(rows, columns, change, base.X.shape[1])
 
 
 def dot_columns(left: Numbers, right: Numbers) -> Any:
-    """Multiply two matrices [D, K] number by number, and add up each column: [K]."""
+    """Compute the dot product of each pair of columns of two matrices [D, K]: [K]."""
     return np.einsum("dk,dk->k", left, right)

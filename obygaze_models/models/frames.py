@@ -22,7 +22,7 @@ FRAMES_OF = 64
 
 
 def check_frames(X: ArrayLike) -> Floats:
-    """Take clips' frames [N, F, D] as floats of at least 32 bits.
+    """Validate clips' frames and return them as an array [N, F, D] of float32 or float64.
 
     Raises
     ------
@@ -36,8 +36,8 @@ def check_frames(X: ArrayLike) -> Floats:
         raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
     is_nan = np.isnan(frames)
     is_absent = is_nan.all(axis=2)  # [N, F]
-    is_torn = is_nan.any(axis=2) & ~is_absent
-    if is_torn.any():
+    is_partly_nan = is_nan.any(axis=2) & ~is_absent
+    if is_partly_nan.any():
         raise ValueError("a frame is absent (NaN) in all of its features or in none")
     is_empty = is_absent.all(axis=1)  # [N]
     if is_empty.any():
@@ -47,7 +47,10 @@ def check_frames(X: ArrayLike) -> Floats:
 
 
 def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
-    """Compute mean and deviation [D] of all present frames of X [N, F, D]; 1 for constant features."""
+    """Compute mean and standard deviation [D] over all present frames of X [N, F, D].
+
+    The deviation of a constant feature is 1. The moments are of type `dtype`, by default that of X.
+    """
     n_frames = int((~np.isnan(X[..., 0])).sum())
     blocks = [X[first : first + FRAMES_OF] for first in range(0, len(X), FRAMES_OF)]
     total = np.zeros(X.shape[2])
@@ -60,14 +63,23 @@ def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
     return safe_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
 
 
-def differing(difference: Floats, n: int) -> NDArray[np.float64]:
+def most_differing_directions(difference: Floats, n: int) -> NDArray[np.float64]:
     """Return the n directions [D, n] in which two scatter matrices differ most.
 
-    They are eigenvectors of the matrices' difference [D, D], those of the largest eigenvalues, of either
-    sign, first.
+    Parameters
+    ----------
+    difference : ndarray, shape [D, D]
+        One scatter matrix less the other.
+    n : int
+
+    Returns
+    -------
+    ndarray, shape [D, n]
+        The eigenvectors of the difference with the eigenvalues of largest absolute value, largest first.
     """
-    sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
-    return vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
+    eigenvalues, eigenvectors = np.linalg.eigh(difference.astype(np.float64))
+    largest_first = np.argsort(-np.abs(eigenvalues), kind="stable")
+    return eigenvectors[:, largest_first[:n]]
 
 
 class FrameReader(Estimator):
@@ -82,15 +94,15 @@ class FrameReader(Estimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    def _first_frames(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
-        """Check the clips to fit on, as many as labels, and note their number of features."""
+    def _check_frames_to_fit(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
+        """Validate the clips [N, F, D] and labels y [N] to fit on, and store the number of features."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         check_consistent_length(clips, y)
         self.n_features_in_ = clips.shape[2]
         return clips
 
     def _frames(self, X: ArrayLike | StoredClips) -> Any:
-        """Check that clips have as many features as those fitted on; clips of a store stay unread."""
+        """Validate clips [N, F, D] to score, which have as many features as in `fit`."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:
             raise ValueError(

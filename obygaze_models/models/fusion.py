@@ -38,21 +38,23 @@ from obygaze_models.protocol.selection import inner_folds
 
 @checked
 def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
-    """Make fused models of models of vectors, and those that show what each modality is worth in them.
+    """Make a fused model of each given model, and the models that show how much each modality contributes.
 
     Parameters
     ----------
     models : sequence of str or ModelSpec
+        Models that read vectors, or baselines.
     data : Dataset
-        Of several modalities.
+        With the features of several modalities.
     how : {"concat", "late", "max", "mean"}
         As `FusedClassifier` takes it.
 
     Returns
     -------
     list of ModelSpec
-        For every model: all modalities; each alone (``NAME:MODALITY``); and of three or more, all but each
-        (``NAME:-MODALITY``). Baselines, which look at no features, as they are.
+        For every model: one of all modalities (``NAME``), one of each modality alone (``NAME:MODALITY``) and,
+        with three or more modalities, one without each (``NAME:-MODALITY``). Baselines are returned as they
+        are.
 
     Raises
     ------
@@ -89,7 +91,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
 
 
 def _refuse_other_inputs(spec: ModelSpec) -> None:
-    """Refuse a model that reads something other than vectors."""
+    """Raise if a model reads something other than vectors, which is all that can be fused."""
     if spec.reads != "pooled":
         reads: str = spec.reads
     elif "present" in spec.requests():
@@ -118,7 +120,7 @@ class ModalitySet(NamedTuple):
 
 
 def subsets(data: Dataset) -> list[ModalitySet]:
-    """List the sets of modalities that are compared: all, each alone and, of three or more, all but each.
+    """List the sets of modalities to compare: all, each alone and, of three or more, all but one.
 
     Raises
     ------
@@ -138,7 +140,7 @@ def subsets(data: Dataset) -> list[ModalitySet]:
     sets = [named("", tuple(indices))]
     for index, name in enumerate(names):
         sets.append(named(f":{name}", (index,)))
-    # Of two, all but one is the other alone.
+    # With two modalities, all but one is the other alone, which is listed already.
     if len(names) > 2:
         for left_out, name in enumerate(names):
             others = tuple(index for index in indices if index != left_out)
@@ -147,7 +149,17 @@ def subsets(data: Dataset) -> list[ModalitySet]:
 
 
 def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, how: How) -> ModelSpec:
-    """Make the spec of a model of vectors, fused of a set of the modalities with these columns."""
+    """Make the spec of a model fused of a set of modalities.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+        The model of vectors.
+    modality_set : ModalitySet
+    columns : tuple of slice
+        Columns of all modalities of the dataset.
+    how : {"concat", "late", "max", "mean"}
+    """
     columns_of_set = tuple(columns[index] for index in modality_set.pattern)
     title = f"{spec.title}, {modality_set.title}"
     if len(columns_of_set) > 1:
@@ -156,15 +168,18 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         spec,
         name=f"{spec.name}{modality_set.suffix}",
         title=title,
-        make=partial(_make, spec, columns_of_set, how),
+        make=partial(_make_fused_classifier, spec, columns_of_set, how),
         choose=None,
         uses=tuple(sorted({*spec.requests(), "groups"})),
         beside=(),
     )
 
 
-def _make(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
-    """Make the fused classifier of a model; the joined linear probe has a penalty for each modality."""
+def _make_fused_classifier(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
+    """Make the unfitted fused classifier of a model of vectors for a seed.
+
+    The linear probe on joined features gets a penalty of its own for each modality.
+    """
     estimator = spec.estimator(seed)
     if how == "concat" and spec.name == "linear":
         estimator = PenaltyPerModality()
@@ -206,7 +221,14 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     how: How = "concat"
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
-        """Fit a model for every set of modalities that clips of X [N, D] have.
+        """Fit a model for every set of modalities that some clips have.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+            Columns of a modality that a clip lacks are NaN.
+        y, groups : array-like, shape [N]
+            The label and the movie of each clip.
 
         Raises
         ------
@@ -218,12 +240,12 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
         patterns = {self._all_modalities, *map(pattern_of, present)}
-        # The empty set is that of clips without any modality: no model can score them.
+        # Clips without any modality have no features to fit a model on.
         patterns.discard(())
         self.models_: dict[Pattern, JoinedModel] = {}
         for pattern in sorted(patterns, key=len):
-            self.models_[pattern] = self._fitted_on(pattern, features, labels, movies)
-        self.held_out_ = self._joined_held_out(present, labels, movies)
+            self.models_[pattern] = self._fit_set(pattern, features, labels, movies)
+        self.held_out_ = self._gather_held_out(present, labels, movies)
         self.threshold_ = self.held_out_.threshold()
         self.candidates_ = self.models_[self._all_modalities].candidates
         self.n_features_in_ = features.shape[1]
@@ -234,12 +256,15 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """The set of all modalities."""
         return tuple(range(len(self.columns)))
 
-    def _fitted_on(
+    def _fit_set(
         self, pattern: Pattern, features: NDArray[Any], labels: NDArray[Any], movies: NDArray[Any]
     ) -> JoinedModel:
-        """Fit the model of a set of modalities on all clips of X [N, D] that have the whole set."""
+        """Fit the model of a set of modalities on all clips that have at least these modalities.
+
+        Features [N, D], labels and movies [N] are of all clips.
+        """
         has_set = has_all(present_modalities(features, self.columns), pattern)
-        # The folds are not used here: they are dealt to say early, and of which clips, that they cannot be.
+        # Only a check, with a message that says which clips are too few for inner folds.
         try:
             inner_folds(labels[has_set], movies[has_set])
         except ProtocolError as error:
@@ -248,10 +273,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         parts = [features[has_set][:, self.columns[index]] for index in pattern]
         return JoinedModel(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
-    def _joined_held_out(
+    def _gather_held_out(
         self, present: NDArray[np.bool_], labels: NDArray[Any], movies: NDArray[Any]
     ) -> HeldOut:
-        """Gather each clip's out-of-fold score from the model of exactly the modalities that it has.
+        """Collect each training clip's out-of-fold score from the model of exactly the modalities it has.
 
         Parameters
         ----------
@@ -271,15 +296,18 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             zeros[rows] = joined.held_out.zeros[has_no_more]
             # Folds of two sets were scored by different models, so that they get different numbers.
             folds[rows] = joined.held_out.folds[has_no_more] + number * n_clips
-        # A clip without any modality was scored by no model: it is put at the mean of the others.
+        # A clip without any modality has no score: it gets the means of the others.
         has_score = np.isfinite(scores)
-        of_clips = np.stack([scores, zeros, folds])  # [3, N]
-        means = of_clips[:, has_score].mean(axis=1)
-        scores, zeros, folds = np.where(has_score, of_clips, means[:, np.newaxis])
+        values = np.stack([scores, zeros, folds])  # [3, N]
+        means = values[:, has_score].mean(axis=1)
+        scores, zeros, folds = np.where(has_score, values, means[:, np.newaxis])
         return HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the model of the modalities that it has; without any as the mean clip."""
+        """Score each clip [N] of X [N, D] by the model of the modalities that it has.
+
+        A clip without any modality gets the mean score.
+        """
         check_is_fitted(self)
         features = np.asarray(X)
         scores = np.full(len(features), self.models_[self._all_modalities].base)
@@ -289,7 +317,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return scores
 
     def linear(self) -> LinearFusion:
-        """Return the same as sums of features, which a file can keep; its models are linear probes."""
+        """Return the fitted model as weights of features, which a file can store.
+
+        All its models must be linear probes.
+        """
         check_is_fitted(self)
         return LinearFusion(
             self.columns,

@@ -83,7 +83,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     pass_groups: bool = False
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Request movies for itself, and route what the estimator requests."""
+        """Tell scikit-learn to pass ``groups`` to this selection, and what the estimator requests to it."""
         return (
             MetadataRouter(owner=type(self).__name__)
             .add_self_request(self)
@@ -91,7 +91,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose, tune and fit.
+        """Choose what is left open, tune the threshold, and fit the estimator on all clips.
 
         Parameters
         ----------
@@ -117,13 +117,13 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         classes, labels = encode_labels(y, type(self.estimator).__name__)
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)
-        # They are set with movies only; an earlier fit may have left them.
+        # These are set with movies only; an earlier fit may have left them.
         for name in ("held_out_", "curves_"):
             self.__dict__.pop(name, None)
         if groups is None:
             with one_blas_thread():
                 estimator = clone(self.estimator).fit(features, labels, **params)
-            return self._settle(classes, estimator, ())
+            return self._set_fitted(classes, estimator, ())
         movies = check_array(groups, ensure_2d=False, dtype=None)
         check_consistent_length(features, movies)
         folds = inner_folds(labels, movies, self.inner_folds)
@@ -134,10 +134,20 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         return self.accept(chosen, classes, held_out)
 
     def accept(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
-        """Become fitted by what was chosen, with the two labels and the held-out scores."""
+        """Set the fitted attributes from a choice that was made elsewhere.
+
+        Parameters
+        ----------
+        chosen : Chosen
+            With the fitted estimator.
+        classes : ndarray, shape [2]
+            The negative and the positive label.
+        held_out : HeldOut
+            Out-of-fold scores of the training clips.
+        """
         if isinstance(self.choose, EarlyStopping):
             self.curves_ = chosen.curves
-        return self._settle(classes, chosen.estimator, chosen.candidates, held_out)
+        return self._set_fitted(classes, chosen.estimator, chosen.candidates, held_out)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N]: higher for the positive class."""
@@ -145,14 +155,14 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         with one_blas_thread():
             return scores_of(self.estimator_, np.asarray(X))
 
-    def _settle(
+    def _set_fitted(
         self,
         classes: NDArray[Any],
         estimator: Any,
         tried: tuple[Candidate, ...],
         held_out: HeldOut | None = None,
     ) -> Self:
-        """Set the attributes of a fitted selection."""
+        """Set the fitted attributes; without held-out scores the threshold is just above 0."""
         self.classes_ = classes
         self.estimator_ = estimator
         self.candidates_ = tried
@@ -168,7 +178,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     # -----------------------------------------------------------------------
 
     def _choose(self, inner: InnerFolds) -> Chosen:
-        """Choose by inner folds, and fit what was chosen on all clips."""
+        """Choose what `choose` leaves open by inner folds, and fit the chosen estimator on all clips."""
         choose = self.choose
         if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
             side = TrainingSide(np.arange(len(inner.y)), inner.folds)
@@ -185,7 +195,10 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             return chosen._replace(estimator=fitted)
 
     def _choose_value(self, grid: Grid, inner: InnerFolds) -> Chosen:
-        """Choose the parameter's value with the lowest held-out loss; the estimator is not fitted yet."""
+        """Choose the parameter value of a grid with the lowest log loss on held-out clips.
+
+        The estimator of the result is not fitted yet.
+        """
         tried = [clone(self.estimator).set_params(**{grid.parameter: value}) for value in grid.values]
         scores, zeros = score_candidates(tried, inner, grid.parameter)
         losses = [log_loss(inner.y, logits) for logits in scores]
@@ -196,12 +209,18 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         return Chosen(clone(tried[best]), listed, scores[best], zeros[best])
 
     def _choose_threshold_alone(self, inner: InnerFolds) -> Chosen:
-        """Score held-out clips, by which the threshold is tuned; the estimator is not fitted yet."""
+        """Score held-out clips only, by which the threshold is tuned later.
+
+        The estimator of the result is not fitted yet.
+        """
         scores, zeros = score_candidates([clone(self.estimator)], inner)
         return Chosen(clone(self.estimator), (), scores[0], zeros[0])
 
     def _choose_epochs(self, stopping: EarlyStopping, inner: InnerFolds) -> Chosen:
-        """Stop each inner model early, and take the median of its epochs; the estimator is not fitted yet."""
+        """Choose the number of epochs: the median of those at which the inner models stopped early.
+
+        The estimator of the result is not fitted yet.
+        """
         X = inner.X
         y = inner.y
         scores = np.empty(len(y))
@@ -212,8 +231,8 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             model = self._copy_for_fold(fold)
             params = inner.params_of(~held_out)
             model.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out], **params)
-            # The epoch was chosen on the clips scored, so their scores are slightly optimistic: that may move
-            # the threshold, never a number of the test fold.
+            # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
+            # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
             zeros[held_out] = mean_score(model, X[~held_out])
             kept_epochs.append(int(getattr(model, stopping.fitted)))
@@ -226,7 +245,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         return Chosen(estimator, (candidate,), scores, zeros, tuple(curves))
 
     def _copy_for_fold(self, fold: int) -> Any:
-        """Copy the estimator, unfitted; each inner model draws from a random stream of its own."""
+        """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number."""
         model = clone(self.estimator)
         parameters = model.get_params()
         if "random_state" in parameters:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from obygaze_models.models.choices import some_of
+from obygaze_models.models.choices import evenly_spaced
 from obygaze_models.models.estimator_scores import mean_score, scores_of
 
 
 @dataclass(frozen=True, eq=False)
 class InnerFolds:
-    """Training clips that are dealt to inner folds.
+    """Training clips with their inner folds.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class InnerFolds:
     params: Mapping[str, Any]
 
     def held_out_clips(self) -> Iterator[NDArray[np.bool_]]:
-        """Mark the clips [N] that are held out, fold by fold."""
+        """Yield, for each inner fold, a mask [N] of the clips that it holds out."""
         for fold in np.unique(self.folds):
             yield self.folds == fold
 
     def params_of(self, clips: NDArray[np.bool_]) -> dict[str, Any]:
-        """Cut the further arguments of ``fit`` to the clips that are marked in [N]."""
+        """Return the further arguments of ``fit`` for some clips, which are marked in `clips` [N]."""
         params = {}
         for name, value in self.params.items():
             if hasattr(value, "loc"):
@@ -69,12 +69,12 @@ class InnerScores(NamedTuple):
 
     @classmethod
     def empty(cls, n_candidates: int, n_clips: int) -> "InnerScores":
-        """Make room for scores, to be filled in."""
+        """Allocate arrays for the scores, to be filled in."""
         return cls(np.empty((n_candidates, n_clips)), np.empty((n_candidates, n_clips)))
 
 
 def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: str = "") -> InnerScores:
-    """Score each clip by each candidate, fitted without the clip's fold.
+    """Score each training clip by each candidate, fitted without the clip's inner fold.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
         Unfitted; they stay as they are.
     inner : InnerFolds
     parameter : str
-        What they differ in, as `set_params` takes it.
+        Name of the parameter in which they differ, as `set_params` takes it.
     """
     if not inner.params and hasattr(candidates[0], "logits_of_subsets"):
         inside = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
@@ -91,7 +91,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
             return _pick_held_out(logits, inside)
     first_steps = None
     if not inner.params and _differ_in_last_step(candidates[0], parameter):
-        # What comes before the last step learns the same whatever the parameter's value.
+        # The earlier steps do not depend on the parameter: they are fitted once for all candidates.
         first_steps = candidates[0][:-1]
         candidates = [candidate[-1] for candidate in candidates]
     result = InnerScores.empty(len(candidates), len(inner.y))
@@ -102,7 +102,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
             steps = clone(first_steps)
             X_fitted = steps.fit_transform(X_fitted, inner.y[~held_out])
             X_held_out = steps.transform(X_held_out)
-        models = _fitted_copies(candidates, X_fitted, inner, ~held_out)
+        models = _fit_copies(candidates, X_fitted, inner, ~held_out)
         for index, model in enumerate(models):
             result.scores[index, held_out] = scores_of(model, X_held_out)
             result.zeros[index, held_out] = mean_score(model, X_fitted)
@@ -117,11 +117,22 @@ def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
     return parameter.startswith(f"{name_of_last}__")
 
 
-def _fitted_copies(
+def _fit_copies(
     candidates: Sequence[Any], X: NDArray[Any], inner: InnerFolds, clips: NDArray[np.bool_]
 ) -> list[Any]:
-    """Fit copies of candidates on features X of the clips that are marked in [N]."""
-    # The candidates are unfitted, so that a copy is enough: to clone takes as long as small fits.
+    """Fit copies of the candidates on some clips.
+
+    Parameters
+    ----------
+    candidates : sequence of estimator
+    X : ndarray, shape [n, ...]
+        Features of those clips.
+    inner : InnerFolds
+        All N training clips.
+    clips : ndarray of bool, shape [N]
+        Marks the n clips to fit on.
+    """
+    # The candidates are unfitted, so a shallow copy is enough; cloning takes as long as a small fit.
     models = [copy(candidate) for candidate in candidates]
     y = inner.y[clips]
     if hasattr(models[0], "fit_together") and not inner.params:
@@ -133,18 +144,18 @@ def _fitted_copies(
 
 
 def _pick_held_out(logits: NDArray[np.float64], inside: NDArray[np.bool_]) -> InnerScores:
-    """Take the scores of held-out clips, and the mean scores of clips fitted on, from logits of all clips.
+    """Collect the scores of held-out clips from the logits of all clips by all fits.
 
     Parameters
     ----------
     logits : ndarray, shape [E, F, N]
-        Of each candidate, fitted on each fold's clips.
+        Logits of each candidate, fitted without each fold.
     inside : ndarray of bool, shape [N, F]
-        The clips of each fold that are fitted on; each clip is held out by one fold.
+        Marks the clips that were fitted on in each fold; each clip is held out by one fold.
     """
     result = InnerScores.empty(len(logits), len(inside))
     for fold, is_fitted in enumerate(inside.T):
         for candidate, logits_of_fit in enumerate(logits[:, fold]):
             result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
-            result.zeros[candidate, ~is_fitted] = some_of(logits_of_fit[is_fitted]).mean()
+            result.zeros[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
     return result

@@ -63,7 +63,7 @@ class JoinedModel:
         self.zeros = np.array(
             [mean_score(model, features) for model, features in zip(self.models, inputs, strict=True)]
         )
-        held_out_of_models = [_held_out(model) for model in self.models]
+        held_out_of_models = [_held_out_scores(model) for model in self.models]
         self.factors = np.ones(len(self.models))
         self.base = float(self.zeros.mean())
         self.candidates: tuple[Candidate, ...] = ()
@@ -72,19 +72,22 @@ class JoinedModel:
             self._join_models(HeldOut.beside(held_out_of_models))
 
     def _join_models(self, held_out: HeldOut) -> None:
-        """Set how the logits of several models are joined, given their held-out scores side by side."""
+        """Set how the logits of the modalities' models are joined, from their out-of-fold scores.
+
+        `held_out` holds the scores of all M models: its levels are of shape [N, M].
+        """
         if self._how == "mean":
             self.factors /= len(self.models)
         elif self._how == "late":
             self.factors, self.base = held_out.weights()
-            self.candidates = (_candidate_of(self.factors),)
+            self.candidates = (_late_candidate(self.factors),)
         scores = self._join(held_out.levels)
-        # The mean score of training clips is the base of a sum; that of a largest logit is not known.
+        # The mean score of the training clips is the base, except for the largest logit, where it is unknown.
         zeros = None if self._how == "max" else np.full(len(scores), self.base)
         self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, zeros)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
-        """Score clips [N], given one array [N, D] for each modality."""
+        """Score clips [N], given the features [N, D] of each modality."""
         inputs = self._inputs(parts)
         if len(self.models) == 1:
             return scores_of(self.models[0], inputs[0])
@@ -92,7 +95,7 @@ class JoinedModel:
         return self._join(np.stack(logits, axis=1) - self.zeros)
 
     def linear(self) -> LinearJoin:
-        """Return it as sums of standardised features; its models are linear probes."""
+        """Return the fitted model as weights of standardised features; its models must be linear probes."""
         probes = [linear_numbers(model) for model in self.models]
         intercepts = np.array([probe.intercept for probe in probes])
         if self._how == "concat":
@@ -113,20 +116,23 @@ class JoinedModel:
         )
 
     def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the features that each model reads: all modalities joined, or one modality each."""
+        """Return the features that each model reads: all modalities concatenated, or one modality each."""
         if self._how == "concat":
             return [np.concatenate(parts, axis=1)]
         return parts
 
     def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Join logits [N, M], each less its mean on training clips, to one score a clip [N]."""
+        """Combine the logits of M models into one score per clip [N]: their weighted sum, or the largest.
+
+        `levels` [N, M] are the logits less their mean on training clips.
+        """
         contributions = levels * self.factors
         if self._how == "max":
             return np.asarray(self.base + contributions.max(axis=1))
         return np.asarray(self.base + contributions.sum(axis=1))
 
 
-def _held_out(model: Any) -> HeldOut:
+def _held_out_scores(model: Any) -> HeldOut:
     """Return the out-of-fold scores of a fitted model."""
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
@@ -134,8 +140,8 @@ def _held_out(model: Any) -> HeldOut:
     return scores
 
 
-def _candidate_of(factors: NDArray[np.float64]) -> Candidate:
-    """Name the weights of a late fusion; with one weight that is not 0, one modality decides alone."""
+def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
+    """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``."""
     n_used = np.count_nonzero(factors)
     kind = ALONE if n_used == 1 else "weights"
     weights = ", ".join(f"{weight:.3g}" for weight in factors)

@@ -83,40 +83,40 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
             raise ModelError(f"model {spec.name} reads {spec.reads}: layers are asked by models of vectors")
         if how == "chosen":
             title = f"{spec.title}, layer chosen of {len(names)}"
-            specs.append(_of_layers(spec, spec.name, title, names, columns))
+            specs.append(_layer_spec(spec, spec.name, title, names, columns))
         else:
             for layer, columns_of_layer in zip(names, columns, strict=True):
                 title = f"{spec.title}, layer {layer}"
                 name = f"{spec.name}:{layer}"
-                specs.append(_of_layers(spec, name, title, (layer,), (columns_of_layer,)))
+                specs.append(_layer_spec(spec, name, title, (layer,), (columns_of_layer,)))
     return specs
 
 
-def _of_layers(
+def _layer_spec(
     spec: ModelSpec, name: str, title: str, layers: tuple[str, ...], columns: tuple[slice, ...]
 ) -> ModelSpec:
-    """Turn the spec of a model of vectors into that of a model which chooses among some layers.
+    """Make the spec of a model that chooses among some layers, from the spec of a model of vectors.
 
     Parameters
     ----------
     spec : ModelSpec
-        Of the model of vectors.
+        The model of vectors.
     name, title : str
-        Of the new model.
+        Name and title of the new model.
     layers : tuple of str
         Names of the layers.
     columns : tuple of slice
         The layers' columns in a row of features.
     """
     uses = tuple(sorted({*spec.requests(), "groups"}))
-    make = partial(_make, spec, layers, columns)
+    make = partial(_make_layer_classifier, spec, layers, columns)
     return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())
 
 
-def _make(
+def _make_layer_classifier(
     spec: ModelSpec, layers: tuple[str, ...], columns: tuple[slice, ...], seed: int
 ) -> "LayerClassifier":
-    """Make the classifier of some layers for a seed."""
+    """Make the unfitted classifier that chooses among some layers, for a seed."""
     return LayerClassifier(spec.estimator(seed), columns, layers)
 
 
@@ -157,7 +157,16 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
     layers: tuple[str, ...]
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike, **params: Any) -> Self:
-        """Fit a model on each layer of X [N, D], and keep the best.
+        """Fit a model on each layer, and keep the one whose held-out scores order the most pairs correctly.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+            The features of all layers side by side.
+        y, groups : array-like, shape [N]
+            The label and the movie of each clip.
+        **params
+            Further arguments of the estimator's ``fit``.
 
         Raises
         ------
@@ -172,12 +181,12 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
             models.append(model)
         self.layer_ = 0
         if len(models) > 1:
-            wrong = [_wrong_pairs(model) for model in models]
-            self.layer_ = int(np.argmin(wrong))
-            self.candidates_ = tuple(
-                Candidate(f"{LAYER}{name}", share, chosen=index == self.layer_)
-                for index, (name, share) in enumerate(zip(self.layers, wrong, strict=True))
-            )
+            shares = [_share_of_wrong_pairs(model) for model in models]
+            self.layer_ = int(np.argmin(shares))
+            tried = []
+            for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
+                tried.append(Candidate(f"{LAYER}{name}", share, chosen=index == self.layer_))
+            self.candidates_ = tuple(tried)
         else:
             self.candidates_ = getattr(models[0], "candidates_", ())
         self.model_ = models[self.layer_]
@@ -193,8 +202,11 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         return scores_of(self.model_, np.asarray(X)[:, self.columns[self.layer_]])
 
 
-def _wrong_pairs(model: Any) -> float:
-    """Return the share of pairs that the held-out scores of a fitted model order wrongly."""
+def _share_of_wrong_pairs(model: Any) -> float:
+    """Return the share of pairs of a positive and a negative clip that held-out scores order wrongly.
+
+    The model was fitted with movies, so that it has out-of-fold scores of its training clips.
+    """
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, by which layers are chosen")
     return 1.0 - float(model.held_out_.ordered_pairs())

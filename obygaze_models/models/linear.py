@@ -33,9 +33,9 @@ def linear_probe(C: float = 0.01) -> Pipeline:
 
 
 def variables_probe() -> Pipeline:
-    """Make a linear probe, unfitted, that replaces absent numbers by the means of the training clips."""
-    steps = [step for _, step in linear_probe().steps]
-    return make_pipeline(SimpleImputer(keep_empty_features=True), *steps)
+    """Make an unfitted linear probe that replaces missing values (NaN) with means of the training clips."""
+    steps_of_probe = [step for _, step in linear_probe().steps]
+    return make_pipeline(SimpleImputer(keep_empty_features=True), *steps_of_probe)
 
 
 def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:

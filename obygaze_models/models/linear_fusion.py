@@ -32,16 +32,19 @@ class LinearNumbers(NamedTuple):
 
 
 def linear_numbers(model: Any) -> LinearNumbers:
-    """Read the numbers of a fitted linear probe, chosen by a `GroupedSelection` or a `PenaltyPerModality`."""
+    """Return moments, weights and intercept of a fitted linear probe.
+
+    `model` is a `GroupedSelection` or a `PenaltyPerModality` of the probe.
+    """
     selection = model.selection_ if isinstance(model, PenaltyPerModality) else model
     steps = [step for _, step in selection.estimator_.steps]
     scaler = steps[0]
-    head = steps[-1]
-    weights = head.coef_[0]
+    classifier = steps[-1]
+    weights = classifier.coef_[0]
     if len(steps) == 3:
-        # The step between scaler and head, of a PenaltyPerModality, multiplies features.
+        # A PenaltyPerModality multiplies the standardised features in a step of its own.
         weights = weights * steps[1].kw_args["weights"]
-    return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(head.intercept_[0]))
+    return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(classifier.intercept_[0]))
 
 
 class LinearJoin(NamedTuple):
@@ -85,13 +88,13 @@ class LinearFusion:
     largest: bool
 
     def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Decompose scores into a base and what each modality adds to it.
+        """Decompose the scores of clips X [N, D] into a base and the contribution of each modality.
 
         Returns
         -------
         base : ndarray, shape [N]
         parts : ndarray, shape [N, M]
-            The contribution of each modality; NaN of one that a clip lacks.
+            The contribution of each modality; NaN for one that a clip lacks.
         """
         features = np.asarray(X)
         all_modalities = tuple(range(len(self.columns)))
@@ -101,7 +104,7 @@ class LinearFusion:
         for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
             join = self.joins[pattern]
             base[rows] = join.base
-            # Where the modality's features stand among those of the join.
+            # The first of the modality's features among those of the join.
             start = 0
             for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
                 values = features[rows][:, self.columns[index]]
@@ -113,9 +116,10 @@ class LinearFusion:
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the model of the modalities that it has; a clip without any has the base."""
-        base, parts = self.contributions(X)
-        has_part = np.isfinite(parts)
-        joined = np.nansum(parts, axis=1)
+        base, contributions = self.contributions(X)
+        is_present = np.isfinite(contributions)
         if self.largest:
-            joined = np.where(has_part, parts, -np.inf).max(axis=1)
-        return np.asarray(base + np.where(has_part.any(axis=1), joined, 0.0))
+            joined = np.where(is_present, contributions, -np.inf).max(axis=1)
+        else:
+            joined = np.nansum(contributions, axis=1)
+        return np.asarray(base + np.where(is_present.any(axis=1), joined, 0.0))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import Floats, Imbalance, encode_labels, rows_for
+from obygaze_models.models.binary import Floats, Imbalance, encode_labels, validated_rows
 from obygaze_models.models.choices import EarlyStopping
 from obygaze_models.models.neural_classifiers import NetworkClassifier, train_many
 from obygaze_models.models.parameters import Count
@@ -100,7 +100,7 @@ class MLPProbe(NetworkClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
         check_is_fitted(self)
-        features = rows_for(self, X, np.float64, np.float32)
+        features = validated_rows(self, X, np.float64, np.float32)
         features = features.astype(self.mean_.dtype, copy=False)
         network = self._network(features.shape[1])
         with one_blas_thread():
@@ -108,10 +108,11 @@ class MLPProbe(NetworkClassifier):
             return network.logits(network.views(self.parameters_), ready)
 
     def _imbalance(self) -> Imbalance:
-        """Say what is done about classes of unlike size, as the parameter asks."""
+        """Return the handling of class imbalance."""
         return self.imbalance
 
     def _network(self, n_features: int) -> Perceptron:
+        """Make the perceptron for `n_features` features: one output, or two in the paper variant."""
         if self.variant == "paper":
             return Perceptron(n_features, self.n_hidden, n_outputs=2, standardised=False, clip=self.clip)
         return Perceptron(n_features, self.n_hidden, n_outputs=1, standardised=True, clip=self.clip)
@@ -120,7 +121,7 @@ class MLPProbe(NetworkClassifier):
         return self.variant == "strict"
 
     def _check_settings(self) -> None:
-        """Refuse parameters of wrong types or ranges, and those that don't go together."""
+        """Raise if a parameter has a wrong type or range, or if parameters contradict each other."""
         self._validate_params()
         if self.imbalance != "none" and self.variant == "paper":
             raise ValueError(
@@ -181,7 +182,7 @@ def fit_many(
 
 
 def _without_seed(probe: MLPProbe) -> dict[str, Any]:
-    """Return the parameters of a probe but its seed."""
+    """Return the parameters of a probe except its seed."""
     parameters: dict[str, Any] = probe.get_params()
     del parameters["random_state"]
     return parameters

@@ -43,14 +43,22 @@ class PenaltyPerModality(LogitClassifier):
     widths: tuple[int, ...] = ()
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
-        """Choose the penalties by inner folds of movies, then fit all clips."""
-        # Only the ratios of the penalties are tried here; the selection tries the strength of all together.
+        """Choose the penalties by inner folds of movies, then fit on all clips.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+            The features of all modalities side by side.
+        y, groups : array-like, shape [N]
+            The label and the movie of each clip.
+        """
+        # The ratios of the penalties are tried here; each selection tries their common strength.
         n_further = len(self.widths) - 1
         selections: dict[tuple[float, ...], GroupedSelection] = {}
         for relative_to_first in product(RELATIVE, repeat=n_further):
             relative = (1.0, *relative_to_first)
             selections[relative] = self._selection(relative).fit(X, y, groups=groups)
-        # Of equal losses min takes the first, as RELATIVE is in the order of preference.
+        # RELATIVE is in the order of preference: min takes the first of equal losses.
         self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
         self.selection_ = selections[self.relative_]
         self.classes_ = self.selection_.classes_
@@ -65,9 +73,11 @@ class PenaltyPerModality(LogitClassifier):
         return np.asarray(self.selection_.decision_function(X), np.float64)
 
     def _selection(self, relative: tuple[float, ...]) -> GroupedSelection:
-        """Make the unfitted probe whose penalties stand to each other as `relative` says."""
-        # A feature that is multiplied by the root of r needs a weight smaller by that root. The penalty is on
-        # the square of the weight, which is then smaller by r.
+        """Make the unfitted probe in which modalities have these relative inverse strengths of penalties.
+
+        Features are multiplied by the square root of the inverse strength r. A weight is then smaller by that
+        root, and its penalty, the square, by r.
+        """
         weights = np.repeat(np.sqrt(relative), self.widths)
         weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
         pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())

@@ -64,10 +64,10 @@ def pattern_of(presence: NDArray[np.bool_]) -> Pattern:
 
 
 def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[ScoredAlike]:
-    """Yield the clips of every combination of modalities, with the set whose model scores them.
+    """Group clips by the modalities that they have, and find the fitted model that scores each group.
 
-    That is the largest set with a model among the modalities that the clips have. Clips without any such set
-    are not yielded.
+    It is the model of the largest set of modalities that the clips have completely. Clips without a model are
+    left out.
 
     Parameters
     ----------

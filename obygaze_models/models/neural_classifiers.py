@@ -67,7 +67,7 @@ class NeuralClassifier(LogitClassifier):
     random_state: Seed = 0
 
     def _n_parameters(self, n_features: int) -> int:
-        """Count the parameters, P, for vectors of so many features."""
+        """Count the network's parameters, P, for vectors of `n_features` numbers."""
         raise NotImplementedError
 
 
@@ -89,11 +89,11 @@ class NetworkClassifier(NeuralClassifier):
     clip: Limit | None = CLIP
 
     def _imbalance(self) -> Imbalance:
-        """Say what is done about classes of unlike size."""
+        """Return the handling of class imbalance: none, unless a subclass offers it."""
         return "none"
 
     def _network(self, n_features: int) -> Any:
-        """Make the network for vectors of so many features."""
+        """Make the `TrainableNetwork` for vectors of `n_features` numbers."""
         raise NotImplementedError
 
     def _n_parameters(self, n_features: int) -> int:
@@ -105,7 +105,7 @@ class NetworkClassifier(NeuralClassifier):
         return True
 
     def _plan(self) -> TrainingPlan:
-        """Say how the network is trained."""
+        """Collect the classifier's training parameters."""
         return TrainingPlan(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
@@ -117,8 +117,8 @@ class NetworkClassifier(NeuralClassifier):
             seed=int(self.random_state),
         )
 
-    def _accept(self, trained: TrainedNetwork) -> None:
-        """Become fitted by the result of a training."""
+    def _set_fitted(self, trained: TrainedNetwork) -> None:
+        """Set the fitted attributes from the result of a training."""
         self.parameters_ = trained.parameters
         self.mean_ = trained.mean
         self.scale_ = trained.scale
@@ -129,7 +129,18 @@ class NetworkClassifier(NeuralClassifier):
     def _fit(
         self, X: Floats, classes: NDArray[Any], labels: NDArray[np.int64], X_val: Any, y_val: Any
     ) -> Self:
-        """Train on X [N, ...] and labels [N], 0 or 1; choose the epoch on X_val and y_val, if given."""
+        """Train this classifier alone, with the epoch chosen on validation clips if they are given.
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, ...]
+        classes : ndarray, shape [2]
+            The negative and the positive label.
+        labels : ndarray of int, shape [N]
+            0 or 1.
+        X_val, y_val : array-like or None
+            Validation clips, with labels among `classes`.
+        """
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         train = np.arange(len(X))
@@ -179,22 +190,22 @@ def train_many(
     """
     y = labels.astype(X.dtype)
     n_trained = 0
-    # One after the other: threads pass the interpreter's lock to and fro at each of a step's thirty short
-    # operations, which on two cores costs half as much CPU again and saves no time.
+    # One training after the other: in threads, each of a step's thirty short operations waits for the
+    # interpreter's lock, which on two cores costs 50 % more CPU time and saves no time.
     with one_blas_thread():
-        for indices in _same_trainings(models, train):
+        for indices in _group_same_trainings(models, train):
             first = models[indices[0]]
             held_out = [None if validation is None else validation[index] for index in indices]
             network = first._network(X.shape[-1])
             results = train_network(network, first._plan(), X, y, train[indices[0]], validation=held_out)
             for index, trained in zip(indices, results, strict=True):
-                models[index]._accept(trained)
+                models[index]._set_fitted(trained)
             n_trained += len(indices)
             if progress is not None:
                 progress(n_trained, len(models))
 
 
-def _same_trainings(
+def _group_same_trainings(
     models: Sequence[NetworkClassifier], train: Sequence[NDArray[np.intp]]
 ) -> list[list[int]]:
     """Group the indices of models that are trained on the same rows with the same seed."""

@@ -37,7 +37,10 @@ class OrdinalModel:
 
 
 def labels_of_step(levels: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Label clips [N] by whether their level is above a step: 1 or 0, and -1 for clips not in the task."""
+    """Turn ordered levels [N] into labels of two classes: 1 above a step, 0 at it or below.
+
+    Clips that are not in the task, whose level is negative, get -1.
+    """
     return np.where(levels < 0, NOT_ASKED, levels > step)
 
 
@@ -52,9 +55,17 @@ def fit_ordinal(
     movies: NDArray[np.str_],
     present: Any = None,
 ) -> OrdinalModel | Fitted:
-    """Fit a model on ordered levels y [N], 0 to `n_levels` - 1, as `fit` does on two classes.
+    """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
     A baseline, which looks at no feature, is fitted on the levels themselves.
+
+    Parameters
+    ----------
+    spec, seed, X, movies, present
+        As for `fit`.
+    y : ndarray of int, shape [N]
+        Levels, 0 to `n_levels` - 1; -1 for a clip that is not in the task.
+    n_levels : int
 
     Raises
     ------

@@ -31,54 +31,64 @@ def find_other_model(text: str) -> ModelSpec:
         No such model, a module that can't be imported, one that gives no estimator, or a name that is none.
     """
     if ":" in text:
-        return _from_module(text)
-    return _from_entry_point(text)
+        return _import_model(text)
+    return _load_entry_point(text)
 
 
 # --- from an object
 # ---------------------------------------------------------------------------
 
 
-def as_spec(name: str, given: Any) -> ModelSpec:
-    """Make a spec of an estimator, of a function that makes one (of a seed, or of nothing), or of a spec.
+def as_spec(name: str, model: Any) -> ModelSpec:
+    """Make the spec of a model that was handed over as an object.
+
+    Parameters
+    ----------
+    name : str
+        Name and title of the model, unless it is a spec.
+    model : ModelSpec, estimator or callable
+        A callable takes a seed or nothing, and returns an estimator or a spec.
 
     Raises
     ------
     ModelError
         It is none of these.
     """
-    if isinstance(given, ModelSpec):
-        return given
-    if hasattr(given, "fit") and not isinstance(given, type):
-        return ModelSpec(name, name, partial(_seeded_clone, given))
-    if not callable(given):
+    if isinstance(model, ModelSpec):
+        return model
+    if hasattr(model, "fit") and not isinstance(model, type):
+        return ModelSpec(name, name, partial(_seeded_clone, model))
+    if not callable(model):
         raise ModelError(
-            f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
+            f"{name} is a {type(model).__name__}: expected a ModelSpec, an estimator or a factory"
         )
-    product = _call(name, given, 0)
+    product = _call_factory(name, model, 0)
     if isinstance(product, ModelSpec):
         return product
     if not hasattr(product, "fit"):
         raise ModelError(f"{name} gives a {type(product).__name__}, which has no fit: expected an estimator")
-    return ModelSpec(name, name, partial(_call, name, given))
+    return ModelSpec(name, name, partial(_call_factory, name, model))
 
 
 def _seeded_clone(estimator: Any, seed: int) -> Any:
-    """Copy an estimator, unfitted, with a seed."""
+    """Clone an estimator, unfitted, and set its seeds."""
     from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
 
-    return _seeded(clone(estimator), seed)
+    return _set_seeds(clone(estimator), seed)
 
 
-def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
-    """Call a factory, with a seed if it takes one; a model's name is for messages."""
+def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
+    """Call the factory of a model, with the seed if it takes one; `name` is for messages.
+
+    If the factory takes no seed, the seeds of the estimator that it returns are set.
+    """
     try:
         parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
-        # Some functions that are not written in Python have no signature.
+        # Some built-in functions have no signature.
         parameters = []
     keyword = _seed_keyword(parameters)
-    # A class's first parameter is a setting; a function's is the seed.
+    # The first required parameter of a function is the seed; that of a class is a setting.
     takes_seed_first = _has_required_argument(parameters) and not isinstance(factory, type)
     try:
         if keyword:
@@ -88,13 +98,13 @@ def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
         product = factory()
         if isinstance(product, type):
             product = product()
-        return _seeded(product, seed)
+        return _set_seeds(product, seed)
     except Exception as error:
         raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
 
 
 def _seed_keyword(parameters: list[inspect.Parameter]) -> str:
-    """Return the name of the first parameter that is called like a seed; empty if there is none."""
+    """Return the name of the first parameter that is a seed by its name, or "" if there is none."""
     for parameter in parameters:
         if parameter.name in SEED_NAMES and parameter.kind != inspect.Parameter.POSITIONAL_ONLY:
             return parameter.name
@@ -102,13 +112,16 @@ def _seed_keyword(parameters: list[inspect.Parameter]) -> str:
 
 
 def _has_required_argument(parameters: list[inspect.Parameter]) -> bool:
-    """Tell whether a positional parameter has no default."""
+    """Tell whether any positional parameter has no default."""
     positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
     return any(parameter.default is inspect.Parameter.empty for parameter in positional)
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
-    """Seed every part of an estimator that takes a ``random_state``: a run's seed decides all draws."""
+def _set_seeds(estimator: Any, seed: int) -> Any:
+    """Set the ``random_state`` of an estimator and of those nested in it to the seed.
+
+    Classes and objects without ``get_params`` are returned as they are.
+    """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return estimator
     seeds = {}
@@ -122,17 +135,17 @@ def _seeded(estimator: Any, seed: int) -> Any:
 # ---------------------------------------------------------------------------
 
 
-def _from_module(text: str) -> ModelSpec:
-    """Import a model of ``[NAME=]MODULE:FACTORY``; a module may also be the path of a file."""
+def _import_model(text: str) -> ModelSpec:
+    """Import a model that is given as ``[NAME=]MODULE:FACTORY``; MODULE may be the path of a Python file."""
     name, equals, location = text.rpartition("=")
     if equals:
         _check_new_name(name, text)
     module_or_path, _, member_path = location.partition(":")
-    # my/forest.py is my.forest.
+    # The file my/forest.py is the module my.forest.
     module_name = ".".join(PurePath(module_or_path.removesuffix(".py")).parts)
     current_folder = str(Path.cwd())
     if current_folder not in sys.path:
-        # Last, so that no file of the folder stands in for an installed package.
+        # At the end, so that files of the folder do not hide installed packages.
         sys.path.append(current_folder)
     try:
         member: Any = importlib.import_module(module_name)
@@ -148,7 +161,7 @@ def _from_module(text: str) -> ModelSpec:
 
 
 def _check_new_name(name: str, text: str) -> None:
-    """Refuse a name that a model of the zoo has, or that is no name; `text` is the whole option."""
+    """Raise if a new model's name is taken by the zoo or not a valid name; `text` is the whole option."""
     if name in _builtin_names():
         problem = "is a model of the zoo"
     elif not fits(name, Name):
@@ -158,7 +171,7 @@ def _check_new_name(name: str, text: str) -> None:
     raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
 
 
-def _from_entry_point(name: str) -> ModelSpec:
+def _load_entry_point(name: str) -> ModelSpec:
     """Load a model that an installed package offers."""
     offered = {point.name: point for point in points(MODELS)}
     if name in offered:

@@ -23,10 +23,10 @@ class Estimator(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect what the annotations demand."""
+        """Build scikit-learn's table of parameter constraints from the annotations of class and bases."""
         super().__init_subclass__(**kwargs)
         annotations: dict[str, Any] = {}
-        # Base classes first, so that a class may annotate a parameter anew.
+        # Base classes first, so that a class can override their annotations.
         for base in reversed(cls.__mro__):
             annotations |= get_annotations(base)
         cls._parameter_constraints = {}
@@ -37,7 +37,10 @@ class Estimator(BaseEstimator):
 
 
 def _constraints(annotation: Any) -> list[Any]:
-    """List scikit-learn's constraints for a type, one of which must hold; empty if it can't be checked."""
+    """Translate a type annotation into scikit-learn's constraints, of which one must hold.
+
+    The list is empty for types that are not checked.
+    """
     is_union = get_origin(annotation) in (Union, UnionType)
     members = get_args(annotation) if is_union else (annotation,)
     constraints: list[Any] = []

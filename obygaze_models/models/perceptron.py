@@ -82,23 +82,23 @@ class Perceptron:
         return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
 
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
-        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
+        """Compute mean and scale [D] of X [N, D]; they are 0 and 1 if features are not standardised."""
         if self.standardised:
             return moments(X)
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Standardise and cut features, where the model does."""
+        """Standardise and clip features X [N, D] by mean and scale [D]; unchanged if not `standardised`."""
         return standardise(X, mean, scale, self.clip) if self.standardised else X
 
     def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw one start [1, P]: uniform within 1/sqrt(inputs) of zero, layer by layer.
+        """Draw one set of initial parameters [1, P], uniformly within 1/sqrt(inputs) of zero, layer by layer.
 
-        It is the law that PyTorch's ``Linear`` draws from (He et al. 2015 with a = sqrt(5)), for weights and
-        biases; the clips trained on change nothing.
+        PyTorch's ``Linear`` draws weights and biases from the same distribution (He et al. 2015 with a =
+        sqrt(5)). The training clips X and their labels y are not used.
         """
         del X, y
-        # Weights and bias of a unit are drawn by its number of inputs.
+        # The weights and the bias of a unit share its number of inputs.
         n_of_layers = ((self.n_features + 1) * self.n_hidden, (self.n_hidden + 1) * self.n_outputs)
         inputs = np.repeat((self.n_features, self.n_hidden), n_of_layers)
         return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
@@ -120,7 +120,7 @@ class Perceptron:
         return self._forward(layer, X).logits
 
     def _forward(self, layer: PerceptronLayers, X: Floats) -> _Forward:
-        """Compute the logit of each row of X [B, D], and keep what the gradient needs."""
+        """Compute the logit of each row of X [B, D], and the intermediate values that the gradient needs."""
         hidden = X @ layer.hidden_weight
         hidden += layer.hidden_bias
         np.maximum(hidden, 0, out=hidden)
@@ -170,20 +170,20 @@ class Perceptron:
         hidden, weight, scores = self._forward(layer, X)
         # Derivative of the loss by each logit, [B].
         if self.n_outputs == 1:
-            pull = (expit(scores) - y) / len(y)
+            logit_gradient = (expit(scores) - y) / len(y)
         else:
             squashed = np.tanh(scores / 2)
             # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
-            pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
-        pull *= weights
-        slope.output_weight[:, -1] = pull @ hidden
-        slope.output_bias[-1] = np.add.reduce(pull)
+            logit_gradient = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
+        logit_gradient *= weights
+        slope.output_weight[:, -1] = logit_gradient @ hidden
+        slope.output_bias[-1] = np.add.reduce(logit_gradient)
         if self.n_outputs == 2:
-            # The two outputs pull in opposite directions.
+            # Only the difference of the two outputs counts: their gradients are opposite.
             slope.output_weight[:, 0] = -slope.output_weight[:, 1]
             slope.output_bias[0] = -slope.output_bias[1]
         # Derivative of the loss by what goes into each rectifier, [B, H]: 0 where the rectifier gave 0.
-        by_hidden = np.multiply.outer(pull, weight)
+        by_hidden = np.multiply.outer(logit_gradient, weight)
         by_hidden *= hidden > 0
         np.matmul(X.T, by_hidden, out=slope.hidden_weight)
         np.add.reduce(by_hidden, axis=0, out=slope.hidden_bias)

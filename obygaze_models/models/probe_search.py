@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.choices import Choice, Chosen, Grid, candidates, log_loss, some_of
+from obygaze_models.models.choices import Choice, Chosen, Grid, candidates, evenly_spaced, log_loss
 from obygaze_models.models.ridge_folds import FoldFits, FoldLogistic, block_width
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
@@ -57,13 +57,16 @@ class TrainingSide(NamedTuple):
 
 
 def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
-    """Tell whether an estimator is a linear probe, as the zoo makes it, whose penalty is to be chosen."""
+    """Tell whether an estimator is the zoo's linear probe and `choose` a grid of its penalty.
+
+    It may have further steps before the scaler, if these need no fitting.
+    """
     if not isinstance(estimator, Pipeline) or not isinstance(choose, Grid) or len(estimator.steps) < 2:
         return False
     *first_steps, (_, scaler), (name, probe) = estimator.steps
     if type(scaler) is not ClippedScaler or type(probe) is not RidgeLogistic:
         return False
-    # Steps that learn from clips differ from fold to fold, and could not be taken once for all.
+    # Steps that are fitted on clips would differ from fold to fold.
     if any(get_tags(step).requires_fit for _, step in first_steps):
         return False
     usual_parameters = RidgeLogistic(C=probe.C).get_params()
@@ -73,22 +76,23 @@ def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
 def search_probes(
     estimator: Pipeline, choose: Grid, X: NDArray[Any], y: NDArray[np.int64], sides: Sequence[TrainingSide]
 ) -> Iterator[Chosen]:
-    """Choose the penalty and fit the probe for each side.
+    """Choose the penalty of the linear probe by inner folds and fit it, for each of several training sides.
 
     Parameters
     ----------
     estimator : Pipeline
-        For which `is_probe_search` holds.
+        A linear probe, for which `is_probe_search` holds.
     choose : Grid
+        Values of its penalty.
     X : ndarray, shape [N, ...]
     y : ndarray of int, shape [N]
-        0 or 1, of all clips that some side has.
+        0 or 1 for clips that are in some side; others are not used.
     sides : sequence of TrainingSide
 
     Yields
     ------
     Chosen
-        Side by side, in their order; its estimator is fitted on all clips of the side.
+        One per side, in order; its estimator is fitted on all clips of the side.
 
     Raises
     ------
@@ -107,7 +111,7 @@ def search_probes(
     with one_blas_thread():
         logistic = FoldLogistic(features, y[used], scaler.limit)
     search = _Search(clone(estimator), choose, first_steps, logistic, y[used])
-    # As many sides at a time as have all their inner fits in one block.
+    # As many sides at a time as fit into one block with all their inner folds.
     most_inner_folds = max(len(np.unique(side.inner)) for side in sides)
     n_sides = max(1, block_width(*features.shape) // most_inner_folds)
     for first in range(0, len(sides), n_sides):
@@ -139,18 +143,28 @@ class _SideScores:
         self._y = y[side.rows]
 
     def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
-        """Take the logits [N] of all clips by a candidate that was fitted without an inner fold."""
+        """Store the scores of the clips that an inner fold holds out.
+
+        Parameters
+        ----------
+        candidate : int
+            Index of the candidate.
+        fold : int
+            The inner fold that the candidate was fitted without.
+        logits : ndarray, shape [N]
+            Logits of all clips.
+        """
         logits_of_side = logits[self.side.rows]
         held_out = self.side.inner == fold
         self.scores[candidate, held_out] = logits_of_side[held_out]
-        self.zeros[candidate, held_out] = some_of(logits_of_side[~held_out]).mean()
+        self.zeros[candidate, held_out] = evenly_spaced(logits_of_side[~held_out]).mean()
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
         return np.array([log_loss(self._y, logits) for logits in self.scores])
 
     def near_best(self) -> list[int]:
-        """List the candidates whose loss is so close to the least that they may be the best."""
+        """Return the indices of the candidates whose loss is within `CLOSE` of the lowest."""
         losses = self.losses()
         is_near = losses <= losses.min() * (1 + CLOSE)
         return np.flatnonzero(is_near).tolist()
@@ -215,13 +229,13 @@ class _Search:
         self.strengths = [float(value) for value in choose.values]
 
     def choose_and_fit(self, sides: Sequence[TrainingSide]) -> list[Chosen]:
-        """Choose and fit for some sides, with rows among the N clips."""
+        """Choose the penalty by inner folds and fit the probe for each side; their rows index the N clips."""
         scores_of_sides = [_SideScores(side, self.y, len(self.strengths)) for side in sides]
         self._score_held_out(scores_of_sides)
         losses_of_sides = [scores.losses() for scores in scores_of_sides]
         best_of_sides = [int(np.argmin(losses)) for losses in losses_of_sides]
-        fitted = self._fitted(sides, best_of_sides)
-        # Without the name of the pipeline's step.
+        fitted = self._fit_best(sides, best_of_sides)
+        # The parameter's name without that of the pipeline's step.
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
         results = []
         for index, best in enumerate(best_of_sides):
@@ -233,10 +247,10 @@ class _Search:
         return results
 
     def _score_held_out(self, sides: Sequence[_SideScores]) -> None:
-        """Score the clips of each side by every candidate, fitted without the clips' inner folds.
+        """Fill in the scores of each side's clips by every candidate, fitted without the clips' inner folds.
 
-        All candidates are fitted nearly to their minimum, and to the end those that are within `CLOSE` of the
-        best.
+        All candidates are fitted approximately first; those whose loss is within `CLOSE` of the lowest are
+        then fitted to convergence.
         """
         inner_fits = []
         for index, scores in enumerate(sides):
@@ -244,20 +258,28 @@ class _Search:
             for fold in np.unique(side.inner):
                 rows = side.rows[side.inner != fold]
                 inner_fits.append(_InnerFit(index, scores, int(fold), rows))
-        coefficients = self._score_nearly(inner_fits)
+        coefficients = self._score_approximately(inner_fits)
         near_best_of_sides = [scores.near_best() for scores in sides]
         unfinished = []
         for index, fit in enumerate(inner_fits):
             near_best = near_best_of_sides[fit.side]
             unfinished += [_FitOfCandidate(index, candidate) for candidate in near_best]
-        self._score_to_the_end(inner_fits, unfinished, coefficients)
+        self._score_converged(inner_fits, unfinished, coefficients)
 
-    def _score_nearly(self, inner_fits: Sequence[_InnerFit]) -> dict[_FitOfCandidate, NDArray[np.float64]]:
-        """Fill in scores by all candidates, fitted nearly to the minimum; return coefficients [D + 1]."""
+    def _score_approximately(
+        self, inner_fits: Sequence[_InnerFit]
+    ) -> dict[_FitOfCandidate, NDArray[np.float64]]:
+        """Fill in the scores of all candidates on all inner fits, fitted approximately.
+
+        Returns
+        -------
+        dict
+            The coefficients [D + 1] of each candidate on each inner fit.
+        """
         coefficients: dict[_FitOfCandidate, NDArray[np.float64]] = {}
         # The path begins with the strongest penalty, whatever the order of preference.
         strongest_first = np.argsort(np.array(self.strengths), kind="stable").tolist()
-        masks = self._masks([fit.rows for fit in inner_fits])
+        masks = self._subset_masks([fit.rows for fit in inner_fits])
         path = self.logistic.path(masks, [self.strengths[candidate] for candidate in strongest_first])
         for fits in path:
             candidate = strongest_first[fits.penalty]
@@ -268,16 +290,25 @@ class _Search:
                 coefficients[_FitOfCandidate(index, candidate)] = fits.coefficients[:, column]
         return coefficients
 
-    def _score_to_the_end(
+    def _score_converged(
         self,
         inner_fits: Sequence[_InnerFit],
         unfinished: Sequence[_FitOfCandidate],
         coefficients: dict[_FitOfCandidate, NDArray[np.float64]],
     ) -> None:
-        """Go on with some fits from their coefficients, and fill in their scores at the minimum."""
+        """Fit some candidates to convergence, and fill in their scores.
+
+        Parameters
+        ----------
+        inner_fits : sequence of _InnerFit
+        unfinished : sequence of _FitOfCandidate
+            The inner fits and candidates to go on with.
+        coefficients : dict
+            Where they begin, [D + 1] each.
+        """
         strengths = [self.strengths[fit.candidate] for fit in unfinished]
         starts = np.stack([coefficients[fit] for fit in unfinished], axis=1)  # [D + 1, number of fits]
-        masks = self._masks([inner_fits[fit.inner_fit].rows for fit in unfinished])
+        masks = self._subset_masks([inner_fits[fit.inner_fit].rows for fit in unfinished])
         for fits in self.logistic.minima(masks, strengths, starts):
             logits_by_fit = np.ascontiguousarray(fits.logits.T)
             for column, number in enumerate(fits.subsets.tolist()):
@@ -285,10 +316,10 @@ class _Search:
                 fit = inner_fits[index]
                 fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
 
-    def _fitted(self, sides: Sequence[TrainingSide], best_of_sides: Sequence[int]) -> list[Pipeline]:
-        """Fit each side's best candidate on all clips of the side."""
+    def _fit_best(self, sides: Sequence[TrainingSide], best_of_sides: Sequence[int]) -> list[Pipeline]:
+        """Fit each side's best candidate, given its index in the grid, on all clips of the side."""
         fitted = []
-        masks = self._masks([side.rows for side in sides])
+        masks = self._subset_masks([side.rows for side in sides])
         strengths = [self.strengths[best] for best in best_of_sides]
         for fits in self.logistic.minima(masks, strengths):
             for column, index in enumerate(fits.subsets.tolist()):
@@ -296,20 +327,26 @@ class _Search:
                 fitted.append(self._fitted_pipeline(C, fits, column))
         return fitted
 
-    def _masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
-        """Mark the clips of K subsets, given as rows: [N, K]."""
+    def _subset_masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
+        """Turn K subsets of the N clips, given as rows, into a mask [N, K]."""
         masks = np.zeros((len(self.y), len(subsets)), dtype=np.bool_)
         for column, rows in enumerate(subsets):
             masks[rows, column] = True
         return masks
 
     def _fitted_pipeline(self, C: float, fits: FoldFits, column: int) -> Pipeline:
-        """Make a pipeline with a penalty, and set what its steps learnt to the numbers of one of the fits.
+        """Make a fitted pipeline from the numbers of one of several fits.
 
-        `column` is the column of the fit in the arrays of `fits`.
+        Parameters
+        ----------
+        C : float
+            Inverse strength of its penalty.
+        fits : FoldFits
+        column : int
+            Column of the fit in the arrays of `fits`.
         """
         pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
-        # The steps before the scaler learn nothing from clips, and are the same for all fits.
+        # The steps before the scaler do not depend on the clips, and are shared by all fits.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
         scaler = pipeline[-2]
         scaler.mean_ = fits.moments.mean[column].copy()

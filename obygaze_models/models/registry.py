@@ -19,7 +19,7 @@ class BuiltinModels(Mapping[str, ModelSpec]):
     """The zoo's models by name; a model's module is imported when the model is asked for."""
 
     def __init__(self, homes: Mapping[str, tuple[str, ...]]) -> None:
-        """Keep the module of each name, given the names of each module."""
+        """Index model names by module, given the names of each module."""
         self._home_of = {name: home for home, names in homes.items() for name in names}
 
     def __getitem__(self, name: str) -> ModelSpec:
@@ -57,11 +57,12 @@ def find_model(name: str) -> ModelSpec:
 def models_for(
     kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None, *, imbalance: Imbalance = "none"
 ) -> list[ModelSpec]:
-    """List the requested models, the ones that stand beside them, and their baselines.
+    """List the models of an evaluation: the requested ones, those listed beside them, and the baselines.
 
     Parameters
     ----------
     kind : {"levels", "concept", "ordinal"}
+        The kind of target.
     wanted : iterable of str or ModelSpec, mapping of str to estimator, or None
         Names (`find_model`) and specs, or estimators, factories and specs by name; None for the zoo's own.
     imbalance : {"none", "weights", "subsample"}
@@ -72,10 +73,10 @@ def models_for(
     ModelError
         A model that can't be found, an estimator without a name, or two of one name.
     """
-    specs = _requested(kind, wanted)
+    specs = _requested_specs(kind, wanted)
     if imbalance != "none":
         specs = _with_imbalance(specs, imbalance)
-    specs = _with_those_beside(specs)
+    specs = _with_companions(specs)
     names = [spec.name for spec in specs]
     for name in names:
         if names.count(name) > 1:
@@ -84,13 +85,15 @@ def models_for(
     return [*specs, *(baseline for baseline in baselines if kind in baseline.kinds)]
 
 
-def _requested(kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None) -> list[ModelSpec]:
-    """List the models that are asked for, each once, as `models_for` takes them."""
+def _requested_specs(
+    kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None
+) -> list[ModelSpec]:
+    """Find the requested models, each once; the arguments are those of `models_for`."""
     if isinstance(wanted, Mapping):
         return [replace(as_spec(name, given), name=name) for name, given in wanted.items()]
     if wanted is None:
         return [spec for spec in BUILTIN_MODELS.values() if kind in spec.kinds and spec.looks_at_features]
-    # An estimator may be iterable, as a pipeline is: it is one model, not several.
+    # Some estimators are iterable, such as pipelines; they count as one model.
     items: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted)
     specs = []
     for item in dict.fromkeys(items):
@@ -106,7 +109,7 @@ def _requested(kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any]
 
 
 def _with_imbalance(specs: list[ModelSpec], imbalance: Imbalance) -> list[ModelSpec]:
-    """Let the zoo's own perceptron, where it is among the models, handle class imbalance."""
+    """Replace the zoo's perceptron, if it is among the models, with one that handles class imbalance."""
     from obygaze_models.models.mlp import SPECS, make_mlp  # noqa: PLC0415 - for this model alone
 
     (perceptron,) = SPECS
@@ -114,8 +117,8 @@ def _with_imbalance(specs: list[ModelSpec], imbalance: Imbalance) -> list[ModelS
     return [changed if spec is perceptron else spec for spec in specs]
 
 
-def _with_those_beside(specs: list[ModelSpec]) -> list[ModelSpec]:
-    """Add the models of the zoo that stand beside the given ones in every table, each once."""
+def _with_companions(specs: list[ModelSpec]) -> list[ModelSpec]:
+    """Add the models that the given ones name in ``beside``, to be listed with them in tables."""
     completed = list(specs)
     names = {spec.name for spec in specs}
     for spec in specs:

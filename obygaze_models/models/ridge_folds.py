@@ -9,6 +9,7 @@ found.
 Every fit begins with the weights of the fit on all clips. Figures: benchmarks/README.md, zoo.
 """
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -108,7 +109,7 @@ class FoldLogistic:
     def __init__(self, X: NDArray[np.floating[Any]], y: NDArray[np.int64], limit: float) -> None:
         self.y = y.astype(np.float64)
         self.base = Base(X, limit)
-        self.axes = PrincipalAxes.of(self.base.wide)
+        self.axes = PrincipalAxes.from_features(self.base.wide)
         self._fit_on_all = RidgePath(self.base.wide, self.y)
         self._starts: dict[float, Floats] = {}
 
@@ -136,11 +137,11 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             last_start = np.zeros(self.base.X.shape[1] + 1)
             for penalty, C in enumerate(strengths):
-                # The fits of a block follow the fit on all clips from one penalty to the next.
+                # From one penalty to the next, all fits are moved as the fit on all clips moves.
                 start = self._start(C)
-                block.add((start - last_start)[:, None])
+                block.shift_coefficients((start - last_start)[:, None])
                 last_start = start
-                block.forget_steps()
+                block.clear_history()
                 block.descend(np.full(len(columns), C), self.base.narrow, NARROW_TOLERANCE)
                 yield PathFits(columns, penalty, block.logits_of_fits(), block.coefficients_of_fits())
 
@@ -172,32 +173,39 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                block.add(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
+                block.shift_coefficients(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
                 block.descend(C_of_fits, self.base.narrow, NARROW_TOLERANCE)
             else:
-                block.add(coefficients[:, columns])
+                block.shift_coefficients(coefficients[:, columns])
             block.descend(C_of_fits, self.base.wide, TOLERANCE)
             yield block.fits(columns)
 
     def _blocks(self, n_subsets: int) -> Iterator[NDArray[np.intp]]:
-        """Deal the columns of the subsets into blocks."""
+        """Split the subsets into blocks, and yield the indices of each block's subsets."""
         width = block_width(*self.base.X.shape)
         for first in range(0, n_subsets, width):
             yield np.arange(first, min(first + width, n_subsets))
 
     def _start(self, C: float) -> Floats:
-        """Return weights and intercept [D + 1] of the fit on all clips with a penalty C."""
+        """Return weights and intercept [D + 1] of the fit on all clips, from which the fits of subsets start.
+
+        C is the inverse strength of the penalty, as scikit-learn has it.
+        """
         if C not in self._starts:
-            # C weighs the sum of losses, and the path minimises their mean.
-            self._fit_on_all.advance(1 / (C * len(self.y)), START_TOLERANCE, MOST_STEPS)
+            # C multiplies the sum of losses, while the path minimises their mean.
+            strength = 1 / (C * len(self.y))
+            self._fit_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
             weights, intercept = self._fit_on_all.solution()
             self._starts[C] = np.append(weights, intercept)
         return self._starts[C]
 
 
 def block_width(n_clips: int, n_features: int) -> int:
-    """Count the fits of a block: as many as memory allows, a multiple of `WIDTH`."""
-    # Of each fit some five numbers a clip and ten a feature are at hand, besides the steps remembered.
+    """Compute how many fits to run in one block: as many as memory allows, in multiples of `WIDTH`.
+
+    `n_clips` and `n_features` are those of the feature matrix.
+    """
+    # A fit holds about five float64 per clip and ten per feature, plus the history of its steps.
     bytes_of_one = 8 * (5 * n_clips + (2 * PAIRS + 10) * n_features)
     fits = MOST_BYTES // bytes_of_one // WIDTH * WIDTH
     return int(np.clip(fits, WIDTH, MOST_FITS))
@@ -222,7 +230,7 @@ class _Block:
     def __init__(self, clips: FoldLogistic, subsets: Masks) -> None:
         self.clips = clips
         self.n_fits = subsets.shape[1]
-        n_filled = _filled_up(self.n_fits)
+        n_filled = _round_up_to_width(self.n_fits)
         # The subset of each of the K fits.
         self.subset_of = np.arange(n_filled) % self.n_fits
         self.inside = subsets[:, self.subset_of]
@@ -233,41 +241,44 @@ class _Block:
         self.n_steps = np.zeros(n_filled, np.int64)
         self._history = StepHistory.empty(n_coefficients, n_filled)
 
-    def add(self, change: Floats) -> None:
-        """Add to the coefficients a change of each fit, [D + 1, n_fits], or one for all fits, [D + 1, 1]."""
+    def shift_coefficients(self, change: Floats) -> None:
+        """Add a change to the coefficients, of each fit, [D + 1, n_fits], or the same of all, [D + 1, 1]."""
         if change.shape[1] > 1:
             # A column for each of the K fits, repeats included.
             change = change[:, self.subset_of]
         self.coefficients += change
-        # A feature that is constant in a fit's clips has no weight.
+        # A feature that is constant in a fit's clips keeps a weight of 0.
         self.coefficients[:-1][self.scaling.stretch == 0] = 0.0
 
-    def forget_steps(self) -> None:
-        """Forget what steps told of the curvature, since the penalty is another now."""
+    def clear_history(self) -> None:
+        """Drop the history of steps, which tells the curvature for the previous penalty."""
         self._history = StepHistory.empty(*self.coefficients.shape)
 
     def logits_of_fits(self) -> Numbers:
-        """Give the logits [N, n_fits]."""
+        """Return the logits [N, n_fits], without those of the repeats."""
         return self.logits[:, : self.n_fits]
 
     def coefficients_of_fits(self) -> Floats:
-        """Copy the coefficients [D + 1, n_fits]."""
+        """Copy the coefficients [D + 1, n_fits], without those of the repeats."""
         return self.coefficients[:, : self.n_fits].copy()
 
     def fits(self, subsets: NDArray[np.intp]) -> FoldFits:
-        """Give the fits as they are; `subsets` [n_fits] says which of those asked for they are."""
+        """Return the results of the block, without the repeats.
+
+        `subsets` [n_fits] are the indices of the block's subsets among all.
+        """
         kept = slice(0, self.n_fits)
         return FoldFits(
-            subsets,
-            self.logits[:, kept].astype(np.float64, copy=False),
-            self.coefficients[:-1, kept],
-            self.coefficients[-1, kept],
-            Moments(self.moments.mean[kept], self.moments.scale[kept]),
-            self.n_steps[kept],
+            subsets=subsets,
+            logits=self.logits[:, kept].astype(np.float64, copy=False),
+            weights=self.coefficients[:-1, kept],
+            intercepts=self.coefficients[-1, kept],
+            moments=Moments(self.moments.mean[kept], self.moments.scale[kept]),
+            n_steps=self.n_steps[kept],
         )
 
     def descend(self, strengths: Floats, features: Numbers, tolerance: float) -> None:
-        """Minimise the losses of all fits, and drop those from the steps that have ended.
+        """Minimise the losses of all fits; fits that have converged take no further steps.
 
         Parameters
         ----------
@@ -286,22 +297,22 @@ class _Block:
             inside=self.inside,
             C=strengths[self.subset_of],
         )
-        # Which of the K fits take steps.
+        # Indices of the fits that still take steps.
         running = np.arange(len(self.subset_of))
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
-        # Logits of fits that end early are written into those of the first descent.
+        # The logits of all K fits; those that converge early are written back by `_store`.
         self.logits = descent.losses.logits
         for _ in range(MOST_STEPS):
-            has_ended = descent.step()
+            has_converged = descent.step()
             self.n_steps[running] += 1
-            n_running = int(np.count_nonzero(~has_ended))
+            n_running = int(np.count_nonzero(~has_converged))
             if not n_running:
                 break
-            width = _filled_up(n_running)
+            width = _round_up_to_width(n_running)
             if width < len(running):
-                self._keep(running, descent)
-                # Fits that have ended fill up the others.
-                kept = np.sort(np.argsort(has_ended, kind="stable")[:width])
+                self._store(running, descent)
+                # Converged fits fill up the multiple of WIDTH.
+                kept = np.sort(np.argsort(has_converged, kind="stable")[:width])
                 running = running[kept]
                 descent = descent.take(kept)
         else:
@@ -310,16 +321,16 @@ class _Block:
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._keep(running, descent)
+        self._store(running, descent)
 
-    def _keep(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
-        """Take over where some of the K fits are now."""
+    def _store(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
+        """Copy coefficients, logits and history of some fits, given their indices, from a descent."""
         self.coefficients[:, fits] = descent.coefficients
         if len(fits) < len(self.subset_of):
             self.logits[:, fits] = descent.losses.logits
         self._history.put(fits, descent.history)
 
 
-def _filled_up(n_fits: int) -> int:
+def _round_up_to_width(n_fits: int) -> int:
     """Round a number of fits up to a multiple of `WIDTH`."""
-    return -(-n_fits // WIDTH) * WIDTH
+    return math.ceil(n_fits / WIDTH) * WIDTH

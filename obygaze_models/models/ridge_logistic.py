@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import ABOVE_ZERO, LogitClassifier, encode_labels, rows_for
+from obygaze_models.models.binary import ABOVE_ZERO, LogitClassifier, encode_labels, validated_rows
 from obygaze_models.models.parameters import Count, Positive
 from obygaze_models.models.ridge_path import RidgePath
 
@@ -82,10 +82,10 @@ class RidgeLogistic(LogitClassifier):
 
     @staticmethod
     def fit_together(models: Sequence["RidgeLogistic"], X: ArrayLike, y: ArrayLike) -> None:
-        """Fit models of different penalties on the same clips, the strongest penalty first.
+        """Fit models that differ in their penalty on the same features X [N, D] and labels y [N].
 
-        The covariance of the features is computed once, and each model but the first begins with the weights
-        of the one before.
+        The strongest penalty is fitted first, and each further model starts from the weights of the one
+        before. The covariance of the features is computed once.
         """
         features, labels = validate_data(models[0], X, y, dtype=np.float64)
         classes, index = encode_labels(labels, type(models[0]).__name__)
@@ -95,7 +95,7 @@ class RidgeLogistic(LogitClassifier):
         with one_blas_thread():
             path = RidgePath(features, index.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):
-                # The path minimises the mean loss, and C weighs the sum.
+                # C multiplies the sum of losses, while the path minimises their mean.
                 strength = 1 / (model.C * len(index))
                 model.n_iter_ = path.advance(strength, model.tol, model.max_iter)
                 model.classes_ = classes
@@ -106,22 +106,22 @@ class RidgeLogistic(LogitClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of clips X [N, D]."""
         check_is_fitted(self)
-        return np.asarray(rows_for(self, X, np.float64) @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(validated_rows(self, X, np.float64) @ self.coef_[0] + self.intercept_[0])
 
 
 def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float]) -> Floats:
-    """Fit on labels between 0 and 1, once for each penalty, and score other clips.
+    """Fit logistic regression on soft labels, once for each penalty, and return the logits of other clips.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
         Clips to fit on.
     y : ndarray, shape [N]
-        The share of people, say, who call a clip positive.
+        Soft labels between 0 and 1, such as the share of annotators who call a clip positive.
     other : ndarray, shape [M, D]
         Clips to score.
     strengths : sequence of float, length S
-        Of the penalties on the mean loss, the strongest first.
+        Strengths of the penalties, relative to the mean loss, the strongest first.
 
     Returns
     -------

@@ -96,12 +96,28 @@ class RidgePath:
         self.curvature = positive_share * (1 - positive_share)
 
     def advance(self, strength: float, tol: float, max_iter: int) -> int:
-        """Minimise the mean loss + `strength` |w|^2 / 2 from the last minimum; return the iterations."""
+        """Minimise the mean loss plus ``strength |w|^2 / 2``, starting from the last minimum.
+
+        Parameters
+        ----------
+        strength : float
+            Of the penalty.
+        tol : float
+            Largest component of the gradient at which a descent ends.
+        max_iter : int
+            Most iterations of L-BFGS, in all rounds together.
+
+        Returns
+        -------
+        int
+            The iterations that were needed.
+        """
         n_iterations = 0
         assumed_curvature = np.inf
         has_converged = True
-        # A weak penalty on separable clips ends at a hundredth or a millionth of the curvature it began with:
-        # gradients look smaller there than they are. Each round takes the curvature that the last one found.
+        # With a weak penalty on separable clips the curvature falls to a hundredth or a millionth of what it
+        # was at the start: in coordinates scaled by that, gradients look smaller than they are. So the
+        # descent is repeated, each time with the curvature that the last one found.
         while has_converged and self.curvature < assumed_curvature / FLATTER:
             assumed_curvature = self.curvature
             round_of_descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
@@ -116,42 +132,43 @@ class RidgePath:
         return n_iterations
 
     def solution(self) -> tuple[Floats, float]:
-        """Return weights [D] and intercept for the features as they are."""
+        """Return weights [D] and intercept of the last minimum, for features that are not centred."""
         intercept = self.intercept - float(self.mean @ self.weights)
         weights = self.weights if self.basis is None else self.basis @ self.weights
         return weights, intercept
 
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
-        """Minimise in coordinates of the present curvature, in which all directions curve about alike.
+        """Minimise the penalised loss by L-BFGS, in coordinates in which the Hessian is nearly the identity.
 
-        With the Hessian R R', these coordinates are R' w, and the root of the curvature times the intercept.
+        With the Cholesky factor R of the Hessian R R' by the weights w, the coordinates are R' w, followed by
+        the intercept times the square root of the curvature. Weights, intercept and curvature are updated.
         """
         root = self._root_of_hessian(strength)
         intercept_scale = np.sqrt(self.curvature)
 
-        # LAPACK itself, for scipy's checks of a vector take as long as the arithmetic.
+        # LAPACK is called directly, as scipy's checks of a vector take as long as the arithmetic.
         def to_weights(coordinates: Floats) -> tuple[Floats, float]:
             weights = dtrtrs(root, coordinates[:-1], lower=True, trans=True)[0]
             return weights, coordinates[-1] / intercept_scale
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
             weights, intercept = to_weights(coordinates)
-            seen = self._mean_loss(weights, intercept)
-            self.curvature = seen.curvature
-            by_weights = seen.by_weights
+            mean_loss = self._mean_loss(weights, intercept)
+            self.curvature = mean_loss.curvature
+            by_weights = mean_loss.by_weights
             by_weights += strength * weights
             gradient = np.empty_like(coordinates)
             gradient[:-1] = dtrtrs(root, by_weights, lower=True, overwrite_b=True)[0]
-            gradient[-1] = seen.by_intercept / intercept_scale
+            gradient[-1] = mean_loss.by_intercept / intercept_scale
             penalty = strength / 2 * float(weights @ weights)
-            return seen.loss + penalty, gradient
+            return mean_loss.loss + penalty, gradient
 
         start = np.append(root.T @ self.weights, intercept_scale * self.intercept)
         options: Any = {
             "gtol": tol,
-            # The loss falls by rounding alone only where nothing is left to gain.
+            # Ends only when the loss falls by no more than rounding.
             "ftol": np.finfo(np.float64).eps,
-            # A step's length is searched in up to 50 trials, where scipy gives up after 20.
+            # Trials of a step's length; scipy's default is 20.
             "maxls": 50,
             "maxiter": max_iter,
             "maxfun": 50 * max_iter,
@@ -162,14 +179,15 @@ class RidgePath:
         return _Descent(int(result.nit), has_converged=result.status != 1)
 
     def _root_of_hessian(self, strength: float) -> Floats:
-        """Factor about the Hessian by the weights, [R, R]: the lower triangle of its Cholesky factors.
+        """Compute the lower Cholesky factor [R, R] of an approximate Hessian by the weights.
 
-        The clips' curvatures p (1 - p) are replaced with their mean.
+        The approximation replaces each clip's curvature p (1 - p) with their mean. `strength` is that of the
+        penalty.
         """
         hessian = self.curvature * self.covariance
-        # A tiny penalty would not cover rounding errors of the covariance.
+        # A penalty smaller than the covariance's rounding errors would not make the matrix positive definite.
         hessian[np.diag_indices(self.weights.size)] += max(strength, self.floor)
-        # Symmetric: its transpose is the same in LAPACK's order, and needs no copy.
+        # LAPACK wants columns contiguous: the transpose of the symmetric matrix is so without a copy.
         root: Floats
         root, failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
         if failed:
@@ -177,7 +195,10 @@ class RidgePath:
         return root
 
     def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
-        """Compute the mean loss and its derivatives, block by block of clips."""
+        """Compute the mean loss without penalty and its derivatives, by blocks of clips.
+
+        `intercept` is that for centred features.
+        """
         shift = intercept - float(self.mean @ weights)
         n_rows = max(1, BLOCK // weights.size)
         loss = 0.0
@@ -197,7 +218,7 @@ class RidgePath:
             by_shift += float(residuals.sum())
         n_clips = len(self.X)
         by_intercept = by_shift / n_clips
-        # A weight moves the shift too, by the mean of its feature.
+        # Weights change the shift too, by the means of their features.
         return _MeanLoss(
             loss / n_clips,
             by_weights / n_clips - self.mean * by_intercept,

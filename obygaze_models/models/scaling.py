@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from obygaze_models.models.binary import rows_for
+from obygaze_models.models.binary import validated_rows
 from obygaze_models.models.parameters import Estimator
 
 CLIP = 5.0
@@ -83,9 +83,9 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Standardise and clip X [N, D] in float64 (in float32, solvers stop early)."""
+        """Standardise and clip X [N, D]; in float64, as solvers stop early on float32."""
         check_is_fitted(self)
-        features = rows_for(self, X, np.float64, np.float32)
+        features = validated_rows(self, X, np.float64, np.float32)
         scaled = np.empty(features.shape)
         standardise(features, self.mean_, self.scale_, self.limit, out=scaled)
         return scaled
@@ -98,9 +98,15 @@ def standardise(
     limit: float | None,
     out: NDArray[np.floating[Any]] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Subtract the mean, divide by the scale, and clip at `limit` deviations unless it is None.
+    """Standardise features [N, ..., D]: subtract the mean [D], divide by the scale [D], and clip.
 
-    The result is written into `out`, or into an array of the type of X and mean together.
+    Parameters
+    ----------
+    X, mean, scale : ndarray
+    limit : float or None
+        Number of deviations at which values are clipped; None for no limit.
+    out : ndarray, optional
+        Where the result is written; by default a new array of the common type of X and mean.
     """
     if out is None:
         out = np.empty(X.shape, np.result_type(X, mean))
@@ -118,7 +124,7 @@ def standardise(
 
 
 def moments(X: NDArray[np.floating[Any]]) -> Moments:
-    """Compute mean and standard deviation of each column of X [N, D]; the deviation is 1 of constant ones."""
+    """Compute mean and standard deviation of each column of X [N, D]; that of a constant column is 1."""
     mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
     return safe_scale(mean, scale, X.dtype)
@@ -127,11 +133,12 @@ def moments(X: NDArray[np.floating[Any]]) -> Moments:
 def _column_sums(
     X: NDArray[np.floating[Any]], centre: NDArray[np.float64], *, power: int
 ) -> NDArray[np.float64]:
-    """Add up each column of (X - centre) ** power, for power 1 or 2, without a copy of X.
+    """Sum each column of ``(X - centre) ** power``, for power 1 or 2, block by block.
 
-    Rows are added in their order, as numpy adds those of a whole array: the sums are the same to the bit.
+    X is of shape [N, D], `centre` [D]. Rows are added in order, as numpy does, so that the result is the same
+    to the bit as that of ``np.add.reduce`` on the whole array.
     """
-    # The first row holds the sums so far, and those after it a block of rows.
+    # Row 0 holds the sums so far, the other rows a block of X.
     work = np.zeros((ROWS + 1, X.shape[1]))
     for start in range(0, len(X), ROWS):
         n_left = len(X) - start
@@ -155,15 +162,15 @@ def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.
 def is_constant(
     mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]
 ) -> NDArray[np.bool_]:
-    """Tell which features of a data type do not vary, by their mean and deviation."""
-    # Rounding leaves a constant column a tiny deviation, which would blow it up.
+    """Tell which features of type `dtype` are constant, given their means and deviations."""
+    # Rounding gives a constant column a tiny deviation, not 0; dividing by it would inflate the column.
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
 def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) -> Moments:
-    """Compute means and deviations of K subsets of the rows of X [N, D], in passes that all of them share.
+    """Compute means and standard deviations of K subsets of the rows of X, in one pass over X.
 
-    They are those of the subset's rows alone, to rounding; deviations of constant features are about 0.
+    They equal those of each subset's rows to rounding; the deviation of a constant feature is about 0.
 
     Parameters
     ----------
@@ -180,7 +187,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
     sums = np.zeros((inside.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
     for start in range(0, len(X), ROWS):
-        # Less the mean of all rows: what is subtracted below is then small.
+        # Centred by the mean of all rows, so that the squared shift subtracted below is small.
         rows = X[start : start + ROWS] - centre
         counts = inside[start : start + ROWS].T.astype(np.float64)
         sums += counts @ rows
@@ -190,7 +197,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
     variance = squares / n_rows - shift * shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    # A feature that is constant in a subset, far from the mean of all: what is left is rounding.
+    # Where the subtraction cancelled nearly all digits, compute the moments from the subset's rows.
     is_unsure = variance <= UNSURE * shift * shift
     for subset, unsure in enumerate(is_unsure):
         if unsure.any():
@@ -201,10 +208,10 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
 
 
 def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> Moments:
-    """Compute the moments of X [N, D] without each of G groups of rows, in one pass.
+    """Compute the moments of X [N, D] leaving out each of G groups of rows, in one pass over X.
 
-    The sums of a group are subtracted from those of all rows; where little is left of a sum, it is computed
-    from the other rows.
+    The sums of a group are subtracted from those of all rows; where this cancels nearly all digits, the
+    moments are computed from the other rows.
 
     Parameters
     ----------
@@ -221,9 +228,9 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
     sums = np.zeros((len(groups), X.shape[1]))
     squares = np.zeros_like(sums)
     for group, rows in enumerate(groups):
-        apart = X[rows] - centre
-        sums[group] = apart.sum(axis=0)
-        squares[group] = (apart * apart).sum(axis=0)
+        centred = X[rows] - centre
+        sums[group] = centred.sum(axis=0)
+        squares[group] = (centred * centred).sum(axis=0)
     sums_of_all = _column_sums(X, centre, power=1)
     squares_of_all = _column_sums(X, centre, power=2)
     n_others = (len(X) - np.array([len(rows) for rows in groups]))[:, None]  # [G, 1]

@@ -86,8 +86,11 @@ class ModelSpec:
         return GroupedSelection(estimator, self.choose, pass_groups="groups" in self.requests())
 
     def requests(self, method: str = "fit") -> frozenset[str]:
-        """Name what a method of the estimator takes beside X and y."""
-        requests = _routed(self.make, method)
+        """Return the names of the metadata that a method of the estimator takes beside X and y.
+
+        They are among `METADATA`; `method` is "fit" or a method that scores clips.
+        """
+        requests = _routed_requests(self.make, method)
         return requests.union(self.uses) if method == "fit" else requests
 
     def draws(self) -> bool:
@@ -105,16 +108,16 @@ class ModelSpec:
             "choose": repr(self.choose),
         }
         for name, value in sorted(_parameters(estimator).items()):
-            # The parameters of a nested estimator are listed one by one, under names of their own.
+            # The parameters of a nested estimator are listed separately, as ``step__name``.
             is_nested = isinstance(value, BaseEstimator | list)
             if not is_nested and not _is_seed(name):
-                # An object's address differs from run to run.
+                # Memory addresses differ from run to run.
                 settings[name] = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
         return settings
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator and of those nested in it; none of one that doesn't give any."""
+    """Return the parameters of an estimator and of those nested in it; empty without ``get_params``."""
     if not hasattr(estimator, "get_params"):
         return {}
     parameters: dict[str, Any] = estimator.get_params(deep=True)
@@ -127,8 +130,11 @@ def _is_seed(name: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _routed(make: Callable[[int], Any], method: str) -> frozenset[str]:
-    """Name what a method of the estimators that `make` gives requests, by scikit-learn's metadata routing."""
+def _routed_requests(make: Callable[[int], Any], method: str) -> frozenset[str]:
+    """Return the metadata that a method of an estimator requests by scikit-learn's metadata routing.
+
+    `make` is the estimator's factory, which takes a seed.
+    """
     estimator = make(0)
     if not hasattr(estimator, "get_metadata_routing"):
         return frozenset()

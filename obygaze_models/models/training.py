@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_models.models.adam import Adam, adam_step
-from obygaze_models.models.binary import Floats, Imbalance, balanced_weights, even_rows
+from obygaze_models.models.binary import Floats, Imbalance, balanced_weights, undersample_rows
 
 N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""
@@ -157,23 +157,23 @@ def train_network(
     """
     rng = np.random.default_rng((plan.seed, 0))
     if plan.imbalance == "subsample":
-        # From a stream of its own: the rest is as if the clips drawn were all there are.
-        rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
+        # From a random stream of its own, so that the later draws do not depend on it.
+        rows = rows[undersample_rows(y[rows], rng.spawn(1)[0])]
     mean, scale = network.moments(X[rows])
-
-    def prepared(some_rows: NDArray[np.intp]) -> PreparedClips:
-        return PreparedClips(network.prepare(X[some_rows], mean, scale), y[some_rows])
-
-    clips = prepared(rows)
+    clips = PreparedClips(network.prepare(X[rows], mean, scale), y[rows])
     weights = balanced_weights(clips.y) if plan.imbalance == "weights" else np.ones_like(clips.y)
-    held_out_sets = [None if held_out is None else prepared(held_out) for held_out in validation]
-    stoppings = [_EarlyStopping(plan, held_out) for held_out in held_out_sets]
+    stoppings = []
+    for held_out in validation:
+        held_out_clips = None
+        if held_out is not None:
+            held_out_clips = PreparedClips(network.prepare(X[held_out], mean, scale), y[held_out])
+        stoppings.append(_EarlyStopping(plan, held_out_clips))
     starts: Floats = network.starts(rng, clips.X, clips.y).astype(X.dtype)  # [K, P]
     best_start = 0
     start_losses = np.empty(0)
     if len(starts) > 1:
         trials = [_Learner(network, plan, start.copy(), clips, weights) for start in starts]
-        start_losses = _losses_of_trials(trials, rng)
+        start_losses = _run_trials(trials, rng)
         best_start = int(start_losses.argmin())
     learner = _Learner(network, plan, starts[best_start].copy(), clips, weights)
     train_losses: list[float] = []
@@ -181,7 +181,7 @@ def train_network(
         train_losses.append(learner.epoch(rng))
         for stopping in stoppings:
             if not stopping.has_ended:
-                stopping.look_at(learner)
+                stopping.record_epoch(learner)
     results = []
     for stopping in stoppings:
         losses = np.array(train_losses[: len(stopping.losses)])
@@ -205,8 +205,8 @@ class PreparedClips(NamedTuple):
     y: Floats
 
 
-def _losses_of_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Train each of K learners for a few epochs, and return their last training losses [K]."""
+def _run_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Train each of K learners for `N_TRIAL_EPOCHS` epochs, and return their last training losses [K]."""
     losses = []
     for trial in trials:
         losses_of_trial = [trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)]
@@ -252,7 +252,7 @@ class _Learner:
         self._adam = Adam.zeros_like(parameters)
 
     def epoch(self, rng: np.random.Generator) -> float:
-        """Step once through the clips in random order; return their mean loss meanwhile."""
+        """Train for one pass over the clips in random order; return their mean loss before their own step."""
         X = self._clips.X
         n_clips = len(X)
         size = self._plan.batch_size
@@ -260,13 +260,13 @@ class _Learner:
         y = self._clips.y[order]
         weights = self._weights[order]
         scores = np.empty_like(y)
-        # Features are put in order a batch at a time, which stays in a core's cache: all of them do not.
-        room = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
+        # Features are gathered batch by batch: a batch stays in a core's cache, all features do not.
+        buffer = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
         for start in range(0, n_clips, size):
             batch = slice(start, start + size)
             rows = order[batch]
             # mode="clip" lets numpy write into `out` directly; no row is out of bounds.
-            features = X.take(rows, axis=0, out=room[: len(rows)], mode="clip")
+            features = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
             scores[batch] = self._network.backward(
                 self._layer, features, y[batch], self._slope, weights[batch]
             )
@@ -274,12 +274,12 @@ class _Learner:
         return self._network.loss(scores, y)
 
     def loss_on(self, clips: PreparedClips) -> float:
-        """Compute the mean loss of some clips with the present parameters."""
+        """Compute the mean loss of other clips with the present parameters."""
         return self._network.loss(self._network.logits(self._layer, clips.X), clips.y)
 
 
 class _EarlyStopping:
-    """When a training ends, and which epoch is kept.
+    """Decides when a training ends, and which epoch is kept.
 
     It ends after `patience` epochs without a lower loss on the held-out clips, not before `min_epochs`, and
     after `max_epochs` in any case. Of equal losses the first counts as the lowest.
@@ -306,10 +306,10 @@ class _EarlyStopping:
         self._lowest_epoch = 0
         self._best_parameters: Floats | None = None
 
-    def look_at(self, learner: _Learner) -> None:
-        """Compute the validation loss after an epoch, and end the training if that is due."""
+    def record_epoch(self, learner: _Learner) -> None:
+        """Compute the loss on held-out clips after an epoch, and end the training if it is time to stop."""
         epoch = len(self.losses) + 1
-        waits_no_longer = False
+        is_out_of_patience = False
         if self._held_out is None:
             self.losses.append(float("nan"))
         else:
@@ -321,12 +321,12 @@ class _EarlyStopping:
                 if self._plan.keeps_best:
                     self._best_parameters = learner.parameters.copy()
             n_epochs_since = epoch - self._lowest_epoch
-            waits_no_longer = epoch >= self._plan.min_epochs and n_epochs_since >= self._plan.patience
-        if epoch >= self._plan.max_epochs or waits_no_longer:
+            is_out_of_patience = epoch >= self._plan.min_epochs and n_epochs_since >= self._plan.patience
+        if epoch >= self._plan.max_epochs or is_out_of_patience:
             self._end(learner, epoch)
 
     def _end(self, learner: _Learner, epoch: int) -> None:
-        """Keep the parameters of the best epoch, or of this last one if there is no best."""
+        """Mark the training as ended; keep the parameters of the best epoch, or of this one if none is."""
         self.has_ended = True
         if self._best_parameters is None:
             self.parameters = learner.parameters.copy()

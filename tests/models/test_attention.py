@@ -164,7 +164,7 @@ def test_a_clip_has_the_same_bytes_alone_and_together(n_frames):
 @pytest.mark.parametrize("disturb", ["exchange", "shuffle"])
 def test_a_control_is_trained_on_frames_that_were_moved_and_on_no_others(disturb):
     X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
-    moved = AttentionPooling(disturb=disturb)._disturbed(X, y, movies)
+    moved = AttentionPooling(disturb=disturb)._disturb_frames(X, y, movies)
     assert not np.array_equal(moved, X)
     if disturb == "shuffle":
         # Each clip keeps its own frames.

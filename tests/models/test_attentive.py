@@ -98,7 +98,7 @@ def test_the_kept_probe_scores_as_the_one_that_was_trained(clips):
     probes = probes_of(X, y, folds)
     probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
     model = AttentiveProbe(n_queries=6)
-    model.parameters_ = probes.on_all(1)
+    model.parameters_ = probes.parameters_on_all_clips(1)
     model.mean_ = probes.mean[-1]
     model.scale_ = probes.scale[-1]
     model.n_features_in_ = 5

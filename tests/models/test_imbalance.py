@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe
-from obygaze_models.models.binary import balanced_weights, even_rows
+from obygaze_models.models.binary import balanced_weights, undersample_rows
 from obygaze_models.models.perceptron import Perceptron
 
 REMEDIES = ("weights", "subsample")
@@ -50,7 +50,7 @@ def test_a_subsample_is_even_in_order_and_keeps_the_smaller_class():
     for labels in (y, 1 - y):
         smaller_label = 1 if labels.mean() < 0.5 else 0
         smaller = np.flatnonzero(labels == smaller_label)
-        rows = even_rows(labels, np.random.default_rng(0))
+        rows = undersample_rows(labels, np.random.default_rng(0))
         assert (np.diff(rows) > 0).all()
         assert set(smaller) <= set(rows)
         assert len(rows) == 2 * len(smaller)
@@ -58,7 +58,7 @@ def test_a_subsample_is_even_in_order_and_keeps_the_smaller_class():
 
 def test_a_subsample_goes_by_its_seed():
     y = planted()[1].astype(np.float32)
-    first, again, other = (even_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, again, other = (undersample_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -80,7 +80,7 @@ def test_a_planted_imbalance_no_longer_makes_every_clip_negative(remedy):
 def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
     X, y, _ = planted()
     rng = np.random.default_rng((7, 0))
-    rows = even_rows(y.astype(np.float32), rng.spawn(1)[0])
+    rows = undersample_rows(y.astype(np.float32), rng.spawn(1)[0])
     drawn = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(X, y)
     by_hand = MLPProbe(max_epochs=4, random_state=7).fit(X[rows], y[rows])
     assert drawn.parameters_.tobytes() == by_hand.parameters_.tobytes()
