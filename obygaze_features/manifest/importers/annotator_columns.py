@@ -20,34 +20,37 @@ class AnnotatorColumns:
         self._cells = unread.cells
         self._proposal = unread.proposal
 
-    def annotators(self) -> None:
-        """Propose the column that is headed as annotators, or whose names tell rows of one span apart.
+    def propose_annotators(self) -> None:
+        """Propose the column of annotators: by its heading, else by names that differ in rows of one span.
 
-        Where there is no such column, a row of titles may say who annotated all rows.
+        Where there is no such column, the annotator of all rows is the one that a row above the table names.
         """
         if self._unread.has("annotator") or self._annotator or self._proposal.wide or self._given.wide:
             return
-        column = self._unread.meant("annotator", self._unread.can_be_people)
-        if not column and self._spans_repeat(()) and not self._has_one_label_a_row():
-            column = self._column_that_tells_apart()
+        column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
+        if not column and self._share_a_span(()) and not self._has_one_label_a_row():
+            column = self._column_of_different_names()
         if not column:
             self._proposal.annotator = said_above(self._titles, "annotator")
             return
-        is_needed = self._spans_repeat(())
+        is_needed = self._share_a_span(())
         self._unread.take("annotator", [column])
         if is_needed:
             self._proposal.held.append(f"annotators ({column!r})")
         else:
             self._proposal.also.append(f"annotators ({column!r})")
 
-    def _column_that_tells_apart(self) -> str:
-        """Return the column of fewest names that differ between all rows of one span; "" if there is none."""
-        people = [column for column in self._unread.rest if self._unread.can_be_people(column)]
-        repeated = [column for column in people if self._n_different(column) < len(self._cells[column])]
-        telling = [column for column in repeated if not self._spans_repeat((column,))]
-        return min(telling, key=self._n_different, default="")
+    def _column_of_different_names(self) -> str:
+        """Return the column that names a different person in each row of a span; "" if there is none.
 
-    def _n_different(self, column: str) -> int:
+        Of several such columns, it is the one with the fewest names.
+        """
+        people = [column for column in self._unread.rest if self._unread.can_be_people(column)]
+        repeated = [column for column in people if self._n_names(column) < len(self._cells[column])]
+        different = [column for column in repeated if not self._share_a_span((column,))]
+        return min(different, key=self._n_names, default="")
+
+    def _n_names(self, column: str) -> int:
         """Count the different names in a column."""
         return len(set(map(plain, self._cells[column])))
 
@@ -59,18 +62,18 @@ class AnnotatorColumns:
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
         return any(self._unread.content(column).are_both for column in columns)
 
-    def _spans_repeat(self, more: Sequence[str]) -> bool:
-        """Return whether two rows are of the same span, or whole film, and are equal in some more columns.
+    def _share_a_span(self, more_columns: Sequence[str]) -> bool:
+        """Return whether two rows are about the same span (film and times), or about the same whole film.
 
         Parameters
         ----------
-        more
-            Columns that two such rows have in common besides their span; empty for the span alone.
+        more_columns
+            Further columns in which the two rows must be equal too, such as that of annotators.
         """
         columns: list[str] = []
         for name in ("clip_id", "movie", "video", START, END, DURATION):
             columns += self._unread.column_of(name)
-        # Rows with an empty cell here say no span, such as remarks, and are not compared.
+        # Rows that are empty in all of these columns, such as remarks, name no span and are not compared.
         needed = (
             self._unread.column_of(START)
             or self._unread.column_of("video")
@@ -79,6 +82,6 @@ class AnnotatorColumns:
         keys = []
         for row in self._table.rows:
             if any(row.cells[column].strip() for column in needed):
-                key = tuple(row.cells[column].strip() for column in (*columns, *more))
+                key = tuple(row.cells[column].strip() for column in (*columns, *more_columns))
                 keys.append(key)
         return len(set(keys)) < len(keys)

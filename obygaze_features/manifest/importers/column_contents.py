@@ -44,6 +44,11 @@ _RANGE = re.compile(
 _FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)
 """A word for `from` before the first of two times."""
 
+_SEPARATORS = re.compile(r"[\s:._-]+")
+"""Blanks and signs between the words of a heading."""
+
+_WORD = re.compile(r"[^\W_]+")
+
 _DIGIT = re.compile(r"\d")
 """A digit, which each time has."""
 
@@ -125,13 +130,16 @@ def are_clocks(cells: Sequence[str]) -> bool:
 
 
 def are_ranges(cells: Sequence[str]) -> bool:
-    """Return whether most cells hold two times."""
-    n_ranges = sum(n_rows for cell, n_rows in Counter(cells).items() if range_in(cell) is not None)
+    """Return whether most cells of a column hold two times, such as `12.5-18`."""
+    n_ranges = 0
+    for cell, n_rows in Counter(cells).items():  # equal cells are read once
+        if range_in(cell) is not None:
+            n_ranges += n_rows
     return bool(cells) and n_ranges >= MOST * len(cells)
 
 
 def range_in(cell: str) -> tuple[str, str] | None:
-    """Return the two times of a cell; None if it does not hold two.
+    """Return the start and the end that a cell holds, as written; None if it does not hold two times.
 
     Examples
     --------
@@ -141,8 +149,11 @@ def range_in(cell: str) -> tuple[str, str] | None:
     match = _RANGE.fullmatch(_FROM.sub("", cell.strip().strip("[]()")))
     if match is None:
         return None
-    start, end = match[1].strip(" ,;"), match[2].strip(" ,;")
-    return (start, end) if is_time(start) and is_time(end) else None
+    start = match[1].strip(" ,;")
+    end = match[2].strip(" ,;")
+    if not is_time(start) or not is_time(end):
+        return None
+    return start, end
 
 
 def seconds_in(cells: Sequence[str]) -> list[float]:
@@ -203,7 +214,7 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
 
     A remark in brackets is ignored, and so is a word for concepts or levels in front, as in `Concept: Look`.
     """
-    for text in (heading, bare_heading(heading), _without_role(heading)):
+    for text in (heading, bare_heading(heading), _behind_role_word(heading)):
         label = words.level_of(text) or words.concept_of(text)
         if label:
             return label
@@ -213,29 +224,32 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
     return ""
 
 
-def _without_role(heading: str) -> str:
-    """Return a heading without the word for levels or concepts that it begins with; "" if it has none."""
-    first, _, rest = re.sub(r"[\s:._-]+", " ", heading.strip()).partition(" ")
-    is_role = any(plain(first) in KNOWN_HEADINGS[name] for name in ("level", "concepts"))
-    return rest if is_role else ""
+def _behind_role_word(heading: str) -> str:
+    """Return `Look` of a heading like `Concept: Look`; "" if no word for levels or concepts is in front."""
+    first_word, _, rest = _SEPARATORS.sub(" ", heading.strip()).partition(" ")
+    role_words = {*KNOWN_HEADINGS["level"], *KNOWN_HEADINGS["concepts"]}
+    if plain(first_word) not in role_words:
+        return ""
+    return rest
 
 
 def are_marks(cells: Sequence[str]) -> bool:
-    """Return whether all cells that can be read are marks of yes or no."""
+    """Return whether all cells are marks of yes or no, such as `x` and `-`; cells with errors are ignored."""
     return all(plain(cell) in MARKS or is_unreadable(cell) for cell in set(cells))
 
 
 def has_marks(cells: Sequence[str]) -> bool:
-    """Return whether some cell says yes by a word or sign; a number, such as 1, may be a grade instead."""
-    return any(plain(cell) in YES and not plain(cell).isdecimal() for cell in set(cells))
+    """Return whether some cell is a mark of yes that is no number: 1 may be a grade instead."""
+    marks = {plain(cell) for cell in cells}
+    return any(mark in YES and not mark.isdecimal() for mark in marks)
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
-    """Return whether a column has a label as its heading, and marks as cells: yes where the label holds.
+    """Return whether a column is headed by a label and its cells are marks: yes in rows that have the label.
 
-    A concept's column may hold a few other cells, such as `?`, which the person is asked about later. All
-    cells of a level's column are marks; where the codebook has levels that are spelled like marks, such as 0
-    and 1, cells of several values are levels instead.
+    A column of a concept may hold a few other cells too, such as `?`, which the person is asked about later.
+    In a column of a level all cells must be marks. Where the codebook's own levels look like marks, such as 0
+    and 1, a column with several values holds levels, and not marks.
     """
     label = label_of_heading(column, words)
     if not label:
@@ -257,7 +271,7 @@ def label_in_heading(heading: str, words: LabelWords) -> str:
     'Body'
     """
     # Blanks around each word, so that a label is found only as a whole word.
-    text = " ".join(["", *re.findall(r"[^\W_]+", plain(heading)), ""])
+    text = f" {' '.join(_WORD.findall(plain(heading)))} "
     long_spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST]
     found_spellings = [spelling for spelling in long_spellings if f" {spelling} " in text]
     if not found_spellings:

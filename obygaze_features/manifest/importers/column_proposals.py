@@ -22,23 +22,26 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 def propose(
     file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str = ""
 ) -> Proposal:
-    """Say what the columns of a table are that are not read.
+    """Propose a meaning (times, labels, film, annotator) for the columns of a table that are not read yet.
 
     Parameters
     ----------
+    file
+        The file of the table.
     layout
-        The table, its columns by our names where they are ours or a person named them.
+        The table, whose columns have the manifest's names where they were headed or named so.
     read
-        Columns that are read as they are.
+        Columns that are read already.
     words
-        Of the codebook.
+        The words of the codebook.
     annotator
-        Who annotated, as the person says.
+        Who annotated, by the person's option; "" if it is not given.
     """
     unread = UnreadColumns(file, layout, read, words, annotator)
-    TimeColumns(unread).times()
-    LabelColumns(unread).labels()
-    FilmColumns(unread).films()
-    AnnotatorColumns(unread).annotators()
-    WordProposals(unread).explain()
+    # Each adds to the proposal of `unread`, and takes its columns from those that the next ones look at.
+    TimeColumns(unread).propose_times()
+    LabelColumns(unread).propose_labels()
+    FilmColumns(unread).propose_films()
+    AnnotatorColumns(unread).propose_annotators()
+    WordProposals(unread).propose_meanings()
     return unread.proposal

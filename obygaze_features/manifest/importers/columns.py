@@ -45,14 +45,25 @@ START, END = TIMES
 
 # --- columns of ours
 # ---------------------------------------------------------------------------
-def renamed(
+def with_manifest_names(
     table: Table, headings: Headings, rate: Fraction | None = None, *, is_of_a_workbook: bool = False
 ) -> Table:
-    """Give columns a manifest's names, as the person's options say; columns of labels keep their headings.
+    """Rename the columns that the person's options name as a manifest names them, with times in seconds.
 
-    A column that has such a name already, while the person names another column for it, is left out with a
-    note. Times become starts and ends in seconds, also where a heading has another unit, where a cell holds
-    both times, and where a table has durations in place of ends.
+    Columns of labels keep their headings. A column that has a manifest's name already, while the person names
+    another column for it, is left out with a note. Times become starts and ends in seconds, also where a
+    heading has another unit, where a cell holds both times, and where a table has durations in place of ends.
+
+    Parameters
+    ----------
+    table
+        The person's table.
+    headings
+        The headings that the person names, and the manifest's columns that they stand for.
+    rate
+        Frames per second, of times that are frames or end in frames.
+    is_of_a_workbook
+        Whether the table is a workbook's sheet, whose clocks may have been typed as minutes and seconds.
     """
     if headings.has_one_column_of_times:
         table = _with_both_times(table, find_column(table, headings.columns[START][0]))
@@ -68,40 +79,51 @@ def renamed(
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
-    """Return column -> its new name, a manifest's; "" for a column that another one replaces."""
+    """Return column of the table -> its new name, a manifest's; "" for a column that another one replaces.
+
+    A column that the person names as ends or as durations replaces the table's own `end_s` and `duration_s`.
+    """
     new_names: dict[str, str] = {}
     for name, (heading, *_) in headings.columns.items():
         column = find_column(table, heading)
         if name not in LABEL_COLUMNS and column is not None:
             new_names[column] = name
     for name in list(new_names.values()):
-        replaced = (END, DURATION) if name in {END, DURATION} else (name,)
-        for other in replaced:
-            if other in table.columns:
-                new_names.setdefault(other, "")
+        replaced_columns = (END, DURATION) if name in {END, DURATION} else (name,)
+        for column in replaced_columns:
+            if column in table.columns:
+                new_names.setdefault(column, "")
     return new_names
 
 
 def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Give columns new names; leave out, and note, those whose new name is empty."""
+    """Rename columns of a table; leave out those whose new name is empty, and note what replaces them."""
     if not new_names:
         return table
     notes = list(table.notes)
     for column, name in new_names.items():
         if not name:
-            other = next(heading for heading, new in new_names.items() if new in {column, END, DURATION})
-            notes.append(f"column {column!r} left out: {other!r} is read as {new_names[other]}")
+            notes.append(_replaced_note(column, new_names))
     columns = [new_names.get(column, column) for column in table.columns]
     rows = []
     for row in table.rows:
         cells = {new_names.get(column, column): cell for column, cell in row.cells.items()}
         cells.pop("", None)
         rows.append(Row(row.line, cells))
-    return replace(table, columns=tuple(filter(None, columns)), rows=tuple(rows), notes=tuple(notes))
+    columns = [column for column in columns if column]
+    return replace(table, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
+
+
+def _replaced_note(column: str, new_names: Mapping[str, str]) -> str:
+    """Say that a column is left out, as another column is read in its place."""
+    for heading, name in new_names.items():
+        if name in {column, END, DURATION}:
+            return f"column {column!r} left out: {heading!r} is read as {name}"
+    raise KeyError(column)
 
 
 def _with_both_times(table: Table, column: str | None) -> Table:
-    """Divide a column whose cells hold a start and an end; a cell of one time is a start."""
+    """Divide a column of cells such as `12.5-18` into starts and ends; a cell of one time is a start."""
     if column is None:
         return table
     rows = []
@@ -114,36 +136,55 @@ def _with_both_times(table: Table, column: str | None) -> Table:
     return replace(table, columns=(*kept, START, END), rows=tuple(rows))
 
 
-def _in_seconds(table: Table, name: str, heading: str, unit: float, rate: Fraction | None) -> Table:
-    """Write a column of numbers in another unit as seconds; clocks stay as they are."""
-    if not unit and rate is None:
+def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Fraction | None) -> Table:
+    """Convert a column of numbers in another unit to seconds; clocks, such as 00:01:05, stay as they are.
+
+    Parameters
+    ----------
+    table
+        The table, whose column has the manifest's name already.
+    name
+        That name: `start_s`, `end_s` or `duration_s`.
+    heading
+        The column's own heading, for messages.
+    unit_s
+        Seconds of the heading's unit; 0 for frames.
+    rate
+        Frames per second, for a column of frames.
+    """
+    if not unit_s and rate is None:
         raise ManifestError(
             f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
         )
-    values = _seconds(table, name, rate)
+    frames_per_s = rate or Fraction(1)
     rows = []
-    for row, value in zip(table.rows, values, strict=True):
+    for row, value in zip(table.rows, _seconds(table, name, rate), strict=True):
         cells = dict(row.cells)
         if isinstance(value, float) and not is_clock(cells[name]):
-            cells[name] = _written(value * unit if unit else float(Fraction(value) / (rate or 1)))
+            time_s = value * unit_s if unit_s else float(Fraction(value) / frames_per_s)
+            cells[name] = _written(time_s)
         rows.append(Row(row.line, cells))
-    spelled = f"{unit:g} s" if unit else f"1/{float(rate or 1):g} s"
-    return replace(
-        table, rows=tuple(rows), notes=(*table.notes, f"numbers in column {heading!r} are times of {spelled}")
-    )
+    unit = f"{unit_s:g} s" if unit_s else f"1/{float(frames_per_s):g} s"
+    note = f"numbers in column {heading!r} are times of {unit}"
+    return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
 def with_ends(table: Table, rate: Fraction | None) -> Table:
-    """Fill the column of ends, where a table has durations in place of it: start and duration, added."""
+    """Replace the column of durations by one of ends (start plus duration), if the table has no ends.
+
+    A duration stays as it is written where it, or the row's start, is no time.
+    """
     if DURATION not in table.columns or END in table.columns or START not in table.columns:
         return table
-    starts, durations = _seconds(table, START, rate), _seconds(table, DURATION, rate)
+    starts = _seconds(table, START, rate)
+    durations = _seconds(table, DURATION, rate)
     rows = []
     for row, start, duration in zip(table.rows, starts, durations, strict=True):
         cells = dict(row.cells)
         end = cells.pop(DURATION)
         if isinstance(start, float) and isinstance(duration, float):
-            cells[START], end = _written(start), _written(start + duration)
+            cells[START] = _written(start)
+            end = _written(start + duration)
         cells[END] = end
         rows.append(Row(row.line, cells))
     columns = [END if column == DURATION else column for column in table.columns]
@@ -151,10 +192,11 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
 
 
 def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
-    """Read a column of times as seconds; an error for a cell that is no time, and None for an empty one."""
-    usual = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
+    """Read a column of times as seconds; an error for a cell that is no time, None for an empty one."""
+    # Where commas do not divide cells, the decimal sign may be a comma: then the cells themselves tell it.
+    decimal_sign = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
     with placed(f"{table.path}: column {name}"):
-        return instants([row.cells[name] for row in table.rows], usual, rate)
+        return instants([row.cells[name] for row in table.rows], decimal_sign, rate)
 
 
 def _written(time_s: float) -> str:
@@ -164,12 +206,15 @@ def _written(time_s: float) -> str:
 
 def find_column(table: Table, heading: str) -> str | None:
     """Find a column by its heading, whatever its case and blanks (`plain`); None if there is none."""
-    return next((column for column in table.columns if plain(column) == plain(heading)), None)
+    for column in table.columns:
+        if plain(column) == plain(heading):
+            return column
+    return None
 
 
 # --- labels
 # ---------------------------------------------------------------------------
-class Source(NamedTuple):
+class LabelColumn(NamedTuple):
     """A column that labels are read from.
 
     Attributes
@@ -187,7 +232,7 @@ class Source(NamedTuple):
     label: str
 
 
-class Place(NamedTuple):
+class CellPlace(NamedTuple):
     """The line and column of a cell."""
 
     line: int
@@ -246,50 +291,54 @@ class LabelReader:
         self.respelled: Counter[tuple[str, str]] = Counter()
         self.has_single_labels = False
         self.notes: list[str] = []
-        self.annotators: dict[str, list[Source]] = {}
+        self.annotators: dict[str, list[LabelColumn]] = {}
         for annotator in headings.wide:
-            sources = self._of_annotator(annotator)
-            if sources:
-                self.annotators[annotator] = sources
-        of_annotators = {source.column for source in self._annotator_sources()}
-        self._shared: list[Source] = []  # the columns of all annotators
+            label_columns = self._columns_of_annotator(annotator)
+            if label_columns:
+                self.annotators[annotator] = label_columns
+        of_annotators = {label_column.column for label_column in self._annotator_columns()}
+        self._shared: list[LabelColumn] = []  # the columns of all annotators
         for role in LABEL_COLUMNS:
-            for source in self._sources(role, headings):
-                if source.column not in of_annotators:
-                    self._shared.append(source)
-        self._refuse_double(headings)
+            for label_column in self._label_columns(role, headings):
+                if label_column.column not in of_annotators:
+                    self._shared.append(label_column)
+        self._refuse_two_kinds_of_columns(headings)
 
-    def _annotator_sources(self) -> list[Source]:
+    def _annotator_columns(self) -> list[LabelColumn]:
         """Return the columns that hold the labels of one annotator each."""
-        all_sources = []
-        for sources in self.annotators.values():
-            all_sources += sources
-        return all_sources
+        all_columns = []
+        for label_columns in self.annotators.values():
+            all_columns += label_columns
+        return all_columns
 
-    def _sources(self, role: str, headings: Headings) -> list[Source]:
-        """Return the columns of levels, or of concepts: those that the person names, else the manifest's."""
+    def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
+        """Return the columns of levels, or of concepts: those that the person names, else the manifest's.
+
+        The manifest's own column is left out with a note where the person names others.
+        """
         named = [find_column(self._table, heading) for heading in headings.columns.get(role, ()) if heading]
-        columns = [column for column in named if column is not None and not self._is_nothing(column)]
+        found = [column for column in named if column is not None]
+        columns = [column for column in found if not self._is_explained_as_no_label(column)]
         if columns and role in self._table.columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
-        return [self._source(column, column, role) for column in columns]
+        return [self._label_column(column, column, role) for column in columns]
 
-    def _is_nothing(self, column: str) -> bool:
-        """Return whether a person says that the heading of a column of marks stands for no label."""
+    def _is_explained_as_no_label(self, column: str) -> bool:
+        """Return whether a column holds marks, and the person says that its heading stands for no label."""
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
-    def _of_annotator(self, name: str) -> list[Source]:
+    def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
         """Return the columns whose headings hold an annotator's name: of levels, of concepts, of marks."""
-        sources = []
+        label_columns = []
         for column in columns_headed_by(name, self._table.columns):
             heading = without_name(name, column)
-            sources.append(self._source(column, heading, role_of_heading(heading)))
-        return sources
+            label_columns.append(self._label_column(column, heading, role_of_heading(heading)))
+        return label_columns
 
-    def _source(self, column: str, heading: str, role: str) -> Source:
-        """Tell whether a column holds labels, or marks of one label.
+    def _label_column(self, column: str, heading: str, role: str) -> LabelColumn:
+        """Describe a column of labels: its role, and the label in its heading if its cells are marks.
 
         Parameters
         ----------
@@ -305,9 +354,9 @@ class LabelReader:
             label = label_of_heading(column, self._words)
         elif heading != column and label_of_heading(heading, self._words):
             label = label_of_heading(heading, self._words)
-        return Source(column, role, label)
+        return LabelColumn(column, role, label)
 
-    def _refuse_double(self, headings: Headings) -> None:
+    def _refuse_two_kinds_of_columns(self, headings: Headings) -> None:
         """Refuse columns of single annotators in a table that also has a column of levels or annotators.
 
         Raises
@@ -315,7 +364,7 @@ class LabelReader:
         ManifestError
             The table says in two ways what the levels are, or whose they are.
         """
-        other_columns = [source.column for source in self._shared if source.role == "level"]
+        other_columns = [label_column.column for label_column in self._shared if label_column.role == "level"]
         if "annotator" in self._table.columns:
             other_columns.append("annotator")
         if self.annotators and other_columns:
@@ -327,12 +376,12 @@ class LabelReader:
     @property
     def columns(self) -> list[str]:
         """The columns that labels are read from."""
-        return [source.column for source in (*self._shared, *self._annotator_sources())]
+        return [label_column.column for label_column in (*self._shared, *self._annotator_columns())]
 
     @property
     def is_of_marks(self) -> bool:
         """Whether any of the columns holds marks of a label."""
-        return any(source.label for source in (*self._shared, *self._annotator_sources()))
+        return any(label_column.label for label_column in (*self._shared, *self._annotator_columns()))
 
     def labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""
@@ -343,33 +392,35 @@ class LabelReader:
 
         None where all of the annotator's cells are empty.
         """
-        sources = self.annotators[annotator]
-        if not any(row.cells[source.column].strip() for source in sources):
+        label_columns = self.annotators[annotator]
+        if not any(row.cells[label_column.column].strip() for label_column in label_columns):
             return None
-        return self._labels(row, [*sources, *self._shared])
+        return self._labels(row, [*label_columns, *self._shared])
 
-    def _labels(self, row: Row, sources: Sequence[Source]) -> LabelCells:
-        """Join the labels that the cells of a row hold or mark; note the cells that cannot be read."""
+    def _labels(self, row: Row, label_columns: Sequence[LabelColumn]) -> LabelCells:
+        """Read the labels of a row from some columns; note the cells that cannot be read as problems."""
         levels: list[str] = []
         concepts: list[str] = []
-        for source in sources:
-            cell = composed(row.cells[source.column].strip())
-            at = Place(row.line, source.column)
+        for label_column in label_columns:
+            cell = composed(row.cells[label_column.column].strip())
+            at = CellPlace(row.line, label_column.column)
             if is_unreadable(cell):
-                self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", _column_at_fault(source))
-            elif source.label:
-                is_level = source.label in self._words.codebook.level_names
+                self._table.problems.add(
+                    row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
+                )
+            elif label_column.label:
+                is_level = label_column.label in self._words.codebook.level_names
                 marked_labels = levels if is_level else concepts
-                if self._is_marked(at, cell, source.label):
-                    marked_labels.append(source.label)
-            elif source.role == "level":
+                if self._is_marked(at, cell, label_column.label):
+                    marked_labels.append(label_column.label)
+            elif label_column.role == "level":
                 self._add_labels(at, cell, levels, concepts)
             else:
                 concepts += self._concepts_in(at, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
 
-    def _is_marked(self, at: Place, cell: str, label: str) -> bool:
-        """Return whether a cell marks its column's label; note a cell that says neither yes nor no."""
+    def _is_marked(self, at: CellPlace, cell: str, label: str) -> bool:
+        """Return whether a cell says yes to the label in its heading; note a cell that says neither."""
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
         if mark in YES or label_in_cell == label:
@@ -380,7 +431,7 @@ class LabelReader:
             self._table.problems.add(at.line, f"{cell!r} is neither yes nor no: {remedy}", at.column)
         return False
 
-    def _add_labels(self, at: Place, cell: str, levels: list[str], concepts: list[str]) -> None:
+    def _add_labels(self, at: CellPlace, cell: str, levels: list[str], concepts: list[str]) -> None:
         """Add the labels of a cell of a column of levels to `levels` and `concepts`; note an unknown one."""
         words = self._words
         if not cell or words.is_no_level(cell):
@@ -388,10 +439,10 @@ class LabelReader:
         level = words.level_of(cell)
         labels = words.labels_of(cell)
         if level:
-            self._respell(cell, level)
+            self._count_respelled(cell, level)
             levels.append(level)
         elif labels is None:
-            self._refuse(at, cell, words.codebook.level_spelled)
+            self._note_unknown_word(at, cell, words.codebook.level_spelled)
         else:
             if labels.level:
                 levels.append(labels.level)
@@ -399,7 +450,7 @@ class LabelReader:
                 self.has_single_labels = True
             concepts += labels.concepts
 
-    def _concepts_in(self, at: Place, cell: str) -> list[str]:
+    def _concepts_in(self, at: CellPlace, cell: str) -> list[str]:
         """Return the concepts that a cell lists, by the codebook's names; note unknown ones."""
         words = self._words
         if not cell or words.is_no_concept(cell):
@@ -408,14 +459,14 @@ class LabelReader:
         for text in words.parts_of(cell):
             name = words.concept_of(text)
             if name:
-                self._respell(text, name)
+                self._count_respelled(text, name)
                 concepts.append(name)
             elif not words.is_no_concept(text):
-                self._refuse(at, text, words.codebook.concept_spelled)
+                self._note_unknown_word(at, text, words.codebook.concept_spelled)
         return concepts
 
-    def _refuse(self, at: Place, text: str, spelled: Callable[[str], str]) -> None:
-        """Note a word that the codebook does not have as a problem, with the option that says what it means.
+    def _note_unknown_word(self, at: CellPlace, text: str, spelled: Callable[[str], str]) -> None:
+        """Add a problem for a word that the codebook does not have, with the option that explains it.
 
         Parameters
         ----------
@@ -432,12 +483,14 @@ class LabelReader:
             remedy = f"; or say what it stands for: --word {shlex.quote(f'{text}=LABEL')}"
             self._table.problems.add(at.line, f"{error}{remedy}", at.column)
 
-    def _respell(self, text: str, name: str) -> None:
-        """Count a text that was read as a label of another name."""
+    def _count_respelled(self, text: str, name: str) -> None:
+        """Count a text that was read as a label which the codebook spells differently."""
         if name != text:
             self.respelled[text, name] += 1
 
 
-def _column_at_fault(source: Source) -> str:
-    """Name the column of a problem: the manifest's, where columns of marks make it up, else the cell's."""
-    return source.role if source.label else source.column
+def _column_of_problem(label_column: LabelColumn) -> str:
+    """Return the column that a message names: `level` or `concepts` for marks, else the column itself."""
+    if label_column.label:
+        return label_column.role
+    return label_column.column

@@ -23,31 +23,31 @@ class FilmColumns:
         self._cells = unread.cells
         self._proposal = unread.proposal
 
-    def films(self) -> None:
-        """Find the column that says which film, or which file, a row is of."""
+    def propose_films(self) -> None:
+        """Propose the column that names each row's film or video file; else that all rows are of one film."""
         reading = self._file.reading
         if self._unread.has("video") or reading.movie:
             return
         files = [column for column in self._unread.rest if are_files(self._cells[column])]
-        title_column = self._unread.meant(
+        title_column = self._unread.column_meant_as(
             "movie", lambda column: column not in files and self._can_be_films(column)
         )
         if files:
-            self._take_files(files)
+            self._propose_files(files)
         if self._unread.has("movie"):
             return
         if not files:
-            title_column = title_column or self._sheet() or self._first_column_of_names()
+            title_column = title_column or self._column_of_sections() or self._first_column_of_names()
         if title_column:
             self._unread.take("movie", [title_column])
             if not files:
                 self._proposal.held.append(f"films ({title_column!r})")
-        elif not files and not self._take_ids():
+        elif not files and not self._propose_ids_as_files():
             self._propose_one_film()
 
-    def _take_files(self, files: Sequence[str]) -> None:
-        """Propose one of the columns that name files as the video: the one headed so, else the first."""
-        column = self._unread.meant("video", files.__contains__) or files[0]
+    def _propose_files(self, files: Sequence[str]) -> None:
+        """Propose, of columns that name files, the one that is headed as video, else the first one."""
+        column = self._unread.column_meant_as("video", files.__contains__) or files[0]
         self._unread.take("video", [column])
         if self._unread.has("movie"):
             self._proposal.also.append(f"files ({column!r})")
@@ -62,15 +62,18 @@ class FilmColumns:
         if not title:
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
 
-    def _sheet(self) -> str:
-        """Return the unread column of the names of sections, or else of sheets; "" if there is none."""
-        return next((name for name in (SECTION, SHEET) if name in self._unread.rest), "")
+    def _column_of_sections(self) -> str:
+        """Return the unread column that names the table's sections, else sheets; "" if there is none."""
+        for name in (SECTION, SHEET):
+            if name in self._unread.rest:
+                return name
+        return ""
 
-    def _take_ids(self) -> bool:
-        """Propose a column of ids as the files of a table without times; return whether there is one."""
+    def _propose_ids_as_files(self) -> bool:
+        """Propose the column of ids as names of files, if the table has no times; return whether it did."""
         if self._unread.has(START):
             return False
-        column = self._unread.meant("clip_id", self._can_be_ids)
+        column = self._unread.column_meant_as("clip_id", self._can_be_ids)
         if not column:
             return False
         self._unread.take("video", [column])
@@ -93,12 +96,12 @@ class FilmColumns:
         """Return the table's first column if it holds names and its heading means nothing else; else ""."""
         column = self._table.columns[0]
         is_unread = column in self._unread.rest
-        if is_unread and not names_of_heading(column) and self._has_names(column):
+        if is_unread and not names_of_heading(column) and self._has_repeated_names(column):
             return column
         return ""
 
-    def _has_names(self, column: str) -> bool:
-        """Return whether a column has a name in every row, and names several rows alike."""
+    def _has_repeated_names(self, column: str) -> bool:
+        """Return whether a column has a text in each row, and the same in several, like names of films."""
         cells = self._cells[column]
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
         are_repeated = len(set(cells)) < len(cells) or len(cells) == 1

@@ -1,4 +1,4 @@
-"""Find the video files that other people's annotations name, however they spell them."""
+"""Find the video files that other people's annotations name, whatever spelling they use."""
 
 import posixpath
 import re
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
+from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import VIDEO_SUFFIXES
@@ -16,9 +17,41 @@ from obygaze_features.manifest.spans.names import find_film, imdb_id, is_foreign
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few, unsuitable
 
+_NO_LETTER = re.compile(r"[\W_]")
+
+
+class NamedVideo(NamedTuple):
+    """A video that a table names.
+
+    Attributes
+    ----------
+    inside
+        Path of the video below its folder, from which its film is named.
+    path
+        Path of the video as the manifest stores it.
+    """
+
+    inside: PurePosixPath
+    path: str
+
 
 class FilmFiles:
-    """The video files below a folder, found by any spelling of their paths; those that are missing."""
+    """The video files below a folder, found by any spelling of their paths, and those that are missing.
+
+    Parameters
+    ----------
+    folder
+        Folder of the videos; None where the person gives none.
+    root
+        Folder of the manifest.
+
+    Attributes
+    ----------
+    files
+        The videos below the folder, by their paths in it.
+    notices
+        What was left out in the folder, a line each.
+    """
 
     def __init__(self, folder: Path | str | None, root: Path) -> None:
         self.root = root
@@ -27,28 +60,24 @@ class FilmFiles:
         self.notices: list[str] = []
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
-        self._by_end = _by_end(self.files)
-        self._by_name = _by_name(self.files)
-        self._by_letters = {bare_name(file.stem): file for file in reversed(self.files)}
+        self._files_by_end = _files_by_end(self.files)
+        self._files_by_name = _files_by_name(self.files)
+        self._file_of_bare_name = {bare_name(file.stem): file for file in reversed(self.files)}
         self._named: set[PurePosixPath] = set()
         self._missing: dict[str, str] = {}
-        self.find, self.video = cache(self._find), cache(self._video)  # many spans are of few films
+        # Cached, as many spans are of few films.
+        self.find = cache(self._find)
+        self.video = cache(self._video)
 
     def _find(self, place: str) -> PurePosixPath | None:
-        """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
-        parts = path_of(composed(place.strip())).parts
-        deepest = max((len(file.parts) for file in self.files), default=0)
-        for n in range(min(len(parts), deepest), 0, -1):
-            end = plain("/".join(parts[-n:]))
-            found = [file for file in self._by_end.get(end, ()) if len(file.parts) >= n]
-            exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
-            found = exact if len(exact) == 1 else found
-            if found:
-                break
-        else:
-            names = [name for form in _forms(place) for name in self._by_name.get(form, ())]
-            stem = find_film(place, {file.stem for file in names})
-            found = [file for file in dict.fromkeys(names) if file.stem == stem]
+        """Return the video file that a path, a URL or a film's id names; None if there is no such file.
+
+        Raises
+        ------
+        ManifestError
+            Several files fit equally well.
+        """
+        found = self._with_longest_end(place) or self._of_film(place)
         if len(found) > 1:
             raise ManifestError(
                 f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
@@ -56,78 +85,143 @@ class FilmFiles:
         self._named.update(found)
         return found[0] if found else None
 
-    def film_of(self, movie: str) -> str:
-        """Return where the film of a name lies from the manifest; "" where that is not known."""
-        file = self.find(movie) if self.files else None
-        if self.files and file is None:
-            self._missing.setdefault(movie, f"{movie}{self._hint(movie)}")
-        return "" if file is None else stored_path((self.folder or Path()) / file, self.root)
+    def _with_longest_end(self, place: str) -> list[PurePosixPath]:
+        """Return the files whose paths end like a given path, in as many parts of it as possible.
 
-    def _video(self, table: Path, written: str) -> tuple[PurePosixPath, str]:
-        """Return the path that names a video's film, and where it lies; note one that is not there."""
-        if what := unsuitable(written):
-            raise ManifestError(f"{written!r} {what}", "video")
-        folder, path, file = self.folder or table.absolute().parent, path_of(written), self.find(written)
-        named = file or PurePosixPath(posixpath.normpath(path.as_posix()))
-        if is_foreign(written) or named.is_absolute() or ".." in named.parts:
-            named = PurePosixPath(named.name)
-        at_home = local_path(written)  # which stays as it is where there is no such user
-        is_home = file is None and written.startswith("~") and at_home.is_absolute()
-        inside = str(file or (named if is_foreign(written) else path))
-        place = at_home if is_home else in_any_form(folder, inside)
-        try:
-            is_there = S_ISREG(place.stat().st_mode)
-        except (FileNotFoundError, NotADirectoryError):
-            is_there = False
-        except OSError as error:  # from Python 3.14 on is_file says False of names that are too long
-            raise ManifestError(f"{written[:60]!r}...: {error.strerror}", "video") from None
-        if not is_there:
-            self._missing.setdefault(written, f"{place}{self._hint(written)}")
-        return named, stored_path(place, self.root)
+        Case and accents are ignored, unless a single file has the very same ones.
+        """
+        parts = path_of(composed(place.strip())).parts
+        deepest = max((len(file.parts) for file in self.files), default=0)
+        for n_parts in range(min(len(parts), deepest), 0, -1):
+            end = "/".join(parts[-n_parts:])
+            files = [file for file in self._files_by_end.get(plain(end), ()) if len(file.parts) >= n_parts]
+            if files:
+                exact = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
+                return exact if len(exact) == 1 else files
+        return []
+
+    def _of_film(self, place: str) -> list[PurePosixPath]:
+        """Return the files whose name is that of the film which a path, a title or an id names."""
+        candidates: list[PurePosixPath] = []
+        for form in _forms_of_name(place):
+            candidates += self._files_by_name.get(form, ())
+        stem = find_film(place, {file.stem for file in candidates})
+        return [file for file in dict.fromkeys(candidates) if file.stem == stem]
+
+    def film_of(self, movie: str) -> str:
+        """Return the path of a movie's video as the manifest stores it; "" where there is none.
+
+        A movie without a video is remembered as missing if a folder of videos was given.
+        """
+        if not self.files:
+            return ""
+        file = self.find(movie)
+        if file is None:
+            self._missing.setdefault(movie, f"{movie}{self._hint(movie)}")
+            return ""
+        return stored_path((self.folder or Path()) / file, self.root)
+
+    def _video(self, table: Path, written: str) -> NamedVideo:
+        """Return the video that a cell of a table names; remember it as missing if it is not on disk.
+
+        Parameters
+        ----------
+        table
+            The table's file, in whose folder videos lie if the person gives no folder of them.
+        written
+            The path or URL in the cell.
+        """
+        problem = unsuitable(written)
+        if problem:
+            raise ManifestError(f"{written!r} {problem}", "video")
+        file = self.find(written)
+        inside = file or _normal_path(written)
+        if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
+            inside = PurePosixPath(inside.name)
+        path = self._path_on_disk(table, written, file)
+        if not _is_regular_file(path, written):
+            self._missing.setdefault(written, f"{path}{self._hint(written)}")
+        return NamedVideo(inside, stored_path(path, self.root))
+
+    def _path_on_disk(self, table: Path, written: str, file: PurePosixPath | None) -> Path:
+        """Return where a video lies, or should lie: `file` if it was found, else the path that is written."""
+        folder = self.folder or table.absolute().parent
+        if file is not None:
+            return in_any_form(folder, str(file))
+        if written.startswith("~"):
+            path_at_home = local_path(written)  # relative still if there is no such user
+            if path_at_home.is_absolute():
+                return path_at_home
+        if is_foreign(written):
+            return in_any_form(folder, str(PurePosixPath(_normal_path(written).name)))
+        return in_any_form(folder, str(path_of(written)))
 
     def missing(self) -> list[str]:
-        """Say which videos that were named are not there."""
+        """Return a line that says which named videos are not on disk; none if all are."""
+        if not self._missing:
+            return []
         what = counted(len(self._missing), "named video is", "named videos are")
         shown = first_few([*self._missing.values()], 3)
-        return [f"{what} missing on disk: {shown}"] if self._missing else []
+        return [f"{what} missing on disk: {shown}"]
 
     def unnamed(self) -> list[str]:
-        """Say how many videos no span names."""
-        n = len(set(self.files) - self._named)
-        return [f"left out {counted(n, 'video')} that no span names"] if n else []
+        """Return a line that says how many videos no span names; none if spans name all."""
+        n_unnamed = len(set(self.files) - self._named)
+        if not n_unnamed:
+            return []
+        return [f"left out {counted(n_unnamed, 'video')} that no span names"]
 
     def _hint(self, place: str) -> str:
-        """Propose the video whose letters and digits are the same: clips' names differ by one."""
-        near = self._by_letters.get(bare_name(stem_of(place)))
-        return f" (did you mean '{near}'?)" if near else ""
+        """Suggest the video whose name has the same letters and digits; "" if there is none."""
+        near = self._file_of_bare_name.get(bare_name(stem_of(place)))
+        if near is None:
+            return ""
+        return f" (did you mean '{near}'?)"
+
+
+def _normal_path(written: str) -> PurePosixPath:
+    """Return the path that a cell names, without `.` and without `..` that can be resolved."""
+    return PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
+
+
+def _is_regular_file(path: Path, written: str) -> bool:
+    """Return whether a path is that of a file; refuse one, `written` in a table, that the system rejects."""
+    try:
+        return S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # from Python 3.14 on is_file says False of names that are too long
+        raise ManifestError(f"{written[:60]!r}...: {error.strerror}", "video") from None
 
 
 def bare_name(name: str) -> str:
-    """Return the letters and digits of a name, as names are compared."""
-    return re.sub(r"[\W_]", "", plain(name))
+    """Return the letters and digits of a name, in the form in which names are compared (`plain`)."""
+    return _NO_LETTER.sub("", plain(name))
 
 
-def _by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return files by each end of their paths, as names are compared."""
+def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
+    """Return each end of a path -> the files that have it: `a/b.mp4` ends in `a/b.mp4` and `b.mp4`."""
     by_end: dict[str, list[PurePosixPath]] = {}
     for file in files:
-        for n in range(1, len(file.parts) + 1):
-            by_end.setdefault(plain("/".join(file.parts[-n:])), []).append(file)
+        for n_parts in range(1, len(file.parts) + 1):
+            end = plain("/".join(file.parts[-n_parts:]))
+            by_end.setdefault(end, []).append(file)
     return by_end
 
 
-def _by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return files by the forms of their names by which films are found."""
+def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
+    """Return name -> the files of that name: as it is, in plain letters, and the IMDb id in it."""
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
-        for form in dict.fromkeys((plain(file.stem), composed(file.stem), imdb_id(file.stem))):
+        forms = (plain(file.stem), composed(file.stem), imdb_id(file.stem))
+        for form in dict.fromkeys(forms):
             if form:
                 by_name.setdefault(form, []).append(file)
     return by_name
 
 
-def _forms(place: str) -> list[str]:
-    """List the forms of a place that a film can be named by; see `find_film`."""
+def _forms_of_name(place: str) -> list[str]:
+    """Return the names that a path, a URL or a title may give a film, for a look-up in `_files_by_name`."""
     names = (place, path_of(place).name, stem_of(place))
     forms = [composed(place.strip()), *map(plain, names), imdb_id(place)]
     return [form for form in dict.fromkeys(forms) if form]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,9 @@ LEAST_HOP_S = 5.0
 
 OVERHANG_S = 1.0
 """Seconds by which a list of scenes may run over its film without a word."""
+
+SHORTEST_WINDOW_S = 0.001
+"""Shortest window and shortest hop, as times are rounded to milliseconds."""
 
 # The card in a model file, by the zoo's format.
 MODEL_CARD = "card.json"
@@ -93,6 +97,24 @@ class FilmPart:
     detector: str = ""
 
 
+class FilmSpans(NamedTuple):
+    """The spans that a film is cut into.
+
+    Attributes
+    ----------
+    spans
+        Start and end of each, in seconds.
+    remainder_s
+        Seconds at the end of the film that fill no window, or come after its last scene.
+    notices
+        What is to be said of the cuts, a line each.
+    """
+
+    spans: list[tuple[float, float]]
+    remainder_s: float
+    notices: tuple[str, ...] = ()
+
+
 @checked
 def import_film(
     films: Sequence[Film],
@@ -138,19 +160,25 @@ def import_film(
         begins after its film ends.
     """
     if scenes is None and frames is None:
-        window_s, hop_s = _lengths(window_s or 0.0, hop_s)
+        window_s = window_s or 0.0
+        hop_s = automatic_hop(window_s) if hop_s is None else hop_s
+        _refuse_length("window", window_s)
+        _refuse_length("hop", hop_s)
     _refuse_films_of_one_name(films)
     clips: list[Clip] = []
     notices: list[str] = []
     remainder_s: dict[str, float] = {}
     for film in films:
         if frames is not None:
-            spans, remainder_s[film.movie] = _counted(film, *frames, notices)
+            n_frames, stride = frames
+            cut = _windows_of_frames(film, n_frames, stride)
         elif scenes is None:
-            spans, remainder_s[film.movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
+            cut = _windows(film, window_s or 0.0, hop_s or 0.0)
         else:
-            spans, remainder_s[film.movie] = _scenes(film, scenes.get(film.movie, ()), notices)
-        clips += _clips_of_spans(film, spans, root)
+            cut = _scenes(film, scenes.get(film.movie, ()))
+        remainder_s[film.movie] = cut.remainder_s
+        notices += cut.notices
+        clips += _clips_of_spans(film, cut.spans, root)
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     if window_s is not None and hop_s is not None:
@@ -217,7 +245,8 @@ def window_of_model(path: Path) -> float:
     except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError):
         raise ManifestError(f"{path}: this is not a model file of obygaze") from None
     clip_s = card.get("clip_s") if isinstance(card, dict) else None
-    if not isinstance(clip_s, int | float) or isinstance(clip_s, bool) or not 0 < clip_s < math.inf:
+    is_number = isinstance(clip_s, int | float) and not isinstance(clip_s, bool)
+    if not is_number or not 0 < clip_s < math.inf:
         raise ManifestError(
             f"{path}: the model does not say how long the clips were that it was trained on; "
             "give --store STORE that they lie in, or --window SECONDS"
@@ -225,32 +254,27 @@ def window_of_model(path: Path) -> float:
     return float(clip_s)
 
 
-def _lengths(window_s: float, hop_s: float | None) -> tuple[float, float]:
-    """Return the lengths of a window and a hop, the automatic one where none is given.
+def _refuse_length(name: str, seconds: float) -> None:
+    """Refuse a length of windows or hops that is shorter than a millisecond, or infinite."""
+    if not SHORTEST_WINDOW_S <= seconds < math.inf:
+        raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
+
+
+def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
+    """Cut a film into its scenes; note a scene that ends after the film, and what lies outside of scenes.
 
     Raises
     ------
     ManifestError
-        A length is shorter than a millisecond, or infinite.
+        A scene begins after the end of the film.
     """
-    if hop_s is None:
-        hop_s = automatic_hop(window_s)
-    for name, seconds in (("window", window_s), ("hop", hop_s)):
-        if not 0.001 <= seconds < math.inf:
-            raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
-    return window_s, hop_s
-
-
-def _scenes(
-    film: Film, scenes: Sequence[FilmPart], notices: list[str]
-) -> tuple[list[tuple[float, float]], float]:
-    """Return the spans of a film's scenes and the seconds after them; refuse or note what does not fit."""
     late = [scene for scene in scenes if scene.start_s >= film.end_s]
     if late:
         raise ManifestError(
             f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
             "is the list of another cut?"
         )
+    notices = []
     end_s = scenes[-1].end_s if scenes else 0.0
     if end_s > film.end_s + OVERHANG_S:
         notices.append(
@@ -263,52 +287,73 @@ def _scenes(
         f"{film.path.name}: {counted(len(scenes), 'scene')}; {outside_s:.1f} s lie outside of scenes"
     )
     remainder_s = max(0.0, round(film.end_s - end_s, 3))
-    return [(scene.start_s, scene.end_s) for scene in scenes], remainder_s
+    spans = [(scene.start_s, scene.end_s) for scene in scenes]
+    return FilmSpans(spans, remainder_s, tuple(notices))
 
 
-def _windows(
-    film: Film, window_s: float, hop_s: float, notices: list[str]
-) -> tuple[list[tuple[float, float]], float]:
-    """Return the spans of a film's windows in seconds, and the seconds at its end that fill no whole window.
+def _windows(film: Film, window_s: float, hop_s: float) -> FilmSpans:
+    """Cut a film into windows of one length, a hop apart; the last one is moved back to end with the film.
 
-    The times are computed in whole milliseconds, so that no sum of decimal numbers is rounded.
+    A film that is shorter than a window is one span.
     """
-    end, window, hop = (max(round(1000 * seconds), 1) for seconds in (film.end_s, window_s, hop_s))
-    if end < window:
-        notices.append(f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip")
-        return [(0.0, end / 1000)], end / 1000
-    starts = [*range(0, end - window, hop), end - window]
-    remainder = (end - window) % hop
-    if remainder:
-        notices.append(
-            f"{film.path.name}: the last {remainder / 1000:g} s fill no window; "
-            f"the last window is moved back by {(hop - remainder) / 1000:g} s to end with the film"
+    # In whole milliseconds, so that no sum of decimal numbers is rounded.
+    film_ms = _milliseconds(film.end_s)
+    window_ms = _milliseconds(window_s)
+    hop_ms = _milliseconds(hop_s)
+    if film_ms < window_ms:
+        notice = f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip"
+        return FilmSpans([(0.0, film_ms / 1000)], film_ms / 1000, (notice,))
+    last_start_ms = film_ms - window_ms
+    starts_ms = [*range(0, last_start_ms, hop_ms), last_start_ms]
+    spans = [(start_ms / 1000, (start_ms + window_ms) / 1000) for start_ms in starts_ms]
+    remainder_ms = last_start_ms % hop_ms
+    if not remainder_ms:
+        return FilmSpans(spans, 0.0)
+    notice = (
+        f"{film.path.name}: the last {remainder_ms / 1000:g} s fill no window; "
+        f"the last window is moved back by {(hop_ms - remainder_ms) / 1000:g} s to end with the film"
+    )
+    return FilmSpans(spans, remainder_ms / 1000, (notice,))
+
+
+def _milliseconds(seconds: float) -> int:
+    """Round seconds to milliseconds, at least one."""
+    return max(round(1000 * seconds), 1)
+
+
+def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
+    """Cut a film into windows of n frames, each beginning `stride` frames after the one before.
+
+    Spans are rounded to milliseconds. The frames at the end that fill no window are in no span.
+
+    Raises
+    ------
+    ManifestError
+        The film has fewer frames than a window, or two frames are shown within a millisecond.
+    """
+    shown_s = np.asarray(film.frame_s, dtype=np.float64)  # [F frames], when each is shown
+    if len(shown_s) < n_frames:
+        raise ManifestError(
+            f"{film.path}: it has {counted(len(shown_s), 'frame')}, and a window has {n_frames}"
         )
-    return [(start / 1000, (start + window) / 1000) for start in starts], remainder / 1000
-
-
-def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[tuple[float, float]], float]:
-    """Return the spans of a film's windows of n frames, and the seconds after the last window.
-
-    A window begins `stride` frames after the one before. Spans are in seconds, rounded to milliseconds.
-    """
-    shown = np.asarray(film.frame_s, dtype=np.float64)  # [F frames], when each is shown
-    if len(shown) < n:
-        raise ManifestError(f"{film.path}: it has {counted(len(shown), 'frame')}, and a window has {n}")
     # A window's edge lies halfway between two frames, so that rounding moves no frame to another window.
-    between = np.round((shown[:-1] + shown[1:]) / 2, 3)  # [F - 1]
-    # [F + 1]: frame f lies between edges f and f + 1.
-    edges = np.array([np.floor(1000 * shown[0]) / 1000, *between, np.ceil(1000 * film.end_s) / 1000])
-    if not ((edges[:-1] <= shown) & (shown < edges[1:])).all():
+    between_s = np.round((shown_s[:-1] + shown_s[1:]) / 2, 3)  # [F - 1]
+    first_s = np.floor(1000 * shown_s[0]) / 1000
+    last_s = np.ceil(1000 * film.end_s) / 1000
+    edges_s = np.array([first_s, *between_s, last_s])  # [F + 1]: frame f lies between edges f and f + 1
+    are_apart = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])
+    if not are_apart.all():
         raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
-    starts = range(0, len(shown) - n + 1, stride)
-    n_left = len(shown) - (starts[-1] + n)
-    notices.append(
-        f"{film.path.name}: {counted(len(starts), 'window')} of {counted(n, 'frame')} every {stride}; "
+    starts = range(0, len(shown_s) - n_frames + 1, stride)
+    n_left = len(shown_s) - (starts[-1] + n_frames)
+    notice = (
+        f"{film.path.name}: {counted(len(starts), 'window')} of {counted(n_frames, 'frame')} every {stride}; "
         f"the last {counted(n_left, 'frame')} fill no window"
     )
-    spans = [(float(edges[start]), float(edges[start + n])) for start in starts]
-    return spans, max(0.0, round(film.end_s - spans[-1][1], 3))
+    spans = [(float(edges_s[start]), float(edges_s[start + n_frames])) for start in starts]
+    _, end_s = spans[-1]
+    remainder_s = max(0.0, round(film.end_s - end_s, 3))
+    return FilmSpans(spans, remainder_s, (notice,))
 
 
 @checked
@@ -345,7 +390,7 @@ def read_parts(
     problems = table.problems
     if movies is None:
         movies = _films_of_table(table)
-    find = cache(lambda name: find_film(name, movies) or "")
+    find = cache(lambda name: find_film(name, movies) or "")  # many rows are of few films
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
         part = problems.attempt(row.line, "", _film_part, row)
@@ -381,7 +426,7 @@ def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
 
 def _films_of_table(table: Table) -> list[str]:
     """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
-    # From the last row up, so that a film keeps the place of its first row.
+    # From the last row up, so that each film has the place of its first row, which is set last.
     places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
     refuse_twins("movie", places)
     return [movie for movie in reversed(places) if movie]
@@ -415,7 +460,7 @@ def _film_part(row: Row) -> FilmPart:
 
 @checked
 def shots_file(manifest: Path) -> Path:
-    """Where the shots of a manifest's films lie: beside it, `films.shots.csv` for `films.csv`."""
+    """Return the path of the table of shots beside a manifest: `films.shots.csv` for `films.csv`."""
     return manifest.with_name(f"{manifest.stem}.shots.csv")
 
 

@@ -83,26 +83,36 @@ def import_images(source: Path, root: Path) -> Imported:
     """
     images, notices = list_files(source, PICTURE_SUFFIXES, "image")
 
-    def movie(image: PurePosixPath) -> str:
-        return image.parts[0] if len(image.parts) > 1 else absolute(source).name or "images"
+    folder_name = absolute(source).name or "images"
 
-    return Imported(Manifest(tuple(whole_files(source, images, root, movie)), root), tuple(notices))
+    def movie_of_image(image: PurePosixPath) -> str:
+        is_at_top = len(image.parts) == 1
+        return folder_name if is_at_top else image.parts[0]
+
+    clips = whole_files(source, images, root, movie_of_image)
+    return Imported(Manifest(tuple(clips), root), tuple(notices))
 
 
 def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[PurePosixPath], list[str]]:
-    """List the files below a folder that have one of these suffixes, and say what was left out.
+    """List the files below a folder that have one of some suffixes, and say what was left out.
+
+    Hidden files and linked folders are passed over, and so are the later files of a DVD's title.
 
     Parameters
     ----------
+    source
+        The folder.
+    suffixes
+        In lower case, with their dot.
     kind
-        What they are, for messages: `video` or `image`.
+        What the files are, for messages: `video` or `image`.
 
     Returns
     -------
     list of PurePosixPath
         Paths relative to the folder, sorted.
     list of str
-        Notices.
+        Notices of what was left out.
 
     Raises
     ------
@@ -114,41 +124,74 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[
         hint = "; a table of spans is read by 'manifest import spans'" if source.is_file() else ""
         raise ManifestError(f"{source}: {problem}, and a folder of {kind}s was expected{hint}")
     wanted: list[PurePosixPath] = []
-    hidden = linked = 0
-    others: Counter[str] = Counter()
-
-    def fail(error: OSError) -> None:
-        raise error
-
-    for folder, folders, files in os.walk(source, onerror=fail):
-        hidden += sum(name.startswith(".") for name in (*folders, *files))
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        linked += sum(Path(folder, name).is_symlink() for name in folders)  # which os.walk does not follow
-        for name in files:
-            if name.startswith("."):
+    n_hidden = 0
+    n_linked = 0
+    n_others: Counter[str] = Counter()  # of each other suffix
+    for folder, subfolders, names in os.walk(source, onerror=_raise):
+        n_hidden += sum(_is_hidden(name) for name in (*subfolders, *names))
+        # os.walk goes into the folders that are left in its list, but for links.
+        subfolders[:] = [name for name in subfolders if not _is_hidden(name)]
+        n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
+        for name in names:
+            if _is_hidden(name):
                 continue
             path = Path(folder, name)
-            if path.suffix.lower() in suffixes:
+            suffix = path.suffix.lower()
+            if suffix in suffixes:
                 wanted.append(PurePosixPath(path.relative_to(source).as_posix()))
             else:
-                others[path.suffix.lower()] += 1
-    parts = [(path, LATER_PART.fullmatch(path.name)) for path in wanted]
-    later = {path for path, part in parts if part and path.with_name(f"{part[1]}1{part[2]}") in wanted}
-    kinds = ", ".join(f"{number} {suffix or 'without suffix'}" for suffix, number in sorted(others.items()))
-    total = counted(others.total(), "file that is", "files that are")
-    told = {
-        f"left out {total} no {kind} by name: {kinds}": others,
-        f"left out {counted(hidden, 'hidden file or folder', 'hidden files or folders')}": hidden,
-        f"did not follow {counted(linked, 'linked folder')}": linked,
-        f"{counted(len(later), 'file')} of DVDs' titles are read with the first (VTS_01_1.VOB)": later,
-    }
-    return sorted({*wanted} - later), [notice for notice, holds in told.items() if holds]
+                n_others[suffix] += 1
+    later_parts = _later_parts(wanted)
+    notices = []
+    if n_others:
+        total = counted(n_others.total(), "file that is", "files that are")
+        kinds = ", ".join(f"{n} {suffix or 'without suffix'}" for suffix, n in sorted(n_others.items()))
+        notices.append(f"left out {total} no {kind} by name: {kinds}")
+    if n_hidden:
+        notices.append(f"left out {counted(n_hidden, 'hidden file or folder', 'hidden files or folders')}")
+    if n_linked:
+        notices.append(f"did not follow {counted(n_linked, 'linked folder')}")
+    if later_parts:
+        what = counted(len(later_parts), "file")
+        notices.append(f"{what} of DVDs' titles are read with the first (VTS_01_1.VOB)")
+    return sorted({*wanted} - later_parts), notices
+
+
+def _raise(error: OSError) -> None:
+    """Raise the error of a folder that cannot be listed, which `os.walk` would pass over."""
+    raise error
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a file or folder is hidden: its name begins with a dot."""
+    return name.startswith(".")
+
+
+def _later_parts(videos: Sequence[PurePosixPath]) -> set[PurePosixPath]:
+    """Return the videos that continue a DVD's title whose first file is there: `VTS_01_2.VOB`."""
+    later_parts = set()
+    for path in videos:
+        later = LATER_PART.fullmatch(path.name)
+        if later is not None and path.with_name(f"{later[1]}1{later[2]}") in videos:
+            later_parts.add(path)
+    return later_parts
 
 
 def whole_files(
     source: Path, files: Sequence[PurePosixPath], root: Path, movie: Callable[[PurePosixPath], str]
 ) -> list[Clip]:
-    """Make a clip of every file, its id the path without suffix, its movie as the function names it.
+    """Make a clip without times of every file; its id is the file's path without suffix (`name_of`).
+
+    Parameters
+    ----------
+    source
+        The folder of the files.
+    files
+        Paths below it.
+    root
+        Folder that the manifest will lie in.
+    movie
+        Function that names the movie of a file.
 
     Raises
     ------
@@ -172,10 +215,12 @@ def whole_files(
 
 
 def name_of(video: PurePosixPath) -> str:
-    """Name the clip of a video below a folder."""
+    """Return the clip id of a video below a folder: `Vertigo-01` for `Vertigo/01.mp4`."""
     return composed("-".join((*video.parts[:-1], video.stem)))
 
 
 def movie_of(video: PurePosixPath) -> str:
-    """Name the movie of a video below a folder."""
-    return video.parts[0] if len(video.parts) > 1 else video.stem
+    """Return the movie of a video below a folder: its first sub-folder, or its own name if it has none."""
+    if len(video.parts) > 1:
+        return video.parts[0]
+    return video.stem

@@ -19,6 +19,8 @@ from obygaze_features.manifest.text_tables import counted
 
 T = TypeVar("T")
 
+_NO_LETTERS = re.compile(r"[\W_]+")
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -46,14 +48,27 @@ class Imported:
 
 @checked
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
-    """Count how many of the videos that the clips name are in the folder where they were looked for."""
+    """Say how many of the videos that clips name exist, and name the first that does not.
+
+    Parameters
+    ----------
+    clips
+        The clips, whose videos' paths are relative to `root`.
+    root
+        Folder of the manifest.
+    folder
+        Folder where the videos were looked for, for the sentence.
+    """
     named = sorted({clip.video for clip in clips if clip.video})
     missing = [video for video in named if not (root / video).exists()]
-    here = len(named) - len(missing)
-    words = f"{here:,} of {counted(len(named), 'named video')} {'is' if here == 1 else 'are'} in {folder}"
+    n_found = len(named) - len(missing)
+    verb = "is" if n_found == 1 else "are"
+    sentence = f"{n_found:,} of {counted(len(named), 'named video')} {verb} in {folder}"
     if not folder.is_dir():
-        return f"{words}: there is no such folder"
-    return f"{words}; the first that is not is {Path(missing[0]).name}" if missing else words
+        return f"{sentence}: there is no such folder"
+    if not missing:
+        return sentence
+    return f"{sentence}; the first that is not is {Path(missing[0]).name}"
 
 
 @checked
@@ -76,9 +91,11 @@ def text_list(cell: str) -> tuple[str, ...]:
 
 @checked
 def concept_list(cell: str, codebook: Codebook) -> tuple[str, ...]:
-    """Read a list of concepts in published spellings; [''] is an empty one."""
+    """Read a Python list of concepts as the codebook spells them; [''] is an empty list."""
     names = text_list(cell)
-    return () if names == ("",) else tuple(codebook.concept_spelled(name) for name in names)
+    if names == ("",):
+        return ()
+    return tuple(codebook.concept_spelled(name) for name in names)
 
 
 @checked
@@ -121,27 +138,43 @@ def slug(text: str) -> str:
     >>> slug("Léa D.")
     'Lea-D'
     """
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
-    return re.sub(r"[\W_]+", "-", plain).strip("-") or "x"
+    decomposed = unicodedata.normalize("NFKD", text)
+    without_accents = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+    return _NO_LETTERS.sub("-", without_accents).strip("-") or "x"
 
 
-def taken(items: list[T]) -> Iterator[T]:
-    """Yield the items of a list and remove them: what is made of them need not lie beside them all."""
+def consumed(items: list[T]) -> Iterator[T]:
+    """Yield the items of a list in order, and remove each from it, so that its memory can be freed."""
     items.reverse()
     while items:
         yield items.pop()
 
 
 def unique_id(stem: str, number: int, ids: set[str]) -> str:
-    """Make an id that is not taken yet, and take it."""
-    while (identity := f"{stem}-{number:04d}") in ids:
+    """Return the first id of `stem-0007`, `stem-0008`, ... that `ids` does not have, and add it to them.
+
+    Parameters
+    ----------
+    stem
+        Beginning of the id.
+    number
+        Number that is tried first.
+    ids
+        The ids that are taken.
+    """
+    clip_id = f"{stem}-{number:04d}"
+    while clip_id in ids:
         number += 1
-    ids.add(identity)
-    return identity
+        clip_id = f"{stem}-{number:04d}"
+    ids.add(clip_id)
+    return clip_id
 
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
-    """Give a clip these extra columns and, where it has none, this video."""
+    """Return a clip with exactly the extra columns `names`, empty where it lacks one, and with a video.
+
+    `video` is that of a clip which has none of its own.
+    """
     has_columns = tuple(clip.extras) == names
     if has_columns and (clip.video or not video):
         return clip

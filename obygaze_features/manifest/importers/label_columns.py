@@ -31,6 +31,9 @@ OF_ALL: Final = {
 }  # fmt: skip
 """Headings of columns that are computed from the labels of several annotators, and belong to none of them."""
 
+MOST_DIFFERENT: Final = 3 / 4
+"""Share of a column's words that are different at most where the words are repeated as concepts are."""
+
 MOST_SHOWN: Final = 12
 """Columns that a message names at most."""
 
@@ -54,24 +57,24 @@ class LabelColumns:
         self._words = unread.words
         self._proposal = unread.proposal
 
-    def labels(self) -> None:
-        """Find the columns of levels and concepts: those of labels, those of marks, those of one annotator.
+    def propose_labels(self) -> None:
+        """Propose the columns of levels and concepts: columns of labels, of marks, and of one annotator each.
 
-        The surest are taken first, as a column that is taken is not looked at again.
+        Columns with words of the codebook come first, as a column that is proposed is not looked at again.
         """
-        self._take_levels(self._columns_of_levels())
-        self._take_marks("level")
+        self._propose_levels(self._columns_of_levels())
+        self._propose_marks("level")
         concepts = [column for column in self._unread.rest if self._unread.content(column).are_concepts]
-        self._take_concepts([column for column in concepts if column not in self._unread.marks])
+        self._propose_concepts([column for column in concepts if column not in self._unread.marks])
         if self._lacks_levels():
-            self._take_unknown_levels()
+            self._propose_levels_by_heading()
         if self._lacks_levels():
-            self._take_unknown_annotators()
+            self._propose_annotators_by_words()
         if not self._has_columns_of_annotators():
-            self._take_unknown_concepts()
-        self._take_unknown_marks()
+            self._propose_concepts_in_other_words()
+        self._propose_marks_under_other_words()
         if self._lacks_levels() and self._unread.has("concepts"):
-            self._take_numbers()
+            self._propose_numbers_as_levels()
 
     def _has_columns_of_annotators(self) -> bool:
         """Return whether annotators have columns of their own, as a person says or as it is proposed."""
@@ -90,57 +93,61 @@ class LabelColumns:
             for column in self._unread.rest
             if self._unread.content(column).are_levels
             and column not in self._unread.marks
-            and not self._is_of_others(column)
+            and not self._is_computed_or_ids(column)
         ]
         if self._given.wide:
             return levels
-        return [*levels, *self._headed_levels(levels)]
+        return [*levels, *self._further_levels(levels)]
 
-    def _take_levels(self, columns: Sequence[str]) -> None:
-        """Propose to read columns of levels: one as the level, several as one annotator's each.
+    def _propose_levels(self, columns: Sequence[str]) -> None:
+        """Propose to read a column as the levels, or several columns as the levels of one annotator each.
 
         Where levels are read already, the columns are only mentioned, with the options that read them.
         """
         if not columns:
             return
-        if self._are_of_annotators():
-            self._take_annotators(["level", *columns])
+        if self._belong_to_annotators():
+            self._propose_annotators(["level", *columns])
         elif self._unread.has("level") or self._given.wide:
-            shown = ", ".join(self._unread.counted(column) for column in columns)
+            shown = ", ".join(self._unread.with_label_count(column) for column in columns)
             typed = " or ".join(option("level", column) for column in columns)
             self._proposal.also.append(f"columns that are not read hold levels too ({shown}): {typed}")
             self._unread.rest = [column for column in self._unread.rest if column not in columns]
         elif len(columns) > 1:
-            self._take_annotators(columns)
+            self._propose_annotators(columns)
         else:
-            self._take_held("level", columns, "levels")
+            self._propose_labels("level", columns, "levels")
 
-    def _take_numbers(self) -> None:
+    def _propose_numbers_as_levels(self) -> None:
         """Propose a column of numbers as levels, if it is the only one that can be."""
         if self._given.has_none_of("level"):
             return
         levels = self._words.codebook.level_names
         unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
-        few = [column for column in unnamed if self._has_few(column)]
+        few = [column for column in unnamed if self._has_few_words(column)]
         columns = [column for column in few if meanings_of_numbers(self._cells[column], levels)]
         if len(columns) == 1:
             self._unread.take("level", columns)
             self._proposal.held.append(f"numbers that may be levels ({columns[0]!r})")
 
-    def _are_of_annotators(self) -> bool:
-        """Return whether columns of levels beside a column `level` are those of further annotators.
+    def _belong_to_annotators(self) -> bool:
+        """Return whether columns of levels beside the table's column `level` belong to further annotators.
 
-        So where nothing says who annotated: no column, and no option of the person.
+        They do if neither a column nor an option of the person says who annotated.
         """
         has_level_column = "level" in self._table.columns and not self._given.columns.get("level")
-        has_people = self._unread.has("annotator")
-        if not has_people:
-            has_people = bool(self._unread.meant("annotator", self._unread.can_be_people))
-        is_signed = has_people or bool(self._given.wide) or bool(self._annotator)
-        return has_level_column and not is_signed
+        if not has_level_column or self._given.wide or self._annotator:
+            return False
+        if self._unread.has("annotator"):
+            return False
+        return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
-    def _is_of_others(self, column: str) -> bool:
-        """Return whether a column that seems of levels is not: it is computed from others, or holds ids."""
+    def _is_computed_or_ids(self, column: str) -> bool:
+        """Return whether a column that may seem of levels has another meaning by its heading.
+
+        It is computed from other columns, such as `agreement`, or it holds numbers under a heading that means
+        another column, such as that of ids.
+        """
         heading = bare_heading(column)
         is_computed = heading in {*OF_ALL, *SUMS} or heading.rstrip("?") in OF_ALL
         if is_computed:
@@ -149,10 +156,10 @@ class LabelColumns:
         meanings = names_of_heading(column)
         return are_numbers and bool(meanings) and "level" not in meanings
 
-    def _headed_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return further columns of levels, each of one annotator, by their headings or their numbers.
+    def _further_levels(self, levels: Sequence[str]) -> list[str]:
+        """Return further columns of levels, by their headings or their numbers, of one annotator each.
 
-        Only where there are two columns or more, with `levels`, and they hold the same words.
+        None unless there are two columns or more, together with `levels`, that hold the same words.
 
         Parameters
         ----------
@@ -161,21 +168,28 @@ class LabelColumns:
         """
         if self._unread.has("level") or self._given.has_none_of("level"):
             return []
-        candidates = []
-        for column in self._unread.rest:
-            is_taken = column in levels or column in self._unread.marks
-            if not is_taken and self._can_be_levels(column) and not self._is_of_others(column):
-                candidates.append(column)
+        candidates = self._candidates_for_levels(levels)
         further = [column for column in candidates if "level" in names_of_heading(column)[:1]]
         if not levels and len(further) < 2:
             level_names = self._words.codebook.level_names
             unnamed = [column for column in candidates if not names_of_heading(column)]
             further = [column for column in unnamed if meanings_of_numbers(self._cells[column], level_names)]
-        if len(levels) + len(further) < 2 or not self._share_words(further, [*levels, *further]):
+        all_columns = [*levels, *further]
+        if len(all_columns) < 2 or not self._have_half_of_words(further, all_columns):
             return []
         return further
 
-    def _share_words(self, columns: Sequence[str], all_columns: Sequence[str]) -> bool:
+    def _candidates_for_levels(self, levels: Sequence[str]) -> list[str]:
+        """Return the unread columns, besides `levels`, whose cells can be levels in other words."""
+        candidates = []
+        for column in self._unread.rest:
+            if column in levels or column in self._unread.marks:
+                continue
+            if self._can_be_levels(column) and not self._is_computed_or_ids(column):
+                candidates.append(column)
+        return candidates
+
+    def _have_half_of_words(self, columns: Sequence[str], all_columns: Sequence[str]) -> bool:
         """Return whether each of some columns has at least half of the different words of all columns."""
         all_words = set[str]()
         for column in all_columns:
@@ -183,11 +197,11 @@ class LabelColumns:
         return all(len(all_words) <= 2 * len(self._different_words(column)) for column in columns)
 
     def _different_words(self, column: str) -> set[str]:
-        """Return the different cells of a column, as names are compared."""
+        """Return the different cells of a column, without regard to case and accents (`plain`)."""
         return {plain(cell) for cell in self._cells[column]}
 
-    def _take_held(self, name: str, columns: Sequence[str], what: str) -> None:
-        """Propose to read columns of labels as a manifest's column, and say what they hold.
+    def _propose_labels(self, name: str, columns: Sequence[str], what: str) -> None:
+        """Propose to read some columns as the manifest's column of levels or concepts.
 
         Parameters
         ----------
@@ -199,11 +213,14 @@ class LabelColumns:
             Word for their labels in the message.
         """
         self._unread.take(name, columns)
-        shown = first_few([self._unread.counted(column) for column in columns], SHOWN)
+        shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
         self._proposal.held.append(f"{what} ({shown})")
 
-    def _take_annotators(self, levels: Sequence[str]) -> None:
-        """Propose to read columns of levels as one annotator's each, with all columns that bear the name."""
+    def _propose_annotators(self, levels: Sequence[str]) -> None:
+        """Propose that each of some columns of levels belongs to one annotator, named by its heading.
+
+        Other columns whose headings hold the name of such an annotator belong to them too.
+        """
         annotators = annotators_of(levels, self._table.columns)
         named = set[str]()
         for annotator in annotators:
@@ -214,7 +231,7 @@ class LabelColumns:
         self._proposal.wide = annotators
         self._proposal.held.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
-    def _take_marks(self, name: str) -> None:
+    def _propose_marks(self, name: str) -> None:
         """Propose to read the columns of marks whose headings are levels, or concepts.
 
         Where such labels are read already, the columns are only mentioned, with the options that read them.
@@ -247,10 +264,11 @@ class LabelColumns:
                 columns.append(column)
         return columns
 
-    def _take_unknown_concepts(self) -> None:
-        """Propose columns of concepts in other words than the codebook's, by their headings or as lists.
+    def _propose_concepts_in_other_words(self) -> None:
+        """Propose columns of concepts whose words the codebook does not have.
 
-        Where concepts are read already, the columns are only mentioned, with the options that read them.
+        They are headed as concepts, or their cells list words. Where concepts are read already, the columns
+        are only mentioned, with the options that read them.
         """
         if self._given.has_none_of("concepts"):
             return
@@ -259,32 +277,36 @@ class LabelColumns:
         headed = [column for column in candidates if "concepts" in names_of_heading(column)]
         unnamed = [column for column in candidates if not names_of_heading(column)]
         lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
-        has_concepts = self._unread.is_read("concepts") or "concepts" in self._proposal.columns
-        if has_concepts and (headed or lists):
-            typed = " ".join(option("concepts", column) for column in (*headed, *lists))
-            shown = _shown([*headed, *lists])
-            self._proposal.also.append(f"columns that may be of concepts are not read ({shown}): {typed}")
-        elif headed or lists:
-            columns = headed or lists[:1]
-            self._unread.take("concepts", columns)
-            self._proposal.held.append(f"concepts in other words ({_shown(columns)})")
+        columns = [*headed, *lists]
+        if not columns:
+            return
+        if self._unread.is_read("concepts") or "concepts" in self._proposal.columns:
+            typed = " ".join(option("concepts", column) for column in columns)
+            self._proposal.also.append(
+                f"columns that may be of concepts are not read ({_shown(columns)}): {typed}"
+            )
+            return
+        proposed = headed or lists[:1]
+        self._unread.take("concepts", proposed)
+        self._proposal.held.append(f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
-        """Return whether a column's cells list a few short words that are repeated, and no times or files."""
+        """Return whether a column's cells list a few short words, repeatedly, and no times or files."""
         if self._unread.is_of_times(column) or are_files(self._cells[column]):
             return False
         lists = self._unread.lists(column)
         if not are_few_words(lists):
             return False
-        n_parts = sum(map(len, lists))
+        n_words = sum(len(words) for words in lists)
         n_different = len(different_words(lists))
-        return 4 * n_different <= 3 * n_parts or are_lists(lists)
+        are_repeated = n_different <= MOST_DIFFERENT * n_words
+        return are_repeated or are_lists(lists)
 
-    def _take_unknown_marks(self) -> None:
-        """Propose columns of marks as concepts whose headings are no labels that are known.
+    def _propose_marks_under_other_words(self) -> None:
+        """Propose, as concepts, columns of marks whose headings are no label of the codebook.
 
-        In a table that has other labels, only those among or next to the columns of marks of known concepts;
-        the others are mentioned, with the options that read them.
+        In a table with other labels, only the columns among or next to those of known concepts are proposed.
+        The others are mentioned, with the options that read them.
         """
         if self._given.has_none_of("concepts"):
             return
@@ -322,82 +344,87 @@ class LabelColumns:
         first, last = min(places), max(places)
         return [column for column in columns if first - 1 <= order.index(column) <= last + 1]
 
-    def _take_concepts(self, columns: Sequence[str]) -> None:
+    def _propose_concepts(self, columns: Sequence[str]) -> None:
         """Propose to read columns of concepts, and columns of marks whose headings are concepts."""
         if self._given.has_none_of("concepts"):
             return
         if columns and self._unread.is_read("concepts"):
-            shown = first_few([self._unread.counted(column) for column in columns], SHOWN)
+            shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
             typed = " ".join(option("concepts", column) for column in columns)
             self._proposal.also.append(f"columns that are not read hold concepts too ({shown}): {typed}")
         elif columns:
-            self._take_held("concepts", columns, "concepts")
-        self._take_marks("concepts")
+            self._propose_labels("concepts", columns, "concepts")
+        self._propose_marks("concepts")
 
-    def _take_unknown_levels(self) -> None:
+    def _propose_levels_by_heading(self) -> None:
         """Propose a column as levels by its heading, where the codebook does not have its few words."""
         if self._given.has_none_of("level"):
             return
-        column = self._unread.meant("level", self._can_be_levels)
+        column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
             self._unread.take("level", [column])
             self._proposal.held.append(f"levels in other words ({column!r})")
 
-    def _take_unknown_annotators(self) -> None:
-        """Propose columns that share few words, which the codebook does not have, as one annotator's each."""
+    def _propose_annotators_by_words(self) -> None:
+        """Propose columns with the same few unknown words as levels of one annotator each."""
         if self._given.has_none_of("level"):
             return
         unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
-        columns = [column for column in unnamed if self._has_few(column)]
+        columns = [column for column in unnamed if self._has_few_words(column)]
         words_of = {column: self._different_words(column) for column in columns}
-        alike = []
+        columns_of_levels = []
         for column in columns:
             others = [words_of[other] for other in columns if other != column]
-            if any(_are_alike(words_of[column], other_words) for other_words in others):
-                alike.append(column)
-        if len(alike) > 1:
-            self._take_annotators(alike)
+            if any(_has_most_words_in(words_of[column], other_words) for other_words in others):
+                columns_of_levels.append(column)
+        if len(columns_of_levels) > 1:
+            self._propose_annotators(columns_of_levels)
 
-    def _has_few(self, column: str) -> bool:
-        """Return whether a column has few different words, repeated, or numbers that can be levels."""
-        cells = self._cells[column]
-        n_different = len(self._different_words(column))
-        levels = self._words.codebook.level_names
-        is_of_others = are_marks(cells) or are_clocks(cells) or self._unread.content(column).are_concepts
-        are_numbers = whole_numbers(cells) is not None
-        if are_numbers and not meanings_of_numbers(cells, levels):
-            return False
-        are_repeated = are_numbers or n_different < len(cells)
-        return 1 < n_different <= len(levels) and are_repeated and not is_of_others
+    def _has_few_words(self, column: str) -> bool:
+        """Return whether a column has at most as many different words as there are levels, and repeats them.
 
-    def _can_be_levels(self, column: str) -> bool:
-        """Return whether a column has few different words, which are neither clocks nor known labels.
-
-        Below a vague heading, such as `Note`, only whole numbers that can be levels are enough.
+        Numbers need not be repeated, but must be able to be levels. Marks, clocks and concepts do not count.
         """
         cells = self._cells[column]
-        n_words = len(self._different_words(column))
-        is_of_others = self._unread.content(column).are_labels or are_clocks(cells)
-        if bare_heading(column) in VAGUE and not meanings_of_numbers(cells, self._words.codebook.level_names):
+        level_names = self._words.codebook.level_names
+        n_different = len(self._different_words(column))
+        if not 1 < n_different <= len(level_names):
             return False
-        return 0 < n_words <= MOST_WORDS and not is_of_others
+        if are_marks(cells) or are_clocks(cells) or self._unread.content(column).are_concepts:
+            return False
+        if whole_numbers(cells) is not None:
+            return bool(meanings_of_numbers(cells, level_names))
+        return n_different < len(cells)
+
+    def _can_be_levels(self, column: str) -> bool:
+        """Return whether a column can hold levels in other words than the codebook's: few words, no clocks.
+
+        Below a vague heading, such as `Note`, only whole numbers that can be levels are taken for levels.
+        """
+        cells = self._cells[column]
+        is_vague = bare_heading(column) in VAGUE
+        if is_vague and not meanings_of_numbers(cells, self._words.codebook.level_names):
+            return False
+        if self._unread.content(column).are_labels or are_clocks(cells):
+            return False
+        return 0 < len(self._different_words(column)) <= MOST_WORDS
 
 
 def _shown(columns: Sequence[str]) -> str:
-    """Write the first of some columns, and how many more there are."""
+    """Write the first of some headings, and how many more there are."""
     return first_few([f"{column!r:.60}" for column in columns], MOST_SHOWN)
 
 
-def _are_alike(words: set[str], others: set[str]) -> bool:
-    """Return whether more than half of a column's words are those of another column too."""
+def _has_most_words_in(words: set[str], others: set[str]) -> bool:
+    """Return whether more than half of some words are among others."""
     return 2 * len(words & others) > len(words)
 
 
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Name the annotators who have a column of levels each: by its heading without a word for levels.
+    """Name the annotators who have a column of levels each: `AB` for a column `Level AB`.
 
-    The whole headings are the names where the shorter ones are not different, or one of them begins or ends
-    the heading of another annotator's column as well.
+    The whole headings are the names where the shorter names are not all different, or where one of them also
+    begins or ends the heading of another annotator's column.
 
     Parameters
     ----------
@@ -406,7 +433,7 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     columns
         Headings of all columns of the table.
     """
-    names = [_without_role(heading) for heading in levels]
+    names = [_without_role_word(heading) for heading in levels]
     for name, heading in zip(names, levels, strict=True):
         if set(columns_headed_by(name, columns)) & set(levels) != {heading}:
             return list(levels)
@@ -415,8 +442,8 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _without_role(heading: str) -> str:
-    """Return a heading without its word for levels or concepts: the longest that it begins or ends with."""
+def _without_role_word(heading: str) -> str:
+    """Return a heading without the longest word for levels or concepts that it begins or ends with."""
     role_words = {*KNOWN_HEADINGS["level"], *KNOWN_HEADINGS["concepts"]}
     for role_word in sorted(role_words, key=len, reverse=True):
         shorter = without_name(role_word, heading)

@@ -25,11 +25,13 @@ class Overlap(NamedTuple):
 
 
 def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
-    """Say where different levels of one annotator, film and subject overlap; in one line, or none.
+    """Return a line that says where different levels of one annotator, film and subject overlap in time.
+
+    It is empty where no levels do.
 
     Windows that were judged one by one may overlap: of them all have a `seen_score`, and nothing is said.
     """
-    overlaps = _overlaps([clip for clip in clips if not clip.extras.get(SEEN_SCORE)])
+    overlaps = _overlapping_pairs([clip for clip in clips if not clip.extras.get(SEEN_SCORE)])
     if not overlaps:
         return []
     shown = first_few([str(overlap) for overlap in overlaps], SHOWN)
@@ -37,8 +39,11 @@ def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
     return [f"{what} of one annotator overlap in time ({shown}): all are kept"]
 
 
-def _overlaps(clips: Iterable[Clip]) -> list[Overlap]:
-    """Find each span that begins before one of another level has ended."""
+def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
+    """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
+
+    Each clip is compared with the clip before it that ends last.
+    """
     groups: dict[tuple[str, ...], list[Clip]] = {}
     for clip in clips:
         if clip.level and clip.start_s is not None:
@@ -47,14 +52,16 @@ def _overlaps(clips: Iterable[Clip]) -> list[Overlap]:
     overlaps = []
     for group in groups.values():
         group.sort(key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
-        longest = group[0]
+        ends_last = group[0]
         for clip in group[1:]:
-            if (clip.start_s or 0.0) < (longest.end_s or 0.0) and clip.level != longest.level:
-                overlaps.append(Overlap(longest, clip))
-            if (clip.end_s or 0.0) > (longest.end_s or 0.0):
-                longest = clip
+            overlaps_in_time = (clip.start_s or 0.0) < (ends_last.end_s or 0.0)
+            if overlaps_in_time and clip.level != ends_last.level:
+                overlaps.append(Overlap(ends_last, clip))
+            if (clip.end_s or 0.0) > (ends_last.end_s or 0.0):
+                ends_last = clip
     return overlaps
 
 
 def _span(clip: Clip) -> str:
+    """Write a clip's level and times: `S 12-18.5 s`."""
     return f"{clip.level} {clip.start_s:g}-{clip.end_s:g} s"

@@ -12,9 +12,9 @@ from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, seen_of
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import propose
-from obygaze_features.manifest.importers.columns import LabelReader, renamed
+from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
 from obygaze_features.manifest.importers.folder import movie_of, name_of
-from obygaze_features.manifest.importers.imported import slug, taken, unique_id
+from obygaze_features.manifest.importers.imported import consumed, slug, unique_id
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, read_layout
@@ -37,7 +37,7 @@ from obygaze_features.manifest.text_tables import (
 )
 from obygaze_features.text import composed, first_few
 
-Decision = tuple[Path, int, Mapping[str, str]]
+DecisionRow = tuple[Path, int, Mapping[str, str]]
 """A row of judgements: its file, line and cells."""
 
 JUDGEMENTS = "judgements"
@@ -74,8 +74,37 @@ class OwnClip(NamedTuple):
     judgement: str
 
 
+class VideoFilm(NamedTuple):
+    """The film of a video that a table names.
+
+    Attributes
+    ----------
+    movie
+        Name of the film.
+    name
+        Part of clips' ids that stands for the video.
+    path
+        Path of the video as the manifest stores it.
+    """
+
+    movie: str
+    name: str
+    path: str
+
+
 class OwnTables:
     """Reads tables with the columns of a manifest, and remembers the films and judgements of earlier tables.
+
+    Parameters
+    ----------
+    films
+        Names of the films, and where they lie.
+    annotator
+        Who annotated, where a table does not say it.
+    ids
+        The ids of all clips that were made so far; new ids of judgements are added to it.
+    holding
+        What the process holds of the files, which is limited.
 
     Attributes
     ----------
@@ -84,15 +113,17 @@ class OwnTables:
     """
 
     def __init__(self, films: FilmNames, annotator: str, ids: set[str], holding: Holding) -> None:
-        self._films, self._annotator, self._ids = films, annotator, ids
+        self._films = films
+        self._annotator = annotator
+        self._ids = ids
         self._holding = holding
         self._movie_of_slug: dict[str, str] = {}
         self._judgement_ids: dict[tuple[str, ...], str] = {}
         self._judged: set[str] = set()
-        self.decisions: list[Decision] = []
+        self.decisions: list[DecisionRow] = []
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[OwnClip]:
-        """Yield the clips of a table, and note what is doubtful in it.
+        """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
         Raises
         ------
@@ -105,16 +136,17 @@ class OwnTables:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         labels = LabelReader(table, file.reading.headings, words)
+        # A row becomes one for each annotator who has columns.
         n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
         self._holding.add(file.path, rows=n_further, cells=n_further * len(table.columns))
         account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(labelled_rows))
-        clips = list(self._clips_of_rows(file, table, taken(labelled_rows), words.codebook))
+        clips = list(self._clips_of_rows(file, table, consumed(labelled_rows), words.codebook))
         table.problems.refuse()
         has_labels = any(own_clip.clip.level or own_clip.clip.concepts for own_clip in clips)
-        yield from taken(clips)
-        account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *doubts)
+        yield from consumed(clips)
+        account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
         if is_judged or account.is_beside_model:
             return  # obygaze wrote this table, and its other columns say what a model found
@@ -161,31 +193,30 @@ class OwnTables:
             else:
                 self._judged.add(clip.clip_id)
             yield OwnClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
-        account.note(_judged_again(n_judged_again))
+        account.note(_repeated_judgements(n_judged_again))
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
-        """Fill in the film, the video, the annotator and the id of a row that does not say them."""
-        video, movie = cells.get("video", ""), cells.get("movie", "")
-        if "video" in cells and not (video or movie or file.reading.movie):
+        """Return a row of the table in which film, video, annotator and clip id are filled in.
+
+        Raises
+        ------
+        ManifestError
+            The row says neither a film nor a video, or a judgement lacks a cell.
+        """
+        if "video" in cells and not (cells["video"] or cells.get("movie") or file.reading.movie):
             raise ManifestError("is empty", "video")
-        if is_place(movie):
-            place, movie = movie, film_named(movie)
-            self._films.add_place(file, movie, place, "movie")
-        if video:
-            movie, name, video = self._of_video(file, movie, video)
-        else:
-            movie = movie or file.reading.movie
-            name, video = self._name_of_film(movie), self._films.files.film_of(movie)
+        film = self._film_of_row(file, cells)
+        clip_id = film.name
         if cells.get("start_s") and cells.get("end_s"):
-            name = f"{name}-{cells['start_s']}-{cells['end_s']}"
+            clip_id = f"{film.name}-{cells['start_s']}-{cells['end_s']}"
         annotator = cells.get("annotator", "")
         if not annotator and (cells.get("level") or cells.get("concepts")):
             annotator = self._annotator
         completed = {
             **cells,
-            "clip_id": cells.get("clip_id") or name,
-            "movie": movie,
-            "video": video,
+            "clip_id": cells.get("clip_id") or clip_id,
+            "movie": film.movie,
+            "video": film.path,
             "annotator": annotator,
         }
         if file.account.kind == JUDGEMENTS:
@@ -193,24 +224,51 @@ class OwnTables:
             completed["clip_id"] = self._judgement_id(completed)
         return Row(line, completed)
 
-    def _of_video(self, file: SpanFile, movie: str, written: str) -> tuple[str, str, str]:
-        """Return the film, the name and the path of a video, as written in a table."""
-        inside, path = self._films.files.video(file.path, written)
+    def _film_of_row(self, file: SpanFile, cells: Mapping[str, str]) -> VideoFilm:
+        """Return the film of a row: by its cells `movie` and `video`, else the one of the person's option."""
+        movie = cells.get("movie", "")
+        if is_place(movie):
+            place = movie
+            movie = film_named(place)
+            self._films.add_place(file, movie, place, "movie")
+        if cells.get("video"):
+            return self._film_of_video(file, movie, cells["video"])
+        movie = movie or file.reading.movie
+        name = self._name_of_film(movie)
+        return VideoFilm(movie, name, self._films.files.film_of(movie))
+
+    def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
+        """Return the film of a video; where the row names no movie, its folder or file name is the film.
+
+        Parameters
+        ----------
+        file
+            The table's file.
+        movie
+            The film that the row names; "" if it names none.
+        written
+            The video's path or URL, as the row has it.
+        """
+        video = self._films.files.video(file.path, written)
         if not movie:
-            movie = file.reading.movie or composed(movie_of(inside))
-            is_of_a_folder = file.reading.movie or len(inside.parts) > 1
+            movie = file.reading.movie or composed(movie_of(video.inside))
+            is_of_a_folder = file.reading.movie or len(video.inside.parts) > 1
             self._films.add_place(file, movie, movie if is_of_a_folder else written, "video")
-        return movie, composed(name_of(inside)), path
+        return VideoFilm(movie, composed(name_of(video.inside)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
         """Return the part of clips' ids that stands for a film: the name of its file, else its title."""
-        file = self._films.files.find(movie) if self._films.files.files else None
-        return self._unique_slug(movie) if file is None else composed(name_of(file))
+        files = self._films.files
+        file = files.find(movie) if files.files else None
+        if file is None:
+            return self._unique_slug(movie)
+        return composed(name_of(file))
 
     def _unique_slug(self, movie: str) -> str:
-        """Write a film's name as a part of ids that no other film has."""
+        """Return a film's name as a part of ids; with `-2` behind it where another film has that one."""
+        title = composed(movie)
         name = slug(movie)
-        while self._movie_of_slug.setdefault(name, composed(movie)) != composed(movie):
+        while self._movie_of_slug.setdefault(name, title) != title:
             name += "-2"
         return name
 
@@ -228,7 +286,7 @@ class OwnTables:
 
 
 class _WholeFilms:
-    """The films of rows without times, each of which an annotator labels once."""
+    """Checks that each annotator labels a film once in rows without times, which are of whole films."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
@@ -240,17 +298,17 @@ class _WholeFilms:
             return
         first = self._lines.setdefault((clip.clip_id, clip.annotator), line)
         if first != line:
-            self._problems.add(line, f"{clip.clip_id!r} is already on line {first}{_WHICH_TIMES}")
+            self._problems.add(line, f"{clip.clip_id!r} is already on line {first}{_HOW_TO_NAME_TIMES}")
 
 
-_WHICH_TIMES = (
+_HOW_TO_NAME_TIMES = (
     ": without times each row is of a whole film; if rows are of spans, say which columns their times are, "
     "as in --column start_s=HEADING --column end_s=HEADING"
 )
 
 
 def read_own_table(file: SpanFile) -> Layout:
-    """Read a table of ours, its columns by our names but for those of labels.
+    """Read a person's table; its columns get a manifest's names, but for those of labels.
 
     Raises
     ------
@@ -268,20 +326,19 @@ def read_own_table(file: SpanFile) -> Layout:
             known=OUR_COLUMNS,
             advice="give what `obygaze film open` or `film next` wrote, filled in",
         )
-        return Layout(renamed(table, headings, rate), (), table.columns)
+        return Layout(with_manifest_names(table, headings, rate), (), table.columns)
     layout = read_layout(file)
     if layout is None:
         raise file.error(
             "no row of it is the header of a table: two columns or more with headings were expected"
         )
-    n = len(layout.headings)
-    if n > MOST_COLUMNS:
+    n_columns = len(layout.headings)
+    if n_columns > MOST_COLUMNS:
         raise file.error(
-            f"{counted(n, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those "
-            "that say the film, the "
-            "times and the labels of a span"
+            f"{counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those that say the film, "
+            "the times and the labels of a span"
         )
-    table = renamed(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
+    table = with_manifest_names(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
     return layout._replace(table=table)
 
 
@@ -374,7 +431,7 @@ def without_explained(table: Table, words: LabelWords) -> Table:
 
 
 def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
-    """Leave out the rows that are no clips, such as sums, and write the names of films in each row."""
+    """Leave out the rows that are no clips, such as sums, and fill in each row's film from the rows above."""
     rows = clip_rows(without_explained(table, words), file.reading.headings, words)
     for entry in rows.left_out:
         file.account.seen += 1
@@ -399,7 +456,7 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     for row in _rows_in_seconds(file, table):
         rows += _rows_of_annotators(row, labels)
     if labels.has_single_labels or _are_of_one_concept(rows):
-        return _joined(file, rows)
+        return _joined_by_span(file, rows)
     return rows
 
 
@@ -474,15 +531,15 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     return [Row(row.line, cells)]
 
 
-def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
-    """Join the rows of one span, film and annotator that each say one label, with one level at most.
+def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
+    """Join the rows of one span and annotator, which each say one label, into one row with all labels.
 
     A row that says nothing new, or a second level, is not joined: it is refused later, as its clip has a row.
     """
-    joined: dict[object, Row] = {}
+    joined: dict[object, Row] = {}  # span, or number of a row that is not joined -> row
     n_joined = 0
-    for at, row in enumerate(rows):
-        span = tuple(row.cells.get(name, "").strip() for name in _OF_A_SPAN)
+    for number, row in enumerate(rows):
+        span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
         first = joined.get(span)
         if first is None:
             joined[span] = row
@@ -490,7 +547,7 @@ def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
             joined[span] = _with_label(first, row)
             n_joined += 1
         else:
-            joined[at] = row
+            joined[number] = row
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -500,18 +557,18 @@ def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     return list(joined.values())
 
 
-_OF_A_SPAN = ("clip_id", "movie", "video", *TIMES, "annotator")
+_SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
 
 
 def _are_of_one_concept(rows: Sequence[Row]) -> bool:
-    """Return whether each row names its span, by an id or times, and says at most one concept of it.
+    """Return whether every row names its span, by an id or times, and has at most one concept.
 
     Rows without id and times are not joined to one row of their film: they may be of spans whose times stand
     in a column that is not read.
     """
-    say_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
-    return say_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
+    name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
+    return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
 
 
 def _can_be_joined(first: Row, row: Row) -> bool:
@@ -526,7 +583,7 @@ def _can_be_joined(first: Row, row: Row) -> bool:
 
 
 def _with_label(first: Row, row: Row) -> Row:
-    """Add the label of a row to another row of its span, and the text of other cells that differs."""
+    """Return the first row of a span with the labels of a further row, and those of its texts that differ."""
     cells = dict(first.cells)
     for name, cell in row.cells.items():
         if name == "concepts":
@@ -550,7 +607,7 @@ def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
 # --- doubts
 # ---------------------------------------------------------------------------
 def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Say which rows have no times, or no level, where the others have them."""
+    """Yield a line on rows without times, and one on rows without a level, where other rows have them."""
     untimed = [row for row in rows if not row.cells.get(TIMES[0], "").strip()]
     if untimed and TIMES[0] in rows[0].cells:
         what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
@@ -575,7 +632,7 @@ def _first_cell(row: Row) -> str:
 
 
 def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
-    """Say where the names of annotators are words of the codebook."""
+    """Yield a line if the column of annotators seems to hold labels of the codebook."""
     if "annotator" not in table.columns:
         return
     content = content_of(cells_of(table, "annotator"), words)
@@ -586,23 +643,25 @@ def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
         )
 
 
-def _judged_again(n_spans: int) -> str:
+def _repeated_judgements(n_spans: int) -> str:
     """Say how many spans were judged more than once; "" for none."""
     if not n_spans:
         return ""
     return f"{counted(n_spans, 'span was', 'spans were')} judged again: the last counts"
 
 
-def _read_as(respelled: Counter[tuple[str, str]]) -> str:
-    """Say which labels were read under another name."""
+def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
+    """Say which texts were read as a label that is spelled differently, and in how many rows; "" for none."""
     if not respelled:
         return ""
-    read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
-    return f"read {', '.join(read)}"
+    readings = []
+    for (text, label), n_rows in sorted(respelled.items()):
+        readings.append(f"{text!r} as {label} ({counted(n_rows, 'row')})")
+    return f"read {', '.join(readings)}"
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Say which columns are not read, and which of them seem to hold labels by their headings or cells."""
+    """Yield a line on each unread column that seems to hold labels, and one on all other unread columns."""
     read_columns = set(read)
     others = []
     for column in table.columns:
@@ -625,9 +684,12 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
 
 
 def without_labels(table: Table, read: Iterable[str]) -> str:
-    """Say which columns might hold the labels of a table in which none is read; "" if there are none."""
+    """Say which columns might hold the labels of a table in which none is read; "" if there are none.
+
+    Columns of few different words are named first.
+    """
     read_columns = set(read)
-    samples = []  # the number of different words of a column, and its heading with some of them
+    samples = []  # number of different words of a column, and its heading with the most frequent ones
     for column in table.columns:
         cells = cells_of(table, column)
         if column in read_columns or not cells:
@@ -636,7 +698,7 @@ def without_labels(table: Table, read: Iterable[str]) -> str:
         samples.append((len(set(cells)), f"{column!r} ({words})"))
     if not samples:
         return ""
-    samples.sort(key=lambda sample: sample[0])  # columns of few words first
+    samples.sort(key=lambda sample: sample[0])
     shown = first_few([text for _, text in samples], SHOWN_COLUMNS)
     return (
         f"no row has a level or concepts; not read are {shown}: --column level=HEADING reads one, and "

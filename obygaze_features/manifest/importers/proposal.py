@@ -46,12 +46,16 @@ class UnreadColumnsError(ManifestError):
 
     def __init__(self, reason: str, options: Sequence[str], doubts: Sequence[str] = ()) -> None:
         super().__init__(reason)
-        self.reason, self.options, self.doubts = reason, tuple(options), tuple(doubts)
-        more = "".join(f"; {doubt}" for doubt in doubts)
-        self.args = (f"{reason}: give {' '.join(options)}{more}" if options else f"{reason}{more}",)
+        self.reason = reason
+        self.options = tuple(options)
+        self.doubts = tuple(doubts)
+        remedy = f": give {' '.join(options)}" if options else ""
+        further = "".join(f"; {doubt}" for doubt in doubts)
+        # Set here, as ManifestError cuts long messages, and options have to be typed whole.
+        self.args = (f"{reason}{remedy}{further}",)
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, tuple[str, ...], tuple[str, ...]]]:
-        """Pickle what it was made of, not the sentence: whoever reads tables in a pool gets it whole."""
+        """Pickle the three arguments, as a process that reads a table sends its errors to another one."""
         return type(self), (self.reason, self.options, self.doubts)
 
 
@@ -62,7 +66,7 @@ class Proposal:
     Attributes
     ----------
     columns
-        Column of ours -> headings that stand for it.
+        Manifest's column -> headings of the table that stand for it.
     wide
         Annotators who have columns of their own.
     words
@@ -88,19 +92,25 @@ class Proposal:
     doubts: list[str] = field(default_factory=list)
 
     def packed(self) -> bytes:
-        """Write it for another process; as JSON, which can hold halves of letters that no UTF-8 has."""
+        """Write the proposal as JSON for another process.
+
+        JSON escapes unpaired surrogates, which a cell may hold and UTF-8 cannot.
+        """
         return json.dumps(asdict(self)).encode()
 
     def add(self, other: "Proposal") -> bool:
-        """Add what another table needs besides; return False where its headings or film say otherwise."""
+        """Add the proposal of another table, so that one import reads both; return whether they fit together.
+
+        They do not, and nothing is added, where the two need different headings or films.
+        """
         for name, headings in other.columns.items():
             if name not in LABEL_COLUMNS and self.columns.get(name, headings) != headings:
                 return False
         if self.movie != other.movie:
             return False
         for name, headings in other.columns.items():
-            own = self.columns.setdefault(name, [])
-            own += [heading for heading in headings if heading not in own]
+            known = self.columns.setdefault(name, [])
+            known += [heading for heading in headings if heading not in known]
         self.wide += [name for name in other.wide if name not in self.wide]
         for text, label in other.words.items():
             if self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL:
@@ -109,11 +119,13 @@ class Proposal:
         return True
 
     def options(self, given: Headings) -> list[str]:
-        """Write the options, with those that a person gave."""
-        columns = self._columns(given)
-        options = [option(name, heading) for name, headings in columns.items() for heading in headings]
-        options += self._of_annotators(given)
-        options += [f"--word {shlex.quote(f'{text}={label}')}" for text, label in self._typed_words()]
+        """Write the options of `manifest import spans` that read the table, with those a person gave."""
+        options = []
+        for name, headings in self._all_columns(given).items():
+            options += [option(name, heading) for heading in headings]
+        options += self._annotator_options(given)
+        for text, label in self._typed_words():
+            options.append(f"--word {shlex.quote(f'{text}={label}')}")
         if self.movie:
             options.append(f"--movie {shlex.quote(self.movie)}")
         if self.rate:
@@ -122,8 +134,8 @@ class Proposal:
             options.append(f"--annotator {shlex.quote(self.annotator)}")
         return options
 
-    def _columns(self, given: Headings) -> dict[str, list[str]]:
-        """Return column of ours -> headings that stand for it, with those that a person gave."""
+    def _all_columns(self, given: Headings) -> dict[str, list[str]]:
+        """Return manifest's column -> the headings that are proposed for it, or that a person gave."""
         columns = {name: list(headings) for name, headings in given.columns.items()}
         for name, headings in self.columns.items():
             known = columns.setdefault(name, [])
@@ -132,47 +144,62 @@ class Proposal:
             columns.pop(END, None)
         return columns
 
-    def _of_annotators(self, given: Headings) -> list[str]:
-        """Write the option that names annotators who have columns of their own, if any do."""
-        annotators = [*given.wide, *(name for name in self.wide if name not in given.wide)]
-        return [wide_option(annotators)] if annotators else []
+    def _annotator_options(self, given: Headings) -> list[str]:
+        """Return the option that names the annotators who have columns of their own; none if nobody does."""
+        annotators = [*given.wide]
+        annotators += [name for name in self.wide if name not in given.wide]
+        if not annotators:
+            return []
+        return [wide_option(annotators)]
 
     def _typed_words(self) -> list[tuple[str, str]]:
-        """Return the words that options say, with their labels: all, or the first of very many."""
+        """Return the words that options name, with their labels: all, or the first ones of very many."""
         words = list(self.words.items())
-        return words if len(words) <= MOST_TYPED else words[:FIRST_TYPED]
+        if len(words) > MOST_TYPED:
+            return words[:FIRST_TYPED]
+        return words
 
     def untyped_words(self, path: Path, given: Headings) -> list[str]:
-        """Say how many words the options do not say, and how to give them; nothing where they say all."""
+        """Return a line on the words that the options leave out, and how to give them; none if all are named.
+
+        Parameters
+        ----------
+        path
+            The table's file.
+        given
+            The headings that a person gave.
+        """
         n_untyped = len(self.words) - len(self._typed_words())
         if not n_untyped:
             return []
-        columns = self._columns(given)
-        labels = [
-            option(name, heading) for name in LABEL_COLUMNS for heading in columns.get(name, ()) if heading
-        ]
-        typed = " ".join([shlex.quote(str(path)), *labels, *self._of_annotators(given)])
+        columns = self._all_columns(given)
+        labels = []
+        for name in LABEL_COLUMNS:
+            labels += [option(name, heading) for heading in columns.get(name, ()) if heading]
+        typed = " ".join([shlex.quote(str(path)), *labels, *self._annotator_options(given)])
         drafted = f"`obygaze codebook guess {typed} --out FILE` drafts one"
         what = f"{n_untyped:,} more words are not shown: if they are labels, put them into a codebook"
         return [f"{what} ({drafted}), and give it by --codebook"]
 
 
 def unpacked(message: bytes) -> Proposal:
-    """Read what `Proposal.packed` wrote; of no bytes, a proposal of nothing.
+    """Read a proposal that `Proposal.packed` wrote; no bytes are a proposal of nothing.
 
     Examples
     --------
     >>> unpacked(Proposal(movie="Vertigo").packed()).movie
     'Vertigo'
     """
-    return msgspec.convert(json.loads(message), Proposal) if message else Proposal()
+    if not message:
+        return Proposal()
+    return msgspec.convert(json.loads(message), Proposal)
 
 
 def option(name: str, heading: str) -> str:
-    """Write the option that reads a heading as a column of ours."""
+    """Write the option that reads a heading as a manifest's column: `--column level=Stufe`."""
     return f"--column {shlex.quote(f'{name}={heading}')}"
 
 
 def wide_option(annotators: Sequence[str]) -> str:
-    """Write the option that reads columns of annotators; a name with a comma is quoted as in a CSV."""
+    """Write the option that names annotators with columns of their own; commas in names are quoted."""
     return f"--wide {shlex.quote(csv_line(annotators).strip())}"

@@ -1,4 +1,4 @@
-"""Name judgements that may have the concepts of the one before them."""
+"""Find judgements that may have the concepts of the judgement before them by mistake."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
     """Find decisions whose concepts are those of the decision just before them, in the same sitting.
 
     The page of `film open` once kept concepts ticked when another passage was chosen, so that such a decision
-    may have concepts that nobody saw. Which of them do is known to who judged alone: none is left out.
+    may have concepts that the annotator did not mean. Only the annotator can tell, so that none is left out.
 
     Parameters
     ----------
@@ -74,12 +74,13 @@ def _decisions_by_film(
 
 
 def _may_have_kept_ticks(before: _Decision, decision: _Decision) -> bool:
-    """Return whether a decision has the concepts of the one before, made in one sitting in sight of scores.
+    """Return whether a decision has the same concepts as the one before, in one sitting and beside the score.
 
-    Judging blindly, without the score, cleared the ticks.
+    The page cleared the ticks of decisions that were made blindly, without the score.
     """
     concepts = decision.cells.get("concepts")
     has_same_concepts = bool(concepts) and concepts == before.cells.get("concepts")
-    in_sight = {seen_of(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
+    seen_scores = {seen_of(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
     is_one_sitting = decision.judged_at - before.judged_at <= SITTING
-    return in_sight == {"1"} and has_same_concepts and is_one_sitting
+    were_seen = seen_scores == {"1"}
+    return were_seen and has_same_concepts and is_one_sitting

@@ -62,7 +62,7 @@ class FilmNames:
         if not name and file.account.kind == "eaf":
             raise file.error("does not say which film it is of: give --movie")
         is_named_by_file = not name
-        name = composed(" ".join((name or _film_by_name(file)).split()))
+        name = composed(" ".join((name or _film_by_file_name(file)).split()))
         if is_place(movie):
             place = movie
         elif media and not movie:
@@ -77,21 +77,32 @@ class FilmNames:
         return name
 
     def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
-        """Remember the place where a file says that a film lies.
+        """Remember the place (path or web page) where a file says that a film lies; note two places in doubt.
+
+        Parameters
+        ----------
+        file
+            The annotation file.
+        movie
+            Name of the film.
+        place
+            Where it lies.
+        column
+            The table's column that says it, for messages.
 
         Raises
         ------
         ManifestError
             The same file gave another place for the film, or both places are videos on disk.
         """
-        by_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
-        first_here = by_file.setdefault(file.path, place)
-        first_of_all = next(iter(by_file.values()))
-        for other in dict.fromkeys((first_here, first_of_all)):
+        place_of_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
+        first_in_file = place_of_file.setdefault(file.path, place)
+        first_of_movie = next(iter(place_of_file.values()))
+        for other in dict.fromkeys((first_in_file, first_of_movie)):
             if other == place or not are_apart(other, place):
                 continue
             videos = {self.files.find(other), self.files.find(place)} - {None}
-            if other == first_here or len(videos) > 1:
+            if other == first_in_file or len(videos) > 1:
                 raise ManifestError(
                     f"{other!r} and {place!r} would both be movie {movie!r}: "
                     "name each in a column movie, or import them apart with --movie",
@@ -100,12 +111,13 @@ class FilmNames:
             self._doubtful.setdefault(movie, f"{movie}: {other} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
-        """Say why the videos that are taken as one film may be several films."""
+        """Return a line for each reason why videos that are taken as one film may be several films."""
         notices = []
         clips = list(clips)
         movies = grouped(clips, "movie")
         videos = {clip.video for clip in clips if clip.video}
-        if len(movies) == 1 < len(videos) and movies.keys() <= {movie for movie, _ in self.places}:
+        placed_movies = {movie for movie, _ in self.places}
+        if len(movies) == 1 and len(videos) > 1 and movies.keys() <= placed_movies:
             notices.append(
                 f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
                 "if they are several films, add a column movie"
@@ -129,7 +141,7 @@ class FilmNames:
         return notices
 
 
-def _film_by_name(file: SpanFile) -> str:
+def _film_by_file_name(file: SpanFile) -> str:
     """Name a film by its annotation file, without suffixes and language; note it where that is doubtful."""
     name = film_by_file(file.path)
     stem = file.path.stem

@@ -17,7 +17,7 @@ from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.imported import Imported, taken, with_columns
+from obygaze_features.manifest.importers.imported import Imported, consumed, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from obygaze_features.manifest.importers.own_tables import (
     JUDGEMENTS,
@@ -157,12 +157,12 @@ def import_spans(
     holding = Holding()
     with readers_apart() as child:
         for path in map(local_path, files):
-            asked = _Asked(kind, chosen.known, dict(words or {}), annotator)
-            content = read_apart(child, path, reading, _read, asked, holding=holding)
+            options = _ReadOptions(kind, chosen.known, dict(words or {}), annotator)
+            content = read_apart(child, path, reading, _read_content, options, holding=holding)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
-    _refuse_vain_start(start, contents)
+    _refuse_needless_start(start, contents)
     label_words = LabelWords(chosen.codebook, words)
     refuse_unread([(content.file, unpacked(content.more)) for content in contents])
     maker = _ManifestMaker(
@@ -175,7 +175,7 @@ def import_spans(
     return maker.imported(contents, reading, root)
 
 
-class _Asked(NamedTuple):
+class _ReadOptions(NamedTuple):
     """The options of an import that the child process needs which reads a file.
 
     Attributes
@@ -197,7 +197,7 @@ class _Asked(NamedTuple):
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
-    """Return the kind of a file by its content; a file of no other kind that has a header is a table.
+    """Return the kind of a file by its content; a file of no known format may still be a person's table.
 
     Raises
     ------
@@ -218,7 +218,7 @@ Content = FileContent[RawSpan]
 
 
 def _codebook_names(content: Content) -> list[str]:
-    """List the codebooks that a file names."""
+    """Return the names of codebooks that the rows or records of a file give, each once."""
     if content.table is not None:
         names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
     else:
@@ -226,16 +226,16 @@ def _codebook_names(content: Content) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def _read(file: SpanFile, asked: _Asked) -> Content:
-    """Read the records of another tool's file, or the table of a person with a proposal for its columns."""
-    file.account.kind = asked.kind or _kind_of(file, asked.codebook)
+def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
+    """Read a file: the records of another tool, or a person's table with a proposal for its columns."""
+    file.account.kind = options.kind or _kind_of(file, options.codebook)
     if file.account.kind in OWN_TABLES:
-        return _read_table(file, asked)
-    file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
+        return _read_table(file, options)
+    file.words = LabelWords(options.codebook or default_codebook(), options.words)
     return FileContent(file, records=without_repeats(SOURCES[file.account.kind].read(file)))
 
 
-def _read_table(file: SpanFile, asked: _Asked) -> Content:
+def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     """Read a person's table, with a proposal of what the columns mean that no heading of a manifest names."""
     headings = file.reading.headings
     layout = read_own_table(file)
@@ -243,22 +243,23 @@ def _read_table(file: SpanFile, asked: _Asked) -> Content:
     content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
     if file.account.kind == JUDGEMENTS:
         return content
-    words = LabelWords(asked.codebook or _codebook_of(_codebook_names(content)), asked.words)
-    proposal = proposal_for(file, layout, words, asked.annotator)
+    words = LabelWords(options.codebook or _codebook_of(_codebook_names(content)), options.words)
+    proposal = proposal_for(file, layout, words, options.annotator)
     if proposal.held:
         # The import is refused, whatever the rows are, so they are not sent.
-        content = replace(content, table=_naming_codebooks(layout.table))
+        content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, more=proposal.packed())
 
 
-def _naming_codebooks(table: Table) -> Table:
-    """Return the first row of a table for each codebook that its rows name."""
+def _rows_naming_codebooks(table: Table) -> Table:
+    """Return a table with the first row for each codebook that its rows name, and no other row."""
+    # From the last row up, so that the first row of a codebook is set last and stays.
     rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
     return replace(table, rows=tuple(reversed(rows.values())))
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
-    """Refuse headings that the person names and no table has."""
+    """Refuse headings that the person's options name and that no table has."""
     present = {heading for content in contents for heading in content.headings}
     absent = [heading for heading in headings.named() if heading not in present]
     if not absent:
@@ -271,15 +272,16 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
 
 
-def _refuse_vain_start(start: str, contents: Sequence[Content]) -> None:
-    """Refuse the time code of a first frame where no file has time codes that begin at one."""
+def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
+    """Refuse `--start`, the time code of a film's first frame, if no kind of file has time codes."""
     with_start = [kind for kind, facts in KINDS.items() if facts.get("has_start")]
-    if start and not any(content.file.account.kind in with_start for content in contents):
+    kinds = {content.file.account.kind for content in contents}
+    if start and kinds.isdisjoint(with_start):
         raise ManifestError(f"--start is for files of kind {' or '.join(with_start)}, and none is there")
 
 
 def _codebook_of(named: Sequence[str]) -> Codebook:
-    """Return the codebook of a file by the names that it gives: the first, if built in, else the default."""
+    """Return the built-in codebook that a file names first; the default one if it names none of them."""
     if named and named[0] in BUILTIN:
         return builtin_codebook(named[0])
     return default_codebook()
@@ -289,7 +291,8 @@ class _ChosenCodebook:
     """The codebook of an import: the person's, or the one that its files name."""
 
     def __init__(self, codebook: Codebook | None) -> None:
-        self._codebook, self._is_given = codebook, codebook is not None
+        self._codebook = codebook
+        self._is_given = codebook is not None
 
     @property
     def known(self) -> Codebook | None:
@@ -302,7 +305,7 @@ class _ChosenCodebook:
         return self._codebook or default_codebook()
 
     def choose(self, file: SpanFile, named: Sequence[str]) -> None:
-        """Choose the codebook that a file names first, if none is chosen yet, and compare its other names.
+        """Choose the codebook that a file names first, if none is chosen yet; else compare the two.
 
         Raises
         ------
@@ -319,7 +322,7 @@ class _ChosenCodebook:
             file.account.notes.append(what)
 
 
-class _Sourced(NamedTuple):
+class _ReadClip(NamedTuple):
     """A clip, with the account of the file that it was read from and its place there."""
 
     clip: Clip
@@ -359,29 +362,29 @@ class _ManifestMaker:
         ids = set[str]()
         tables = OwnTables(self._films, self._annotator, ids, self._holding)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
-        sourced_clips = _join_concepts(self._cut_clips(contents, tables, tools))
-        all_clips = self._with_equal_columns([sourced.clip for sourced in sourced_clips])
-        kept_clips = _without_bare_rows(all_clips)
-        _refuse_twins(sourced_clips)
+        read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
+        all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
+        manifest_clips = _without_unlabelled_rows(all_clips)
+        _refuse_twins(read_clips)
         accounts = [content.file.account for content in contents]
-        notices = self._account_lines(accounts, sourced_clips)
+        notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
-        notices += self._clip_notices(kept_clips, root, len(all_clips) - len(kept_clips))
+        notices += self._clip_notices(manifest_clips, root, len(all_clips) - len(manifest_clips))
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
         with placed(first_few([str(account.path) for account in accounts], 3)):
-            manifest = Manifest(tuple(kept_clips), root, self._words.codebook)
+            manifest = Manifest(tuple(manifest_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
 
-    def _cut_clips(
+    def _clips_within_films(
         self, contents: Sequence[Content], tables: OwnTables, tools: ToolSpans
-    ) -> Iterable[_Sourced]:
-        """Return the clips of all files, cut at the ends of their films; of a span judged twice the last."""
-        clips: dict[str | int, _Sourced] = {}
+    ) -> Iterable[_ReadClip]:
+        """Return the clips of all files, cut where their films end; of a span judged twice the last."""
+        clips: dict[str | int, _ReadClip] = {}
         for content in contents:
-            for judgement, sourced in self._clips(content, tables, tools):
-                cut_clip = self._lengths.cut(sourced)
+            for judgement, read_clip in self._clips(content, tables, tools):
+                cut_clip = self._lengths.cut(read_clip)
                 if cut_clip is None:
                     continue
                 cut_clip.account.used += 1
@@ -390,21 +393,24 @@ class _ManifestMaker:
                 clips[key] = cut_clip
         return clips.values()
 
-    def _with_equal_columns(self, clips: Sequence[Clip]) -> list[Clip]:
+    def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
         """Give all clips the same extra columns, and clips of the same id the same video."""
-        columns = tuple(dict.fromkeys(name for clip in clips for name in clip.extras))
+        names: dict[str, None] = {}  # in the order of their first clip
+        for clip in clips:
+            names |= dict.fromkeys(clip.extras)
+        columns = tuple(names)
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
         self._holding.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
         return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
 
-    def _clip_notices(self, clips: Sequence[Clip], root: Path, n_bare_rows: int) -> list[str]:
+    def _clip_notices(self, clips: Sequence[Clip], root: Path, n_unlabelled: int) -> list[str]:
         """Say what is doubtful in the clips of a manifest, and how many rows of no annotator are left out."""
         notices = list(overlapping_levels(clips))
         notices += check_identity(clips, root)
         notices += self._films.doubts(clips)
-        if n_bare_rows:
-            what = counted(n_bare_rows, "row")
+        if n_unlabelled:
+            what = counted(n_unlabelled, "row")
             notices.append(f"{what} of nobody left out, as annotators labelled these clips")
         return notices
 
@@ -418,20 +424,28 @@ class _ManifestMaker:
 
     def _clips(
         self, content: Content, tables: OwnTables, tools: ToolSpans
-    ) -> Iterator[tuple[str | None, _Sourced]]:
+    ) -> Iterator[tuple[str | None, _ReadClip]]:
         """Yield the clips of a file, each with the id of its judgement; None where it is no judgement."""
         file = content.file
         if content.table is not None:
             for clip, where, judgement in tables.clips(file, content.table, self._words):
-                yield judgement or None, _Sourced(clip, file.account, where)
+                yield judgement or None, _ReadClip(clip, file.account, where)
         else:
             assert isinstance(content.records, list)  # noqa: S101 - as it came from the child
-            for clip, where in tools.clips(file, taken(content.records)):
-                yield None, _Sourced(clip, file.account, where)
+            for clip, where in tools.clips(file, consumed(content.records)):
+                yield None, _ReadClip(clip, file.account, where)
 
-    def _account_lines(self, accounts: Sequence[Account], read: Sequence[_Sourced]) -> list[str]:
-        """Write the line of each file: what was read of it, and what is doubtful in its clips."""
-        in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
+    def _account_lines(self, accounts: Sequence[Account], read: Sequence[_ReadClip]) -> list[str]:
+        """Return a line for each file: what was read of it, and what is doubtful in its clips.
+
+        Parameters
+        ----------
+        accounts
+            The account of each file.
+        read
+            The clips that were read of all files.
+        """
+        ids_in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
         clips_of: dict[int, list[Clip]] = {id(account): [] for account in accounts}
         for clip, account, _ in read:
             clips_of[id(account)].append(clip)
@@ -439,8 +453,8 @@ class _ManifestMaker:
         lines = []
         for account in accounts:
             clips = clips_of[id(account)]
-            new_ids = [clip.clip_id for clip in clips if clip.clip_id not in in_tables]
-            if in_tables and new_ids and account.kind == ANSWERS:
+            new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
+            if ids_in_tables and new_ids and account.kind == ANSWERS:
                 what = counted(len(new_ids), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new_ids[0]}), rows of their own")
             of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
@@ -450,8 +464,8 @@ class _ManifestMaker:
         return lines
 
 
-def _refuse_twins(read: Sequence[_Sourced]) -> None:
-    """Refuse a film, or an annotator, whose name is spelled in two ways.
+def _refuse_twins(read: Sequence[_ReadClip]) -> None:
+    """Refuse films, or annotators, whose names differ in case or accents alone.
 
     Raises
     ------
@@ -480,37 +494,37 @@ class _Lengths:
         length_s = self._length_of(self._root / clip.video)
         return math.inf if length_s is None else length_s
 
-    def cut(self, sourced: _Sourced) -> _Sourced | None:
+    def cut(self, read_clip: _ReadClip) -> _ReadClip | None:
         """Return a clip that ends with its film at the latest, or None if it begins behind the film's end.
 
         The account of the clip's file notes that it was cut or left out.
         """
-        clip, account, where = sourced
+        clip, account, where = read_clip
         length_s = self.of_film(clip)
         if clip.start_s is None or clip.end_s is None or clip.end_s <= length_s + OVERHANG_S:
-            return sourced
+            return read_clip
         if clip.start_s >= length_s - SHORTEST_S:
             account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
             return None
         account.note(f"{where}: cut at the end of its video, {length_s:g} s")
-        return sourced._replace(clip=replace(clip, end_s=length_s))
+        return read_clip._replace(clip=replace(clip, end_s=length_s))
 
 
-def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
-    """Join clips of concepts without a level to the clip of a level, or the first one, of their span.
+def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
+    """Join each clip that has only concepts to the clip with the level of its span, else to the first one.
 
     One tool may export levels in one file and concepts in another, or each concept in its own. A span is of
     the same film, times and annotator (`span_of`).
     """
     joined = dict(enumerate(read))
-    bare_numbers = [number for number, sourced in joined.items() if _has_only_concepts(sourced)]
-    if not bare_numbers:
+    numbers = [number for number, read_clip in joined.items() if _has_only_concepts(read_clip)]
+    if not numbers:
         return list(joined.values())
     owner_of_span: dict[tuple[object, ...], int] = {}
-    for number, sourced in joined.items():
-        if sourced.clip.level:
-            owner_of_span[span_of(sourced.clip)] = number
-    for number in bare_numbers:
+    for number, read_clip in joined.items():
+        if read_clip.clip.level:
+            owner_of_span[span_of(read_clip.clip)] = number
+    for number in numbers:
         owner_number = owner_of_span.setdefault(span_of(joined[number].clip), number)
         if owner_number != number:
             owner = joined[owner_number]
@@ -519,24 +533,33 @@ def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
     return list(joined.values())
 
 
-def _has_only_concepts(sourced: _Sourced) -> bool:
+def _has_only_concepts(read_clip: _ReadClip) -> bool:
     """Return whether a clip of another tool's file has concepts, and neither a level nor a text."""
-    clip, account, _ = sourced
+    clip, account, _ = read_clip
     has_other = clip.level or clip.extras.get("text")
     return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
 
 
-def _without_bare_rows(clips: Sequence[Clip]) -> list[Clip]:
-    """Leave out rows without annotator and level of clips that another row says an annotator labelled."""
+def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
+    """Leave out rows without annotator and level, if another row of the same clip has an annotator."""
     annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
-    return [
-        clip for clip in clips if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in annotated
-    ]
+    labelled_clips = []
+    for clip in clips:
+        is_unlabelled = not clip.annotator and not clip.level
+        if is_unlabelled and (clip.clip_id, clip.movie) in annotated:
+            continue
+        labelled_clips.append(clip)
+    return labelled_clips
 
 
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
-    """Say which films have times in another unit, it seems: all early, all late, or after more than a day."""
-    late, long, short = [], [], []
+    """Yield a line on the films whose times seem to be in another unit, or to begin at another zero.
+
+    All their spans lie in the first second, or after the first hour, or the last one ends after a day.
+    """
+    late = []
+    long = []
+    short = []
     for movie, film_clips in grouped(clips, "movie").items():
         first_s = min(clip.start_s or 0.0 for clip in film_clips)
         last_s = max(clip.end_s or 0.0 for clip in film_clips)
@@ -555,10 +578,13 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
 
 
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
-    """Say which names of films and annotators are words that programs write in a cell without a value."""
-    names = sorted({(what, getattr(clip, what)) for clip in clips for what in ("movie", "annotator")})
-    return [
-        f"{what} {name!r} taken as a name: where there is none, leave it empty"
-        for what, name in names
-        if plain(name) in NO_VALUE
-    ]
+    """Return a line for each film or annotator whose name is a word for a missing value, such as `NaN`."""
+    names = set[tuple[str, str]]()
+    for clip in clips:
+        names.add(("movie", clip.movie))
+        names.add(("annotator", clip.annotator))
+    doubts = []
+    for column, name in sorted(names):
+        if plain(name) in NO_VALUE:
+            doubts.append(f"{column} {name!r} taken as a name: where there is none, leave it empty")
+    return doubts

@@ -25,7 +25,7 @@ HEADED = 0.6
 MOST_HEADING = 1000
 """A longer heading, in characters, is refused, as the search for words inside it takes too long."""
 
-SIGNS = ",;\t|"
+DELIMITERS = ",;\t|"
 """Signs that may separate the cells of a text file."""
 
 SECTION = "section"
@@ -52,7 +52,7 @@ class Header(NamedTuple):
 
 
 def read_layout(file: SpanFile) -> Layout | None:
-    """Read a file as a table of a person; None where no row can be its header.
+    """Find the header of a person's table and what stands above and below it; None if no row can be it.
 
     Raises
     ------
@@ -60,30 +60,32 @@ def read_layout(file: SpanFile) -> Layout | None:
         A row has more or fewer cells than the header, or a quote is never closed.
     """
     headings = file.reading.headings
-
     if file.sheet is not None:
         records, delimiter = file.sheet, ""
     else:
-        sign = even_delimiter(file.text, SIGNS, headings.is_header)
+        sign = even_delimiter(file.text, DELIMITERS, headings.is_header)
         records, delimiter = split_records(
             file.path, file.text, ManifestError, headings.is_header, delimiter=sign
         )
-    filled = [(line, cells) for line, cells in records if any(map(str.strip, cells))]
-    header = find_header(filled, headings) or _numbered(filled)
+    filled = [(line, cells) for line, cells in records if any(cell.strip() for cell in cells)]
+    header = find_header(filled, headings) or _header_of_numbers(filled)
     if header is None:
         return None
-    width = max([len(header.names), *(len(cells) for _, cells in filled[header.end :])])
-    body = [(line, _padded(_without_blanks(cells), width)) for line, cells in filled[header.end :]]
-    line = filled[max(header.end - 1, 0)][0]
-    names = _names(header.names, body)
+    below_header = filled[header.end :]
+    width = max([len(header.names), *(len(cells) for _, cells in below_header)])
+    body = []
+    for line, cells in below_header:
+        body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
+    header_line = filled[max(header.end - 1, 0)][0]
+    names = _different_names(header.names, body)
     for number, name in enumerate(names, start=1):
         if len(name) > MOST_HEADING:
             raise file.error(
-                f"line {line}, column {number}: a heading of {len(name):,} characters, where at most "
+                f"line {header_line}, column {number}: a heading of {len(name):,} characters, where at most "
                 f"{MOST_HEADING:,} are read: shorten it"
             )
     titles = [cells for _, cells in filled[: header.first]]
-    records = [*filled[: header.first], (line, names), *body]
+    records = [*filled[: header.first], (header_line, names), *body]
     table = table_of(
         file.path,
         records,
@@ -93,37 +95,38 @@ def read_layout(file: SpanFile) -> Layout | None:
         named=False,
         is_header=lambda cells: cells is names,
     )
-    table = _with_sections(table)
+    table = _with_sections_as_column(table)
     return Layout(table, tuple(titles), table.columns)
 
 
-def _with_sections(table: Table) -> Table:
-    """Give each row the text of the section that it stands in, such as a film or a scene.
+def _with_sections_as_column(table: Table) -> Table:
+    """Write the title of each section, such as a film or a scene, into the rows of that section.
 
-    The title of a section is a row of a single cell. Its text fills that cell's column if no row of a clip
-    has anything there, and else a new column of sections. Only where the table begins with a section, and
-    each section has rows.
+    The title of a section is a row of a single cell. Its text fills that cell's column if all other rows are
+    empty there, else a new column `section`. A table is unchanged unless it begins with a title, has more
+    than two columns, and has rows below each title.
     """
     rows = [row for row in table.rows if not row.is_empty]
-    are_sections = [len(_filled_columns(row)) == 1 for row in rows]
-    is_divided = len(rows) > 2 and are_sections[0] and not are_sections[-1] and len(table.columns) > 2
-    has_empty_section = any(section and following for section, following in pairwise(are_sections))
+    are_titles = [len(_filled_columns(row)) == 1 for row in rows]
+    is_divided = len(rows) > 2 and are_titles[0] and not are_titles[-1] and len(table.columns) > 2
+    has_empty_section = (True, True) in pairwise(are_titles)
     if not is_divided or has_empty_section:
         return table
     title_column = _filled_columns(rows[0])[0]
-    clips = [row for row, is_section in zip(rows, are_sections, strict=True) if not is_section]
-    is_free = not any(row.cells[title_column].strip() for row in clips)
-    name = title_column if is_free else SECTION
-    divided = []
+    other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
+    is_free = not any(row.cells[title_column].strip() for row in other_rows)
+    section_column = title_column if is_free else SECTION
+    divided_rows = []
     title = ""
-    for row, is_section in zip(rows, are_sections, strict=True):
-        if is_section:
+    for row, is_title in zip(rows, are_titles, strict=True):
+        if is_title:
             title = row.cells[_filled_columns(row)[0]].strip()
         else:
-            divided.append(Row(row.line, {**row.cells, name: title}))
+            divided_rows.append(Row(row.line, {**row.cells, section_column: title}))
     columns = table.columns if is_free else (*table.columns, SECTION)
-    note = f"{counted(sum(are_sections), 'row')} of one cell read as column {name!r} of the rows below"
-    return replace(table, columns=columns, rows=tuple(divided), notes=(*table.notes, note))
+    n_titles = counted(sum(are_titles), "row")
+    note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
+    return replace(table, columns=columns, rows=tuple(divided_rows), notes=(*table.notes, note))
 
 
 def _filled_columns(row: Row) -> list[str]:
@@ -132,90 +135,133 @@ def _filled_columns(row: Row) -> list[str]:
 
 
 def find_header(records: Records, headings: Headings) -> Header | None:
-    """Find the header of a table: the first row that has known headings, or that looks like one."""
-    rows = [list(map(str.strip, cells)) for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
-    candidates = []
-    for at in range(min(len(rows), HEADER_ROWS)):
-        if _is_of_groups(rows, at):
-            candidates.append(Header(at, at + 2, _joined(rows[at], rows[at + 1])))
-        is_below_groups = any(header.first < at < header.end for header in candidates)
-        if not (is_below_groups and _repeats(rows[at])):
-            candidates.append(Header(at, at + 1, rows[at]))
-    named = [headings.n_in(header.names) for header in candidates]
-    if any(named):
-        return candidates[named.index(max(named))]
+    """Find the header of a table: a row, or two rows of which the upper one heads groups of columns.
+
+    It is the row with the most headings that the person names; else the first with a manifest's headings;
+    else, of the rows that look like a header, the one with the most headings that are known. None if no row
+    looks like a header.
+
+    Parameters
+    ----------
+    records
+        The rows of the table that are not empty.
+    headings
+        The headings that the person names.
+    """
+    rows = [[cell.strip() for cell in cells] for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
+    candidates = _possible_headers(rows)
+    n_named = [headings.n_in(header.names) for header in candidates]
+    if any(n_named):
+        return candidates[n_named.index(max(n_named))]
     for header in candidates:
         if headings.is_header(header.names):
             return header
-    alike = [header for header in candidates if _looks_like_one(header, rows)]
-    if not alike:
+    likely = [header for header in candidates if _looks_like_header(header, rows)]
+    if not likely:
         return None
-    n_known = [len(columns_meant(header.names)) for header in alike]
-    best = max(n_known)
-    return alike[n_known.index(best)] if best > 1 else alike[0]
+    n_known = [len(columns_meant(header.names)) for header in likely]
+    most_known = max(n_known)
+    # A single known heading may be a word of a title, so that it does not tell the header.
+    return likely[n_known.index(most_known)] if most_known > 1 else likely[0]
 
 
-def _repeats(names: Sequence[str]) -> bool:
-    """Return whether a row repeats a heading, so that only the row of groups above it tells them apart."""
+def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
+    """Return each row, and each pair of a row of groups and the row below it, that may be the header."""
+    candidates: list[Header] = []
+    for number in range(min(len(rows), HEADER_ROWS)):
+        if _heads_groups_of_columns(rows, number):
+            names = _joined_headings(rows[number], rows[number + 1])
+            candidates.append(Header(number, number + 2, names))
+        is_below_groups = any(header.first < number < header.end for header in candidates)
+        if not (is_below_groups and _repeats_a_heading(rows[number])):
+            candidates.append(Header(number, number + 1, rows[number]))
+    return candidates
+
+
+def _repeats_a_heading(names: Sequence[str]) -> bool:
+    """Return whether two columns of a row have the same heading; empty cells do not count."""
     texts = [plain(name) for name in names if name]
     return len(set(texts)) < len(texts)
 
 
-def _numbered(records: Records) -> Header | None:
-    """Give numbers to the columns of a table of rows of one width without a header; None for others."""
+def _header_of_numbers(records: Records) -> Header | None:
+    """Return headings `column 1`, `column 2`, ... for a table without a header.
+
+    None if the table has fewer than two rows or columns, or if its rows differ in length.
+    """
     widths = {len(cells) for _, cells in records}
     if len(records) < 2 or len(widths) > 1 or widths == {1}:
         return None
-    return Header(0, 0, [UNNAMED.format(n + 1) for n in range(widths.pop())])
+    width = widths.pop()
+    return Header(0, 0, [UNNAMED.format(number) for number in range(1, width + 1)])
 
 
-def _looks_like_one(header: Header, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a row may be a header: words, mostly different, and about as many as rows below have."""
+def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows may be a header: words, mostly different, about as many as the rows below have."""
     texts = [name for name in header.names if name]
-    n_cells_below = [sum(map(bool, row)) for row in rows[header.end :][:SEEN_BELOW]]
-    if len(texts) < 2 or any(map(is_time, texts)):
+    if len(texts) < 2 or any(is_time(text) for text in texts):
         return False
-    are_different = 2 * len(set(map(plain, texts))) > len(texts)
-    if not n_cells_below:
-        return are_different
-    return are_different and len(texts) >= HEADED * median(n_cells_below)
+    n_different = len({plain(text) for text in texts})
+    if 2 * n_different <= len(texts):
+        return False
+    n_cells_below = [_n_filled(row) for row in rows[header.end :][:SEEN_BELOW]]
+    return not n_cells_below or len(texts) >= HEADED * median(n_cells_below)
 
 
-def _is_of_groups(rows: Sequence[Sequence[str]], at: int) -> bool:
-    """Return whether a row heads groups of columns, whose own headings the row below it has.
+def _n_filled(cells: Sequence[str]) -> int:
+    """Count the cells of a row that are not empty."""
+    return len([cell for cell in cells if cell])
 
-    Such a row has nothing above the further columns of a group, and the row below repeats headings, or has
-    none where the upper row heads a single column.
+
+def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
+    """Return whether a row heads groups of columns, whose own headings stand in the row below it.
+
+    So where the upper row is empty above the second column of a group, and the row below repeats a heading,
+    or is empty under a heading of the upper row, below which most of the next rows have a cell.
+
+    Parameters
+    ----------
+    rows
+        The first rows of a table.
+    number
+        Which of them is the upper row, from 0.
     """
-    below = rows[at + 2 :][:SEEN_BELOW]
-    if not below:
+    rows_below = rows[number + 2 :][:SEEN_BELOW]
+    if not rows_below:
         return False
-    width = max(len(rows[at]), len(rows[at + 1]))
-    upper = _padded(rows[at], width)
-    lower = _padded(rows[at + 1], width)
+    width = max(len(rows[number]), len(rows[number + 1]))
+    upper = _padded_to_width(rows[number], width)
+    lower = _padded_to_width(rows[number + 1], width)
     groups = [text for text in upper if text]
     headings = [text for text in lower if text]
-    if len(groups) < 2 or len(headings) < 2 or any(map(is_time, [*groups, *headings])):
+    if len(groups) < 2 or len(headings) < 2 or any(is_time(text) for text in (*groups, *headings)):
         return False
-    first_group = next(n for n in range(width) if upper[n])
-    has_further_members = any(lower[n] and not upper[n] for n in range(first_group + 1, width))
-    alone = [n for n in range(width) if upper[n] and not lower[n]]
-    repeats_headings = len({plain(text) for text in headings}) < len(headings)
-    if not has_further_members or not (alone or repeats_headings):
+    first_group = upper.index(groups[0])
+    has_further_columns = any(lower[at] and not upper[at] for at in range(first_group + 1, width))
+    columns_alone = [at for at in range(width) if upper[at] and not lower[at]]
+    if not has_further_columns or not (columns_alone or _repeats_a_heading(headings)):
         return False
-    if not alone:
+    if not columns_alone:
         return True
-    has_cell = [any(n < len(row) and row[n] for n in alone) for row in below]
-    return 2 * sum(has_cell) > len(has_cell)
+    have_cell = [any(at < len(row) and row[at] for at in columns_alone) for row in rows_below]
+    return 2 * have_cell.count(True) > len(have_cell)
 
 
-def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
-    """Join two rows of headings: the lower one, with its group where it stands there more than once."""
+def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Join the headings of groups and those of their columns: `Ann Level` where `Level` stands twice below.
+
+    Parameters
+    ----------
+    upper
+        The headings of groups; a heading holds for the empty cells behind it.
+    lower
+        The headings of columns. One that stands there once needs no group; an empty one takes the upper one.
+    """
     width = max(len(upper), len(lower))
     counts = Counter(plain(text) for text in lower if text)
     names = []
     group = ""
-    for above, below in zip(_padded(upper, width), _padded(lower, width), strict=True):
+    for above, below in zip(_padded_to_width(upper, width), _padded_to_width(lower, width), strict=True):
         group = above or group
         if not below:
             names.append(above)
@@ -226,16 +272,19 @@ def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     return names
 
 
-def _names(header: Sequence[str], body: Records) -> list[str]:
-    """Return a different name for each column: its heading, or a number if it has cells but no heading."""
+def _different_names(header: Sequence[str], body: Records) -> list[str]:
+    """Return a different name for each column: its heading, with ` (2)` where an earlier column has it too.
+
+    A column without a heading is named by its number, but for an empty column and a data frame's index.
+    """
     names = []
     counts = Counter[str]()
     width = max([len(header), *(len(cells) for _, cells in body)])
-    for n, heading in enumerate(_padded(header, width)):
-        is_filled = any(cells[n].strip() for _, cells in body if n < len(cells))
+    for at, heading in enumerate(_padded_to_width(header, width)):
+        is_filled = any(cells[at].strip() for _, cells in body if at < len(cells))
         name = heading
-        if not heading and is_filled and not _is_index(n, body):
-            name = UNNAMED.format(n + 1)
+        if not heading and is_filled and not _is_index_of_data_frame(at, body):
+            name = UNNAMED.format(at + 1)
         if name:
             counts[plain(name)] += 1
             if counts[plain(name)] > 1:
@@ -244,21 +293,24 @@ def _names(header: Sequence[str], body: Records) -> list[str]:
     return names
 
 
-def _is_index(n: int, body: Records) -> bool:
+def _is_index_of_data_frame(column: int, body: Records) -> bool:
     """Return whether a column without a heading is a data frame's index: the first, of different numbers."""
-    cells = [cells[n] for _, cells in body if n < len(cells)]
-    return n == 0 and all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells)
+    if column != 0:
+        return False
+    cells = [cells[column] for _, cells in body if column < len(cells)]
+    return all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells)
 
 
-def _without_blanks(cells: list[str]) -> list[str]:
-    """Empty the cells that hold blanks alone."""
+def _with_blank_cells_empty(cells: list[str]) -> list[str]:
+    """Replace cells that hold blanks alone by empty ones."""
     if not any(map(str.isspace, cells)):
-        return cells  # the same: a large table has many
+        return cells  # not a copy, as a large table has many rows
     return [cell if cell.strip() else "" for cell in cells]
 
 
-def _padded(cells: Sequence[str], width: int) -> list[str]:
-    """Return a row with empty cells added up to a width."""
+def _padded_to_width(cells: Sequence[str], width: int) -> list[str]:
+    """Return a row of at least `width` cells: with empty cells added at its end."""
     if isinstance(cells, list) and len(cells) == width:
-        return cells  # the same list, as a large table has many rows
-    return [*cells, *[""] * (width - len(cells))]
+        return cells  # not a copy, as a large table has many rows
+    n_missing = width - len(cells)
+    return [*cells, *([""] * n_missing)]

@@ -73,19 +73,21 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_sums = [_is_sum(row) for row in rows]
+    # What the columns hold is told by the other rows, as a sum has numbers in all of them.
     body = replace(table, rows=tuple(row for row, is_sum in zip(rows, are_sums, strict=True) if not is_sum))
     times = _columns_of_times(body, words)
     starts = _columns_of_starts(times)
     labels = _columns_of_labels(body, headings, words)
     are_timed = [_has_time(row, starts) for row in rows]
     has_times = any(are_timed)
-    last_timed = max((at for at, is_timed in enumerate(are_timed) if is_timed), default=len(rows))
+    timed_places = [at for at, is_timed in enumerate(are_timed) if is_timed]
+    last_timed = max(timed_places, default=len(rows))
     have_labels = any(_has_label(row, labels, words) for row in body.rows)
     left_out = []
     for at, row in enumerate(rows):
         reason = ""
         if has_times and not are_timed[at]:
-            can_be_remark = at > last_timed or len(_filled(row)) == 1
+            can_be_remark = at > last_timed or len(_filled_cells(row)) == 1
             is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
             if _says_only_no(row):
                 reason = "without times, and nothing but marks of no"
@@ -100,24 +102,24 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
             reason = "a sum" if have_labels and not is_labelled else ""
         if reason:
             left_out.append(LeftOut(row, reason))
-    table = _without(table, left_out)
+    table = _without_rows(table, left_out)
     others = _rows_of_other_kinds(table, words)
-    return ClipRows(_without(table, others), (*left_out, *others))
+    return ClipRows(_without_rows(table, others), (*left_out, *others))
 
 
-def _without(table: Table, left_out: Sequence[LeftOut]) -> Table:
+def _without_rows(table: Table, left_out: Sequence[LeftOut]) -> Table:
     """Return a table without the rows that are left out."""
     left_out_ids = {id(entry.row) for entry in left_out}
     return replace(table, rows=tuple(row for row in table.rows if id(row) not in left_out_ids))
 
 
 def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
-    """Return the rows of kinds that hold no labels, in a table whose rows each say one thing about a span.
+    """Return the rows that hold no label, in a table in which each row says one thing about a span.
 
     Such a table has a column of kinds, such as `level`, `concept` and `remark`, and a column of values, which
     are labels in all rows of some kinds and in no row of the others.
     """
-    kind_columns = [column for column in table.columns if _is_of_kinds(table, column)]
+    kind_columns = [column for column in table.columns if _is_column_of_kinds(table, column)]
     if not kind_columns:
         return []
     kind_column = kind_columns[0]
@@ -129,8 +131,8 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
     return []
 
 
-def _is_of_kinds(table: Table, column: str) -> bool:
-    """Return whether a column says what kind each row is: a few words, one of which means labels."""
+def _is_column_of_kinds(table: Table, column: str) -> bool:
+    """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words."""
     kinds = set(readable_cells(table, column))
     return 1 < len(kinds) <= MOST_KINDS and any(_means_labels(kind) for kind in kinds)
 
@@ -175,9 +177,9 @@ def with_films_of_blocks(table: Table) -> Table:
     """
     columns = [name for name in FILM_COLUMNS if name in table.columns]
     rows = [row for row in table.rows if not row.is_empty]
-    films = [_film_cells(row, columns) for row in rows]
+    films = [_cells_naming_film(row, columns) for row in rows]
     n_filled = sum(not any(film) for film in films)
-    if not n_filled or not any(films[0]) or not _are_blocks(rows, films):
+    if not n_filled or not any(films[0]) or not _are_named_above_their_rows(rows, films):
         return table
     filled_rows = []
     above = films[0]
@@ -206,13 +208,21 @@ def with_whole_names(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def _film_cells(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+def _cells_naming_film(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the cells of a row that name its film, such as its title and its video."""
     return tuple(row.cells[column].strip() for column in columns)
 
 
-def _are_blocks(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether films are named once each, above their rows, and rows without one have a time."""
+def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether each film is named once, above its rows, and every row without a film has a start.
+
+    Parameters
+    ----------
+    rows
+        The rows of a table.
+    films
+        The cells of each row that name its film, empty where it names none.
+    """
     named_films = [film for film in films if any(film)]
     if any(film == following for film, following in pairwise(named_films)):
         return False
@@ -227,8 +237,10 @@ def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
     columns = [name for name in (*TIMES, DURATION) if name in table.columns]
     for column in table.columns:
         cells = readable_cells(table, column)
-        is_filled = 2 * len(cells) >= len(table.rows) and not is_of_marks(table, column, words)
-        if column not in columns and is_filled and (are_times(cells) or are_ranges(cells)):
+        is_half_empty = 2 * len(cells) < len(table.rows)
+        if column in columns or is_half_empty or is_of_marks(table, column, words):
+            continue
+        if are_times(cells) or are_ranges(cells):
             columns.append(column)
     return columns
 
@@ -250,26 +262,28 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
             continue
         is_named = column in LABEL_COLUMNS or headings.are_of(column)
-        if (
-            is_named
-            or content_of(readable_cells(table, column), words).are_labels
-            or is_of_marks(table, column, words)
-        ):
+        has_labels = is_named or content_of(readable_cells(table, column), words).are_labels
+        if has_labels or is_of_marks(table, column, words):
             columns.append(column)
     return columns
 
 
 def _has_time(row: Row, columns: Sequence[str]) -> bool:
     """Return whether a row has times in at least half of some columns."""
-    cells = [row.cells[column].strip() for column in columns]
-    n_times = sum(is_time(cell) or range_in(cell) is not None for cell in cells)
-    return bool(columns) and 2 * n_times >= len(columns)
+    if not columns:
+        return False
+    n_times = 0
+    for column in columns:
+        cell = row.cells[column].strip()
+        if is_time(cell) or range_in(cell) is not None:
+            n_times += 1
+    return 2 * n_times >= len(columns)
 
 
 def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether a row has, in some columns, an error or a digit, as a mistyped time has."""
-    cells = [row.cells[column] for column in columns]
-    for cell in cells:
+    """Return whether a row may have a mistyped time in some columns: a cell with an error or a digit."""
+    for column in columns:
+        cell = row.cells[column]
         has_digit = any(letter.isdigit() for letter in cell)
         if has_digit or is_unreadable(cell):
             return True
@@ -278,7 +292,7 @@ def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
 
 def _says_only_no(row: Row) -> bool:
     """Return whether all cells of a row that are not empty say no, as copied checkboxes do."""
-    cells = _filled(row)
+    cells = _filled_cells(row)
     return len(cells) > 1 and all(plain(cell) in NO for cell in cells)
 
 
@@ -323,18 +337,21 @@ def _has_cell(row: Row, columns: Sequence[str]) -> bool:
     return any(cell and not is_unreadable(cell) for cell in cells)
 
 
-def _filled(row: Row) -> list[str]:
+def _filled_cells(row: Row) -> list[str]:
     """Return the cells of a row that are not empty."""
     return [cell.strip() for cell in row.cells.values() if cell.strip()]
 
 
 def _is_sum(row: Row) -> bool:
-    """Return whether the first filled cell of a row is a word for a sum.
+    """Return whether a row is a sum of others: its first filled cell is a word for a sum, such as `Total`.
 
-    In a short row it may begin with such a word, as `Total of film 2` does; a long row is rather a clip.
+    In a short row the cell may also begin with such a word, as `Total of film 2` does; a long row that begins
+    so is rather a clip.
     """
-    filled = _filled(row)
+    filled = _filled_cells(row)
     first = plain(filled[0])
+    if first.rstrip(" :.") in SUMS or first.startswith(("n =", "n=", "ø")):
+        return True
+    first_word = first.partition(" ")[0]
     is_short = len(filled) <= 3 and 2 * len(filled) < len(row.cells) + 1
-    is_named = first.rstrip(" :.") in SUMS or (is_short and first.partition(" ")[0] in SUMS)
-    return is_named or first.startswith(("n =", "n=", "ø"))
+    return is_short and first_word in SUMS

@@ -27,6 +27,9 @@ _RATE = re.compile(
 MOST_PAIRED: Final = 20
 """Of columns of times without known headings each two of the first so many are tried as starts and ends."""
 
+MOST_RATINGS: Final = 10
+"""A column of more different whole numbers holds no ratings."""
+
 COMMON_RATES: Final = (25, 30, 50, 60)
 """Frames per second, of which the lowest is proposed that has the highest frame number of a table."""
 
@@ -42,13 +45,13 @@ class TimeColumns:
         self._cells = unread.cells
         self._proposal = unread.proposal
 
-    def times(self) -> None:
-        """Find columns of starts and ends, of starts and durations, or one column of both times."""
+    def propose_times(self) -> None:
+        """Propose columns of starts and ends, or of starts and durations, or one column of both times."""
         if self._unread.has(START) and self._unread.has(END, DURATION):
             return
         columns = self._columns_of_times()
         if not columns:
-            self._say_untimed()
+            self._propose_single_time_column()
             return
         for name, column in columns.items():
             if not self._unread.has(name):
@@ -100,30 +103,32 @@ class TimeColumns:
         return ""
 
     def _columns_of_times(self) -> dict[str, str]:
-        """Return the column of starts and that of ends, or durations, by a manifest's names.
+        """Return `start_s` -> its column, and `end_s` or `duration_s` -> its column.
 
-        Headings decide first, then the order of the times. Both names have the same column where its cells
-        hold two times. Empty where no two columns, or no such one, are found.
+        Headings decide first, then the times themselves. Both names have the same column where its cells hold
+        two times. Empty where neither two columns nor such a single one is found.
         """
-        timed = [column for column in self._unread.rest if self._is_timed(column)]
+        timed = [column for column in self._unread.rest if self._can_be_times(column)]
         timed += [column for column in self._headed_times() if column not in timed]
-        start = START if self._unread.has(START) else self._unread.meant(START, timed.__contains__)
+        start = START if self._unread.has(START) else self._unread.column_meant_as(START, timed.__contains__)
         others = [column for column in timed if column != start]
-        end = self._unread.meant(END, others.__contains__)
-        duration = self._unread.meant(DURATION, others.__contains__)
-        if start and end and self._first_of_ends(start, [end]):
+        end = self._unread.column_meant_as(END, others.__contains__)
+        duration = self._unread.column_meant_as(DURATION, others.__contains__)
+        if start and end and self._first_possible_end(start, [end]):
             return {START: start, END: end}
         if not start and duration and not end and len(timed) == 2:
-            start = next(column for column in timed if column != duration)
+            start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
         ranges = [column for column in self._unread.rest if are_ranges(self._cells[column])]
         if ranges and not self._unread.has(START, END):
             return {START: ranges[0], END: ranges[0]}
         if start:
-            end_by_times = self._first_of_ends(start, others)
-            return {START: start, END: end_by_times} if end_by_times else {}
-        return self._pair_of(timed)
+            end_by_times = self._first_possible_end(start, others)
+            if not end_by_times:
+                return {}
+            return {START: start, END: end_by_times}
+        return self._pair_by_cells(timed)
 
     def _headed_times(self) -> list[str]:
         """Return the columns that are headed as starts, and as ends or durations, if there are both.
@@ -142,13 +147,13 @@ class TimeColumns:
         headed = [column for column in self._unread.rest if name in names_of_heading(column)[:1]]
         return [column for column in headed if self._unread.is_of_times(column)]
 
-    def _is_timed(self, column: str) -> bool:
+    def _can_be_times(self, column: str) -> bool:
         """Return whether a column can be of times: most rows have a cell, which is a time and no mark."""
         cells = self._cells[column]
         is_filled = 2 * len(cells) >= len(self._table.rows)
         return is_filled and column not in self._unread.marks and self._unread.is_of_times(column)
 
-    def _first_of_ends(self, start: str, columns: Sequence[str]) -> str:
+    def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
         """Return the first of some columns that can hold the ends of spans; "" if none can.
 
         In most rows its time is not before the start of the row.
@@ -161,50 +166,53 @@ class TimeColumns:
             Columns of times, in the order in which they are tried.
         """
         for column in columns:
-            lengths = self._lengths(start, column)
-            if lengths and sum(length >= 0 for length in lengths) >= MOST * len(lengths):
+            lengths = self._span_lengths(start, column)
+            not_negative = [length for length in lengths if length >= 0]
+            if lengths and len(not_negative) >= MOST * len(lengths):
                 return column
         return ""
 
-    def _pair_of(self, columns: Sequence[str]) -> dict[str, str]:
-        """Return the two columns that are starts and ends by their cells alone; empty if no two can be.
+    def _pair_by_cells(self, columns: Sequence[str]) -> dict[str, str]:
+        """Return the columns of starts and ends as their cells tell them; empty if no two columns can be.
 
-        Every end is behind its start. Columns of clocks go before numbers, and of several pairs the one with
-        the shortest spans is taken: columns that say other times, such as the time of day, are further off.
+        Every end is later than its start. Columns of clocks are preferred to numbers. Of several pairs, the
+        one with the shortest spans is taken, as other times, such as the time of day, are further apart.
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []
         timed = clocks if len(clocks) > 1 else columns
         for start, end in combinations(timed[:MOST_PAIRED], 2):
-            lengths = self._lengths(start, end)
-            if lengths and min(lengths) > 0 and not self._are_few(end):
+            lengths = self._span_lengths(start, end)
+            if lengths and min(lengths) > 0 and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
         if not pairs:
             return {}
         _, start, end = min(pairs)
         return {START: start, END: end}
 
-    def _are_few(self, column: str) -> bool:
-        """Return whether a column has at most ten whole numbers, each twice or more, as ratings have."""
+    def _are_ratings(self, column: str) -> bool:
+        """Return whether a column seems to hold ratings: at most ten whole numbers, each twice on average."""
         cells = self._cells[column]
         numbers = whole_numbers(cells)
         if numbers is None:
             return False
         are_repeated = 2 * len(numbers) <= len(cells)
-        return are_repeated and len(numbers) <= 10
+        return are_repeated and len(numbers) <= MOST_RATINGS
 
-    def _lengths(self, start: str, end: str) -> list[float]:
+    def _span_lengths(self, start: str, end: str) -> list[float]:
         """Return the seconds from start to end of each row in which both columns hold times."""
         starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
         ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
         lengths = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
         return [length for length in lengths if not math.isnan(length)]
 
-    def _say_untimed(self) -> None:
-        """Propose the column of starts, or of ends, that is there alone, and ask for the other one."""
+    def _propose_single_time_column(self) -> None:
+        """Propose a column of starts, or of ends, that is there alone, and ask for the other one."""
         for name in (START, END):
             other = END if name == START else START
-            column = name if self._unread.has(name) else self._unread.meant(name, self._is_timed)
+            column = (
+                name if self._unread.has(name) else self._unread.column_meant_as(name, self._can_be_times)
+            )
             if column and not self._unread.has(other):
                 if column != name:
                     self._unread.take(name, [column])

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.importers.imported import slug, taken, unique_id
+from obygaze_features.manifest.importers.imported import consumed, slug, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
@@ -53,8 +53,8 @@ ANSWERS: Final = "answers"
 
 
 @dataclass(slots=True)
-class Marked:
-    """A span with what is marked on it: a level or a text, and concepts."""
+class MarkedSpan:
+    """A span with the labels that are marked on it: a level or a text, and concepts."""
 
     raw: RawSpan
     movie: str
@@ -85,38 +85,41 @@ class ToolSpans:
     def __init__(
         self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: set[str]
     ) -> None:
-        self._films, self._words, self._roles = films, words, roles
-        self._annotator, self._ids = annotator, ids
-        # What is said of a span -> the clip that said it first, with its file and its place there.
-        self._first: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
+        self._films = films
+        self._words = words
+        self._roles = roles
+        self._annotator = annotator
+        self._ids = ids
+        # Span and its labels -> the clip that had them first, with its file and its place there.
+        self._first_clips: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
 
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
-        """Yield each clip with its place in the file."""
+        """Yield the clips of a file, each with its place in the file; note what is doubtful or left out."""
         read = self._records_to_read(file, records)
         is_model_in_sight = any(_is_of_a_model(span) for span in read)
         if is_model_in_sight:
             file.account.is_beside_model = True
-        marked = self._marked(file, taken(read))
+        marked = self._marked_spans(file, consumed(read))
         has_text = any(mark.text for mark in marked)
         has_tier = bool(file.reading.tiers)
-        for number, mark in enumerate(taken(marked), start=1):
+        for number, mark in enumerate(consumed(marked), start=1):
             extras = _extras(mark, has_text=has_text, has_tier=has_tier, in_sight=is_model_in_sight)
             clip = self._clip(file, mark, number, extras)
-            reason = self._repeated(file, mark, clip)
+            reason = self._repetition(file, mark, clip)
             if reason:
                 file.account.leave(mark.raw.where, reason)
             else:
                 yield clip, mark.raw.where
 
-    def _marked(self, file: SpanFile, records: Iterable[RawSpan]) -> list[Marked]:
-        """Return the spans of a file with what is marked on each, and note what is doubtful in them."""
-        spans = _without_models(file.account, file.account.spans(records))
-        spans = self._perceivable(file, spans)
-        marked, concepts = self._mark(file, spans)
+    def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
+        """Return the spans of a file with their levels, texts and concepts; note what is doubtful in them."""
+        spans = _without_spans_of_models(file.account, file.account.spans(records))
+        spans = self._without_unperceived_concepts(file, spans)
+        marked, concepts = self._divide_by_role(file, spans)
         answers = [span for span in spans if isinstance(span, Answered)]
         file.account.note(*_doubtful_questions(answers, self._words))
-        marked += self._give_concepts(file, marked, concepts)
-        self._note_unknown(file, marked)
+        marked += self._add_concepts_to_levels(file, marked, concepts)
+        self._note_unknown_texts(file, marked)
         return marked
 
     def _records_to_read(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
@@ -162,8 +165,11 @@ class ToolSpans:
         file.account.unread("column", sorted(text_columns))
         return [record for record in records if not record.is_beside or record.tier not in text_columns]
 
-    def _perceivable(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
-        """Take out the concepts that a machine cannot perceive, and note how many answers it gave on them."""
+    def _without_unperceived_concepts(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
+        """Take the concepts that a machine cannot perceive out of its answers, such as sounds without sound.
+
+        How many such answers there are, and why they do not count, is noted in the file's account.
+        """
         codebook = self._words.codebook
         names = spellings_of(codebook.concepts)
         n_answers: Counter[str] = Counter()
@@ -194,34 +200,46 @@ class ToolSpans:
         """Return what the tier of a record holds, such as levels, concepts or texts."""
         return self._roles.role_of(record, source.tier, is_said=source.is_said)
 
-    def _mark(self, file: SpanFile, spans: Sequence[RawSpan]) -> tuple[list[Marked], list[RawSpan]]:
-        """Divide spans into those of levels and texts, and those of concepts; leave out the others."""
-        account, words = file.account, self._words
+    def _divide_by_role(
+        self, file: SpanFile, spans: Sequence[RawSpan]
+    ) -> tuple[list[MarkedSpan], list[RawSpan]]:
+        """Divide spans by the role of their tiers; leave out those of tiers that are not imported.
+
+        Returns
+        -------
+        list of MarkedSpan
+            The spans of levels and of texts, with the concepts that are written beside a level.
+        list of RawSpan
+            The spans of concepts, whose levels are other spans.
+        """
+        account = file.account
+        words = self._words
         source = SOURCES[account.kind]
-        marked: list[Marked] = []
+        is_of_machines = account.kind == ANSWERS
+        marked: list[MarkedSpan] = []
         concepts: list[RawSpan] = []
-        twins = set[str]()
+        ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
-            labels = words.labels_of(span.text) if role == LABELS or account.kind == ANSWERS else None
+            labels = words.labels_of(span.text) if role == LABELS or is_of_machines else None
             if role == LEFT:
                 account.leave(span.where, f"on tier {span.tier or source.tier!r}, which --tier does not name")
-            elif role == LEVELS and account.kind == ANSWERS and not (labels and labels.level):
+            elif role == LEVELS and is_of_machines and not (labels and labels.level):
                 account.leave(
                     span.where, f"{span.text!r:.40} is no level of codebook {words.codebook.name!r}"
                 )
             elif role == LEVELS:
-                marked.append(Marked(span, self._movie(file, span), level=span.text))
+                marked.append(MarkedSpan(span, self._movie(file, span), level=span.text))
             elif role == CONCEPTS or (labels and not labels.level):
                 concepts.append(span)
             elif labels:
                 if labels.level in words.twins:
-                    twins.add(span.text)
+                    ambiguous_texts.add(span.text)
                 movie = self._movie(file, span)
-                marked.append(Marked(span, movie, labels.level, concepts=list(labels.concepts)))
+                marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
             else:
-                marked.append(Marked(span, self._movie(file, span), text=span.text))
-        for text in sorted(twins):
+                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+        for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
 
@@ -229,62 +247,92 @@ class ToolSpans:
         """Return the name of a span's film, by its film or media column, or by its file."""
         return self._films.of_span(file, span.cells.get("movie", ""), span.cells.get("media", ""))
 
-    def _give_concepts(
-        self, file: SpanFile, marked: Sequence[Marked], concepts: Sequence[RawSpan]
-    ) -> list[Marked]:
-        """Add each concept to its level, and return the concepts without one, as clips of their own.
+    def _add_concepts_to_levels(
+        self, file: SpanFile, marked: Sequence[MarkedSpan], concepts: Sequence[RawSpan]
+    ) -> list[MarkedSpan]:
+        """Add concepts to the spans of their levels, and return those without a level, as spans of their own.
 
         The level of a concept is the span that it names as its parent, else the spans of levels with the same
         film, times and annotator.
+
+        Parameters
+        ----------
+        file
+            The file that the spans are from.
+        marked
+            Spans of levels and texts, whose concepts are extended.
+        concepts
+            Spans of concepts.
         """
+        if not concepts:
+            return []
         levels = [mark for mark in marked if mark.level]
-        by_id = {mark.raw.span_id: mark for mark in levels if mark.raw.span_id}
-        by_span: dict[tuple[object, ...], list[Marked]] = {}
-        for mark in levels if concepts else ():
-            by_span.setdefault(self._span_key(mark.raw, mark.movie), []).append(mark)
-        alone = []
+        level_of_id = {mark.raw.span_id: mark for mark in levels if mark.raw.span_id}
+        levels_of_span: dict[tuple[object, ...], list[MarkedSpan]] = {}
+        for mark in levels:
+            levels_of_span.setdefault(self._key_of_span(mark.raw, mark.movie), []).append(mark)
+        without_level = []
         for span in concepts:
             movie = self._movie(file, span)
             names = self._words.codebook.split_concepts(span.text)
-            same_span = by_span.get(self._span_key(span, movie), [])
-            owners = [by_id[span_id] for span_id in span.parent_ids if span_id in by_id]
+            owners = [level_of_id[span_id] for span_id in span.parent_ids if span_id in level_of_id]
             if not owners:
-                owners = [mark for mark in same_span if _may_be_one(mark.raw, span)]
+                same_span = levels_of_span.get(self._key_of_span(span, movie), [])
+                owners = [mark for mark in same_span if _can_be_one_span(mark.raw, span)]
             for owner in owners:
                 owner.concepts += names
             if owners:
                 file.account.used += 1
             else:
-                alone.append(Marked(span, movie, concepts=list(names)))
-        if alone and levels:
-            what = counted(len(alone), "span")
+                without_level.append(MarkedSpan(span, movie, concepts=list(names)))
+        if without_level and levels:
+            what = counted(len(without_level), "span")
             file.account.note(
                 f"{what} of concepts without a level of their times, annotator and subject "
-                f"(the first: {alone[0].raw.where}): clips of their own, without a level"
+                f"(the first: {without_level[0].raw.where}): clips of their own, without a level"
             )
-        return alone
+        return without_level
 
-    def _span_key(self, span: RawSpan, movie: str) -> tuple[object, ...]:
-        """Return what the span of a concept and that of its level have in common: film, annotator, times."""
+    def _key_of_span(self, span: RawSpan, movie: str) -> tuple[object, ...]:
+        """Return a key that the span of a concept shares with that of its level: film, annotator, times."""
         annotator = _annotator_of(span, self._annotator)
-        tier = PeopleTier.of(span.tier)
-        how = tier.how if tier else ""
+        people_tier = PeopleTier.of(span.tier)
+        how = people_tier.how if people_tier else ""
         return movie, annotator, how, round(span.start_s, 3), round(span.end_s, 3)
 
-    def _note_unknown(self, file: SpanFile, marked: Iterable[Marked]) -> None:
-        """Note the texts that are no labels of the codebook, unless the file is of what films say."""
+    def _note_unknown_texts(self, file: SpanFile, marked: Iterable[MarkedSpan]) -> None:
+        """Note the texts that are no labels of the codebook, unless the file holds subtitles or the like."""
         if SOURCES[file.account.kind].is_said:
             return
         words = self._words
-        unknown = Counter(mark.text for mark in marked if mark.text and words.labels_of(mark.text) is None)
+        texts_marked = [mark.text for mark in marked if mark.text]
+        unknown = Counter(text for text in texts_marked if words.labels_of(text) is None)
         if unknown:
             texts = first_few([f"{text!r} ({n})" for text, n in unknown.most_common()], 3)
             what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"
             file.account.note(f"{what} ({texts})")
 
-    def _clip(self, file: SpanFile, marked: Marked, number: int, extras: dict[str, str]) -> Clip:
-        """Make a clip of a span and what is marked on it."""
-        raw, cells, codebook = marked.raw, marked.raw.cells, self._words.codebook
+    def _clip(self, file: SpanFile, marked: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
+        """Make a clip of a span and its labels.
+
+        Parameters
+        ----------
+        file
+            The file that the span is from.
+        marked
+            The span and its labels.
+        number
+            Number of the span in its file, for the clip's id.
+        extras
+            Cells of the clip's extra columns.
+
+        Raises
+        ------
+        ManifestError
+            The file is of a tool that names annotators, and this span has none; or a label is unknown.
+        """
+        raw = marked.raw
+        codebook = self._words.codebook
         annotator = _annotator_of(raw, self._annotator)
         if not annotator and SOURCES[file.account.kind].is_signed:
             remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
@@ -294,18 +342,18 @@ class ToolSpans:
             stem += f"-{slug(annotator)}"
         with placed(f"{file.path}: {raw.where}"):
             return Clip(
-                cells.get("clip_id") or unique_id(stem, number, self._ids),
-                marked.movie,
-                self._films.files.film_of(cells.get("media", "") or marked.movie),
-                None if raw.is_whole_file else raw.start_s,
-                None if raw.is_whole_file else raw.end_s,
-                codebook.level_spelled(marked.level) if marked.level else None,
-                tuple(codebook.concept_spelled(name) for name in marked.concepts),
-                annotator,
-                extras,
+                clip_id=raw.cells.get("clip_id") or unique_id(stem, number, self._ids),
+                movie=marked.movie,
+                video=self._films.files.film_of(raw.cells.get("media", "") or marked.movie),
+                start_s=None if raw.is_whole_file else raw.start_s,
+                end_s=None if raw.is_whole_file else raw.end_s,
+                level=codebook.level_spelled(marked.level) if marked.level else None,
+                concepts=tuple(codebook.concept_spelled(name) for name in marked.concepts),
+                annotator=annotator,
+                extras=extras,
             )
 
-    def _repeated(self, file: SpanFile, marked: Marked, clip: Clip) -> str:
+    def _repetition(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, as an earlier one says the same; "" for a clip that is new.
 
         Raises
@@ -313,29 +361,29 @@ class ToolSpans:
         ManifestError
             An earlier clip of the same times and annotator has other labels.
         """
-        labels = clip.level, frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
         if marked.level:
             # A span has one level: a second one is a repetition, or a contradiction.
             statement: tuple[object, ...] = ("level",)
         else:
             # A span may have many concepts and texts: only the same ones are a repetition.
-            statement = (*labels, clip.extras.get("text", ""))
+            concepts = frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
+            statement = (clip.level, concepts, clip.extras.get("text", ""))
         decided = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
         key = (*span_of(clip), *decided, *statement)
         where = marked.raw.where
-        before, other_file, place = self._first.setdefault(key, (clip, file, where))
-        is_first = before is clip
-        is_repeated_text = other_file is file and not marked.level
-        if is_first or is_repeated_text or marked.raw.cells.get("clip_id"):
+        first, first_file, first_where = self._first_clips.setdefault(key, (clip, file, where))
+        is_first = first is clip
+        is_text_of_same_file = first_file is file and not marked.level
+        if is_first or is_text_of_same_file or marked.raw.cells.get("clip_id"):
             return ""
-        earlier = f"{place} of {other_file.path.name}"
-        if before.level != clip.level or set(before.concepts) != set(clip.concepts):
+        earlier = f"{first_where} of {first_file.path.name}"
+        if first.level != clip.level or set(first.concepts) != set(clip.concepts):
             raise file.error(
-                f"{where}: {_labels(clip)} where {earlier}, of its times and annotator, says "
-                f"{_labels(before)}: keep one; tiers of different people are imported apart, "
+                f"{where}: {_written_labels(clip)} where {earlier}, of its times and annotator, says "
+                f"{_written_labels(first)}: keep one; tiers of different people are imported apart, "
                 "with --tier and --annotator"
             )
-        different = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
+        different = [name for name, cell in clip.extras.items() if cell != first.extras.get(name, "")]
         if different:
             return f"the same as {earlier} but for {', '.join(different)}"
         return f"the same as {earlier}"
@@ -360,7 +408,7 @@ def _is_of_a_model(span: RawSpan) -> bool:
     return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
 
 
-def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
+def _without_spans_of_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
     """Leave out the spans that are shorter than a frame, and those that a model wrote."""
     kept = []
     for span in spans:
@@ -373,7 +421,7 @@ def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]
     return kept
 
 
-def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
+def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
     Parameters
@@ -405,8 +453,8 @@ def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -
     return extras
 
 
-def _may_be_one(span: RawSpan, other: RawSpan) -> bool:
-    """Return whether two spans of the same times can be one: no column that both fill keeps them apart."""
+def _can_be_one_span(span: RawSpan, other: RawSpan) -> bool:
+    """Return whether two spans of the same times are of one subject and sitting, as far as they say it."""
     for name in APART:
         cell = span.cells.get(name)
         other_cell = other.cells.get(name)
@@ -416,7 +464,7 @@ def _may_be_one(span: RawSpan, other: RawSpan) -> bool:
 
 
 def _annotator_of(span: RawSpan, default: str) -> str:
-    """Name a span's annotator: by its column, by its tier's name behind `@`, the default, or its model."""
+    """Return a span's annotator: by its column, by its tier's name behind `@`, the default, or its model."""
     behind_at = span.tier.partition("@")[2]
     for name in (span.cells.get("annotator", ""), behind_at, default, span.cells.get("model", "")):
         if name.strip():
@@ -424,26 +472,30 @@ def _annotator_of(span: RawSpan, default: str) -> str:
     return ""
 
 
-def _labels(clip: Clip) -> str:
-    """Write a clip's labels as one text."""
-    return ";".join([clip.level, *clip.concepts] if clip.level else clip.concepts)
+def _written_labels(clip: Clip) -> str:
+    """Write a clip's level and concepts with semicolons between them."""
+    labels = list(clip.concepts)
+    if clip.level:
+        labels.insert(0, clip.level)
+    return ";".join(labels)
 
 
 def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
-    """Say which tiers the person names that the file does not have."""
-    source = SOURCES[file.account.kind]
+    """Return a line for each tier that the person names and that the file does not have."""
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
+    source = SOURCES[file.account.kind]
     present = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
-    asked = {tier_key(name): name for name in file.reading.tiers}
-    absent = asked.keys() - {key_among(tier, asked) for tier in present}
     if not present:
         return []
-    return [f"no tier {asked[key]!r} is there{name_hint(asked[key], present)}" for key in sorted(absent)]
+    named = {tier_key(name): name for name in file.reading.tiers}
+    absent = named.keys() - {key_among(tier, named) for tier in present}
+    absent_names = [named[key] for key in sorted(absent)]
+    return [f"no tier {name!r} is there{name_hint(name, present)}" for name in absent_names]
 
 
 def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
-    """Say which tiers of texts are left out, and which of them may be misspelled tiers of labels.
+    """Yield a line on the tiers of texts that are left out, and one on each that may be a misspelled tier.
 
     Parameters
     ----------
@@ -461,23 +513,34 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 
 
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
-    """Say which questions the codebook does not have, and which of its concepts were not asked about."""
+    """Yield lines on questions to a machine that the codebook does not have, and concepts never asked of.
+
+    A question is `level:NAME` or `concept:NAME`.
+    """
     codebook = words.codebook
-    questions = sorted({question for line in answers for question in line.answers})
-    perceives = sorted({name for line in answers for name in line.perceives})
-    names = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
-    asked = [question.partition(":")[::2] for question in questions]
-    unknown = [f"{kind}:{name}" for kind, name in asked if plain(name) not in names[kind]]
-    asked_of = {names[kind].get(plain(name)) for kind, name in asked if kind == "concept"}
-    unasked = [name for name in codebook.concept_names if name not in asked_of]
-    reasons = unperceived(codebook, perceives)
-    absent = [reasons[name] for name in unasked if name in reasons]
-    never = [name for name in unasked if name not in reasons]
+    labels = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
+    questions = sorted({question for answer in answers for question in answer.answers})
+    unknown = []
+    asked_concepts = set()
+    for question in questions:
+        kind, _, name = question.partition(":")
+        label = labels[kind].get(plain(name))
+        if label is None:
+            unknown.append(f"{kind}:{name}")
+        if kind == "concept":
+            asked_concepts.add(label)
     if unknown:
         what = counted(len(unknown), "question")
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
-    if asked_of and never:
-        what = counted(len(never), "concept")
-        yield f"nothing asked of {what} ({first_few(never, 3)}), marked on no clip"
-    if asked_of and absent:
-        yield f"absent, not asked: {counted(len(absent), 'concept')} ({'; '.join(absent)})"
+    if not asked_concepts:
+        return
+    perceives = sorted({name for answer in answers for name in answer.perceives})
+    reason_of = unperceived(codebook, perceives)
+    not_asked = [name for name in codebook.concept_names if name not in asked_concepts]
+    perceivable = [name for name in not_asked if name not in reason_of]
+    reasons = [reason_of[name] for name in not_asked if name in reason_of]
+    if perceivable:
+        what = counted(len(perceivable), "concept")
+        yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"
+    if reasons:
+        yield f"absent, not asked: {counted(len(reasons), 'concept')} ({'; '.join(reasons)})"

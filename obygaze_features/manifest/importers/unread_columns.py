@@ -76,10 +76,10 @@ class UnreadColumns:
         self.rest = [column for column in self.table.columns if column not in is_read]
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
-        self.rest = [column for column in self.rest if not self._is_no_label(column)]
+        self.rest = [column for column in self.rest if not self._is_explained_as_no_label(column)]
         self.marks = [column for column in self.rest if is_of_marks(self.table, column, self.words)]
         self.proposal = Proposal()
-        # What is found out of a column is kept, as each finder asks, and a column may be long.
+        # What is found out about a column is kept, as several finders ask for it and a column may be long.
         self._contents: dict[str, Content] = {}
         self._are_times: dict[str, bool] = {}
         self._lists: dict[str, list[list[str]]] = {}
@@ -105,8 +105,8 @@ class UnreadColumns:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
 
-    def _is_no_label(self, column: str) -> bool:
-        """Return whether a person says that a column of marks is of no label."""
+    def _is_explained_as_no_label(self, column: str) -> bool:
+        """Return whether a column holds marks, and the person says that its heading stands for no label."""
         return self.known_words.is_explained_as_nothing(column) and are_marks(self.cells[column])
 
     def take(self, name: str, columns: Sequence[str]) -> None:
@@ -135,7 +135,7 @@ class UnreadColumns:
         named = {plain(heading) for heading in self.given.columns.get(name, ())}
         return [column for column in self.table.columns if plain(column) in named]
 
-    def meant(self, name: str, fits: Callable[[str], bool]) -> str:
+    def column_meant_as(self, name: str, fits: Callable[[str], bool]) -> str:
         """Return the unread column whose heading most likely means a manifest's column; "" if none does.
 
         Parameters
@@ -150,8 +150,9 @@ class UnreadColumns:
             # A heading may mean several of a manifest's columns, the likeliest first.
             meanings = names_of_heading(column)
             if name in meanings and fits(column):
-                rank = (meanings.index(name), not _is_exact(column, name))
-                ranked.append((rank, column))
+                # Of equally likely headings a whole one, such as `Film`, comes before `Film (my list)`.
+                is_inexact = not _is_exact(column, name)
+                ranked.append(((meanings.index(name), is_inexact), column))
         if not ranked:
             return ""
         _, likeliest = min(ranked, key=lambda entry: entry[0])
@@ -175,8 +176,8 @@ class UnreadColumns:
             self._lists[column] = listed_parts(self.cells[column], self.words)
         return self._lists[column]
 
-    def counted(self, column: str) -> str:
-        """Write a column with how many of its cells are labels."""
+    def with_label_count(self, column: str) -> str:
+        """Write a column with how many of its cells are labels: `'Note': 8 of 9 cells`."""
         content = self.content(column)
         return f"{column!r}: {content.n_labels} of {content.n_cells} cells"
 
@@ -189,7 +190,7 @@ class UnreadColumns:
         return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: no labels, no numbers with decimals, few names.
+        """Return whether a column can name annotators: few names, which are no labels and no decimal numbers.
 
         Names are few if there are at most twelve, or each stands in four rows on average.
         """
@@ -219,7 +220,7 @@ class UnreadColumns:
 
 
 def _label_of_marks(column: str, words: LabelWords) -> str:
-    """Return the label that the heading of a column of marks means, maybe mistyped; "" if none."""
+    """Return the label that the heading of a column of marks means, even if mistyped; "" if it means none."""
     label = label_like(column, words) or label_in_heading(column, words)
     if label:
         return label
@@ -248,7 +249,9 @@ def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
 
 
 def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
-    """Propose which level each number of a column is: counted from 0 if the column has a 0, else from 1.
+    """Return number -> level for a column of whole numbers: counted from 0 if it has a 0, else from 1.
+
+    Empty if a cell is no whole number, or if there are fewer levels than its highest number needs.
 
     Examples
     --------

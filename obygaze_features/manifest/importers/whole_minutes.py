@@ -18,17 +18,17 @@ LONG_SPAN_S: Final = 1800.0
 """Spans of half an hour or more are not what people judge, so that their times are read wrongly."""
 
 LONG_FILM_S: Final = 5 * 3600.0
-"""Hardly a film lasts so long."""
+"""Hardly any film lasts so long: a longer one has minutes that were taken for hours."""
 
-BEYOND_S: Final = 12 * 3600.0
-"""What no film lasts of which some times are of a few seconds more."""
+BEYOND_FILMS_S: Final = 12 * 3600.0
+"""No film lasts so long, so that such a clock was typed as m:ss even if others in its column were not."""
 
 
 def with_minutes_as_typed(table: Table) -> Table:
-    """Read clocks of a workbook as minutes and seconds, where they cannot be hours and minutes; say so.
+    """Read clocks of a workbook as minutes and seconds, with a note, where they cannot be hours and minutes.
 
-    Only columns whose clocks are all of whole minutes, of spans that would last half an hour or more, or of a
-    film of more than five hours.
+    A workbook keeps 1:30, typed for a minute and a half, as 1:30:00. Only columns whose clocks are all of
+    whole minutes are read so, where spans would last half an hour or more, or a film more than five hours.
 
     Raises
     ------
@@ -36,21 +36,23 @@ def with_minutes_as_typed(table: Table) -> Table:
         Some times were typed as m:ss, and others as h:mm:ss: which is which is not known.
     """
     columns = [name for name in (START, END, DURATION) if name in table.columns]
-    whole = [name for name in columns if _is_whole(cells_of(table, name))]
-    if DURATION in whole and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
-        return _in_sixtieths(table, [name for name in whole if name != END])
-    if START in whole and END in whole and (_median_length(table) >= LONG_SPAN_S or _is_too_long(table, END)):
-        return _in_sixtieths(table, [START, END])
-    if START in whole and END not in columns and _is_too_long(table, START):
-        return _in_sixtieths(table, [START])
+    suspects = [name for name in columns if _has_whole_minutes_only(cells_of(table, name))]
+    if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
+        return _as_minutes_and_seconds(table, [name for name in suspects if name != END])
+    if START in suspects and END in suspects:
+        has_long_spans = _median_span_s(table) >= LONG_SPAN_S
+        if has_long_spans or _is_longer_than_films(table, END):
+            return _as_minutes_and_seconds(table, [START, END])
+    if START in suspects and END not in columns and _is_longer_than_films(table, START):
+        return _as_minutes_and_seconds(table, [START])
     for name in columns:
-        _refuse_mixed(table, name)
+        _refuse_both_ways_of_typing(table, name)
     return table
 
 
-def _is_whole(cells: Sequence[str]) -> bool:
-    """Return whether a column has clocks of whole minutes alone, in several rows."""
-    return len(cells) > 1 and len(set(cells)) > 1 and all(map(is_of_whole_minutes, cells))
+def _has_whole_minutes_only(cells: Sequence[str]) -> bool:
+    """Return whether cells are clocks of whole minutes alone, such as 1:30:00, of two values or more."""
+    return len(set(cells)) > 1 and all(is_of_whole_minutes(cell) for cell in cells)
 
 
 def _seconds(table: Table, name: str) -> list[float]:
@@ -58,33 +60,31 @@ def _seconds(table: Table, name: str) -> list[float]:
     return [seconds for seconds in seconds_in(cells_of(table, name)) if not math.isnan(seconds)]
 
 
-def _median_length(table: Table) -> float:
-    """Return the median length of spans, whose starts and ends are clocks; 0 where no row has both."""
+def _median_span_s(table: Table) -> float:
+    """Return the median length of spans in seconds; 0 where no row has both a start and an end."""
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
-    starts = seconds_in([row.cells[START].strip() for row in rows])
-    ends = seconds_in([row.cells[END].strip() for row in rows])
     if not rows:
         return 0.0
+    starts = seconds_in([row.cells[START].strip() for row in rows])
+    ends = seconds_in([row.cells[END].strip() for row in rows])
     return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)])
 
 
-def _is_too_long(table: Table, name: str) -> bool:
-    """Return whether a column has a time that hardly a film lasts."""
+def _is_longer_than_films(table: Table, name: str) -> bool:
+    """Return whether a column has a time beyond the length of films (five hours)."""
     return max(_seconds(table, name), default=0.0) > LONG_FILM_S
 
 
-def _in_sixtieths(table: Table, names: Sequence[str]) -> Table:
-    """Read the clocks of some columns as minutes and seconds, where they were taken for hours and minutes.
-
-    A spreadsheet writes 1:30, which may mean a minute and a half, as 1:30:00. A sixtieth of what it says is
-    what was meant.
-    """
+def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
+    """Read the clocks of some columns as minutes and seconds, and note it: 1:30:00 as 90 seconds."""
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
         for name in names:
-            if cells[name].strip():
-                cells[name] = f"{seconds_in([cells[name].strip()])[0] / 60:g}"
+            clock = cells[name].strip()
+            if clock:
+                time_s = seconds_in([clock])[0] / 60  # hours were minutes, and minutes were seconds
+                cells[name] = f"{time_s:g}"
         rows.append(Row(row.line, cells))
     first = cells_of(table, names[0])[0]
     hours, minutes, _ = first.split(":")
@@ -96,13 +96,22 @@ def _in_sixtieths(table: Table, names: Sequence[str]) -> Table:
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
-def _refuse_mixed(table: Table, name: str) -> None:
-    """Refuse a column in which some times are beyond any film and of whole minutes, and others are not."""
-    cells = cells_of(table, name)
-    late = [cell for cell in cells if is_of_whole_minutes(cell) and seconds_in([cell])[0] >= BEYOND_S]
-    early = [cell for cell in cells if cell not in late and not is_of_whole_minutes(cell)]
-    if late and early and all(cell.count(":") == 2 for cell in early):
+def _refuse_both_ways_of_typing(table: Table, name: str) -> None:
+    """Refuse a column in which some times seem typed as m:ss and others as h:mm:ss.
+
+    The former are of whole minutes and beyond the length of any film, and none of the latter is.
+    """
+    too_late = []
+    with_seconds = []
+    for cell in cells_of(table, name):
+        if not is_of_whole_minutes(cell):
+            with_seconds.append(cell)
+        elif seconds_in([cell])[0] >= BEYOND_FILMS_S:
+            too_late.append(cell)
+    have_hours = all(cell.count(":") == 2 for cell in with_seconds)
+    if too_late and with_seconds and have_hours:
         raise ManifestError(
-            f"{table.path}: column {name}: {late[0]} beside {early[0]}: some times were typed as m:ss, which "
-            "a workbook keeps as h:mm, and others as h:mm:ss; write all as h:mm:ss (0:01:30 is 90 s)"
+            f"{table.path}: column {name}: {too_late[0]} beside {with_seconds[0]}: some times were typed as "
+            "m:ss, which a workbook keeps as h:mm, and others as h:mm:ss; write all as h:mm:ss "
+            "(0:01:30 is 90 s)"
         )

@@ -20,6 +20,12 @@ NEAR: Final = 0.84
 SHORTEST_NEAR: Final = 5
 """Letters of a word that is compared so: shorter ones are like too many."""
 
+SHORTEST_SPELLING: Final = 3
+"""Letters of a label that words are compared with."""
+
+LONGEST_CODE: Final = 12
+"""Characters of a code that a legend explains: what is longer is a text."""
+
 LONGEST_WORDS: Final = 8
 """Words of a label; what is longer is a remark."""
 
@@ -28,6 +34,8 @@ MOST_PARTS: Final = 30
 
 _CODED = re.compile(r"\W*(?:\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
 """A label with its code in front: `3 – Sure`, `EN: easy negative`."""
+
+_IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]+)[)\]]")
 
 _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
 """A code and what it means, in a heading: `(0=EN, 1=HN)`."""
@@ -44,10 +52,10 @@ def label_like(text: str, words: LabelWords) -> str:
     ('S', 'S', '')
     """
     forms = [text, bare_heading(text)]
-    if coded := _CODED.fullmatch(text.strip()):
+    coded = _CODED.fullmatch(text.strip())
+    if coded is not None:
         forms += [coded["text"], bare_heading(coded["text"])]
-    inside = re.findall(r"[(\[]([^()\[\]]+)[)\]]", text)
-    forms += inside
+    forms += _IN_BRACKETS.findall(text)
     for form in forms:
         label = words.level_of(form.strip()) or words.concept_of(form.strip())
         if label:
@@ -64,24 +72,28 @@ def label_near(text: str, words: LabelWords) -> str:
     >>> label_near("Clothign", LabelWords(builtin_codebook("obygaze12")))
     'Clothing'
     """
-    bare = text.strip(" ?!*.~()[]")
-    doubted = label_like(bare, words) or label_like(text, words)
-    if doubted:
-        return doubted
+    without_signs = text.strip(" ?!*.~()[]")
+    label = label_like(without_signs, words) or label_like(text, words)
+    if label:
+        return label
     written = plain(text)
     if len(written) < SHORTEST_NEAR:
         return ""
-    spellings = words.spellings
-    near = get_close_matches(written, [known for known in spellings if len(known) > 2], n=1, cutoff=NEAR)
-    if not near or near[0].endswith(written) or written.endswith(near[0]):  # `unsure` is not `sure`
+    spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST_SPELLING]
+    matches = get_close_matches(written, spellings, n=1, cutoff=NEAR)
+    if not matches:
         return ""
-    return spellings[near[0]]
+    nearest = matches[0]
+    # A text with a further syllable in front may be the opposite: `unsure` is not `sure`.
+    if nearest.endswith(written) or written.endswith(nearest):
+        return ""
+    return words.spellings[nearest]
 
 
 def explained_words(
     legend: Iterable[Sequence[str]], headings: Iterable[str], words: LabelWords
 ) -> dict[str, str]:
-    """Return what a table's own legend says of its codes: rows of code and label, headings that list them.
+    """Return code -> the label that a table's own legend gives it, in rows of code and label or in headings.
 
     Parameters
     ----------
@@ -97,17 +109,22 @@ def explained_words(
         filled = [cell.strip() for cell in cells if cell.strip()]
         for code, text in pairwise(filled):
             label = label_like(text, words)
-            if label and len(code) <= 12 and not words.level_of(code) and not words.concept_of(code):
+            if (
+                label
+                and len(code) <= LONGEST_CODE
+                and not words.level_of(code)
+                and not words.concept_of(code)
+            ):
                 meanings.setdefault(code, label)
         for cell in filled:
-            meanings |= _explained_in(cell, words)
+            meanings |= _meanings_in_text(cell, words)
     for heading in headings:
-        meanings |= _explained_in(heading, words)
+        meanings |= _meanings_in_text(heading, words)
     return meanings
 
 
-def _explained_in(text: str, words: LabelWords) -> dict[str, str]:
-    """Return the codes that a text explains."""
+def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
+    """Return code -> label for the codes that a text explains, such as `(0=EN, 1=HN)`."""
     meanings = {}
     for code, meant in _EXPLAINED.findall(text):
         label = label_like(meant, words)
@@ -119,64 +136,88 @@ def _explained_in(text: str, words: LabelWords) -> dict[str, str]:
 # --- lists
 # ---------------------------------------------------------------------------
 def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
-    """Divide the cells of a column into the words that they list.
+    """Divide the cells of a column into the words that they list; a list of words for each cell.
 
     Signs besides semicolons and commas divide where that gives words that the column has elsewhere too; and
     a comma is part of a word, where semicolons divide and none of the words around it is known.
     """
-    has_semicolons = sum(";" in cell for cell in cells) > 1
-    n_cells = Counter(cells)
-    first = {cell: _first_parts(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
-    counts = Counter[str]()
-    for cell, parts in first.items():
+    with_semicolons = [cell for cell in cells if ";" in cell]
+    has_semicolons = len(with_semicolons) > 1
+    n_cells = Counter(cells)  # equal cells are divided once
+    parts_of = {cell: _divided_cell(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
+    n_pieces = Counter[str]()
+    for cell, parts in parts_of.items():
         for part in parts:
             for piece in further_parts(part):
-                counts[plain(piece)] += n_cells[cell]
-    divided = {cell: _further_divided(parts, counts, words) for cell, parts in first.items()}
-    return [divided[cell] for cell in cells]
+                n_pieces[plain(piece)] += n_cells[cell]
+    words_of = {cell: _divided_further(parts, n_pieces, words) for cell, parts in parts_of.items()}
+    return [words_of[cell] for cell in cells]
 
 
-def _further_divided(parts: Sequence[str], counts: Counter[str], words: LabelWords) -> list[str]:
-    """Divide parts of a cell at further signs, where that gives words that the column has elsewhere too."""
+def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
+    """Divide parts of a cell at further signs, where that gives words that the column has elsewhere too.
+
+    `n_pieces` counts the pieces of all parts of the column.
+    """
     divided: list[str] = []
     for part in parts:
         pieces = further_parts(part)
-        is_list = not words.concept_of(part) and all(counts[plain(piece)] > 1 for piece in pieces)
-        divided += pieces if is_list else [part]
+        are_repeated = all(n_pieces[plain(piece)] > 1 for piece in pieces)
+        if are_repeated and not words.concept_of(part):
+            divided += pieces
+        else:
+            divided.append(part)
     return divided
 
 
-def _first_parts(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
-    """Divide a cell at semicolons, line breaks and commas; `has_semicolons` is of several cells."""
+def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
+    """Divide a cell into its parts, at semicolons, line breaks and commas.
+
+    Parameters
+    ----------
+    cell
+        The cell, which may also be a Python list of texts.
+    words
+        The words of labels that are known.
+    has_semicolons
+        Whether several cells of the column have semicolons: then a comma divides known labels only.
+    """
     if words.is_no_concept(cell):
         return []
     if cell.startswith("[") and cell.endswith("]"):
         return texts_of_list(cell)
     parts: list[str] = []
     for piece in cell.split(";"):
-        inside = words.parts_of(piece)
-        is_one = has_semicolons and not any(words.concept_of(part) or words.level_of(part) for part in inside)
-        parts += [piece.strip()] if is_one and "\n" not in piece else inside
+        piece_parts = words.parts_of(piece)
+        has_label = any(words.concept_of(part) or words.level_of(part) for part in piece_parts)
+        if has_semicolons and not has_label and "\n" not in piece:
+            parts.append(piece.strip())
+        else:
+            parts += piece_parts
     return [part for part in parts if part]
 
 
 def are_lists(listed: Sequence[Sequence[str]]) -> bool:
-    """Return whether cells list a few words that come in several combinations, such as concepts.
+    """Return whether cells list a few words that come in several combinations, as concepts do.
 
     Parameters
     ----------
     listed
-        The words that each cell lists (`listed_parts`); those without words are ignored.
+        The words that each cell lists (`listed_parts`); cells without words are ignored.
     """
     listed = [parts for parts in listed if parts]
-    n_lists = sum(len(parts) > 1 for parts in listed)
+    n_lists = len([parts for parts in listed if len(parts) > 1])
     if n_lists < 2 or not are_few_words(listed):
         return False
-    combinations = {frozenset(map(plain, parts)) for parts in set(map(tuple, listed))}
-    counts = Counter(plain(part) for parts in combinations for part in parts)
-    n_parts = sum(map(len, listed))
-    are_repeated = 3 * len(counts) <= 2 * n_parts
-    return are_repeated and len(combinations) > 2 and max(counts.values()) > 1
+    different_lists = set(map(tuple, listed))
+    combinations = {frozenset(map(plain, parts)) for parts in different_lists}
+    n_combinations_of: Counter[str] = Counter()
+    for words in combinations:
+        n_combinations_of.update(words)
+    n_words = sum(len(parts) for parts in listed)
+    are_repeated = 3 * len(n_combinations_of) <= 2 * n_words
+    is_word_in_several = max(n_combinations_of.values()) > 1
+    return are_repeated and len(combinations) > 2 and is_word_in_several
 
 
 def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
@@ -189,11 +230,14 @@ def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
 
 
 def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
-    """Return the different words of lists, as words are compared."""
+    """Return the different words of lists, without regard to case and accents (`plain`)."""
     written = {part for parts in listed for part in parts}
     return set(map(plain, written))
 
 
 def legend_rows(records: Iterable[Records]) -> list[list[str]]:
-    """Return the rows of some sheets."""
-    return [cells for sheet in records for _, cells in sheet]
+    """Return the rows of the sheets beside a table, where a legend may stand."""
+    rows = []
+    for sheet in records:
+        rows += [cells for _, cells in sheet]
+    return rows

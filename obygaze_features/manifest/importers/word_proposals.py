@@ -37,18 +37,20 @@ class WordProposals:
         self._words = unread.words
         self._proposal = unread.proposal
 
-    def explain(self) -> None:
-        """Propose what the unknown words in columns of labels and in their headings mean."""
-        self._explain_headings()
-        self._explain_levels()
-        self._explain_concepts()
-        self._explain_errors()
+    def propose_meanings(self) -> None:
+        """Propose which label each unknown word means, in columns of labels and in headings of marks."""
+        self._propose_labels_of_headings()
+        self._propose_unknown_levels()
+        self._propose_unknown_concepts()
+        self._propose_errors_as_no_label()
 
-    def _explain_headings(self) -> None:
-        """Propose which label each heading of marks means that the codebook does not have."""
+    def _propose_labels_of_headings(self) -> None:
+        """Propose which label each heading of a column of marks means, if the codebook does not have it."""
         for heading in self._headings_of_marks():
-            if heading and not label_of_heading(heading, self._known_words):
-                self._proposal.words[heading] = label_of_heading(heading, self._words) or UNKNOWN_LABEL
+            is_known = bool(label_of_heading(heading, self._known_words))
+            if heading and not is_known:
+                guess = label_of_heading(heading, self._words)
+                self._proposal.words[heading] = guess or UNKNOWN_LABEL
 
     def _headings_of_marks(self) -> list[str]:
         """Return the headings of proposed columns of marks, without the annotator's name if they hold one."""
@@ -67,8 +69,8 @@ class WordProposals:
         has_label_as_heading = bool(label_of_heading(without_name(annotator, column), self._words))
         return has_label_as_heading and are_marks(self._cells[column])
 
-    def _explain_levels(self) -> None:
-        """Propose what the unknown words in columns of levels mean; numbers are levels in rising order."""
+    def _propose_unknown_levels(self) -> None:
+        """Propose which level each unknown word in a column of levels means; numbers in rising order."""
         columns = [
             *self._proposal.columns.get("level", ()),
             *self._unread.read_levels(),
@@ -96,9 +98,9 @@ class WordProposals:
             )
             return
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.wide)
-        self._propose_words(self._parts_of_levels(unknown), is_proposed=is_proposed)
+        self._propose_words(self._unknown_words_of_levels(unknown), is_proposed=is_proposed)
 
-    def _parts_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
+    def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells, each of which may hold concepts beside its level.
 
         Parameters
@@ -116,8 +118,8 @@ class WordProposals:
                     words[part] += n_rows
         return words
 
-    def _explain_concepts(self) -> None:
-        """Propose what the unknown words in columns of concepts mean."""
+    def _propose_unknown_concepts(self) -> None:
+        """Propose which concept each unknown word in a column of concepts means."""
         words = Counter[str]()
         for column in self._columns_of_concepts():
             if is_of_marks(self._table, column, self._words) or self._unread.is_marked(column):
@@ -166,7 +168,7 @@ class WordProposals:
         return columns
 
     def _propose_words(self, words: Counter[str], *, is_proposed: bool) -> None:
-        """Propose what words mean, and ask the person about those that are like no label.
+        """Propose which label each of some words means; ask the person about those that are like no label.
 
         Parameters
         ----------
@@ -174,7 +176,7 @@ class WordProposals:
             Unknown word -> its number of rows.
         is_proposed
             Whether a column that holds them is only proposed. Where all are in columns that are read anyway,
-            a few unknown words are not asked about here: reading the rows refuses them line by line.
+            a few unknown words are not unexplained about here: reading the rows refuses them line by line.
         """
         texts = [text for text, _ in words.most_common()]
         guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
@@ -190,30 +192,30 @@ class WordProposals:
             self._proposal.words[text] = guesses[text] or near[text] or UNKNOWN_LABEL
         translated = [f"{text!r} as {label}" for text, label in guesses.items() if label]
         mistyped = [f"{text!r} as {label}" for text, label in near.items() if label]
-        asked = [text for text, label in near.items() if not label]
+        unexplained = [text for text, label in near.items() if not label]
         if translated:
             shown = first_few(translated, SHOWN)
             self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
         if mistyped:
             shown = first_few(mistyped, SHOWN)
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
-        if asked:
-            self._ask_for_words(words, asked)
+        if unexplained:
+            self._ask_for_words(words, unexplained)
         elif not self._proposal.held:
             self._proposal.held.append(f"labels in other words ({_shown_words(words, texts)})")
 
-    def _ask_for_words(self, words: Mapping[str, int], asked: Sequence[str]) -> None:
+    def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Ask the person which label each of some words means.
 
         Parameters
         ----------
         words
             Unknown word -> its number of rows.
-        asked
-            Those words that the person is asked about.
+        unexplained
+            Those words that the person is unexplained about.
         """
         codebook = self._words.codebook
-        shown = _shown_words(words, asked)
+        shown = _shown_words(words, unexplained)
         self._proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
         doubt = (
@@ -223,7 +225,7 @@ class WordProposals:
         if doubt not in self._proposal.doubts:
             self._proposal.doubts.append(doubt)
 
-    def _explain_errors(self) -> None:
+    def _propose_errors_as_no_label(self) -> None:
         """Propose to read a spreadsheet's errors in columns of labels as no label, and say where they are."""
         columns = {
             *self._columns_with_labels(),
@@ -259,5 +261,5 @@ class WordProposals:
 
 
 def _shown_words(words: Mapping[str, int], shown: Sequence[str]) -> str:
-    """Write the first of some words, each with its number of rows."""
+    """Write the first of some words with their numbers of rows: `'Kuss' (12), 'Arm' (3)`."""
     return first_few([f"{text!r:.40} ({words[text]})" for text in shown], SHOWN)
