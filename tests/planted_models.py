@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from tests.violence import with_concepts
 
 CODEBOOK = with_concepts(("Gun", "Dim light"), others=("Shouting",))
 D = 8
-GUN, LIGHT = np.eye(D)[0], np.eye(D)[1]
+GUN = np.eye(D)[0]
+LIGHT = np.eye(D)[1]
 FILMS = ("f0", "f1", "f2", "f3", "f4", "f5")
 
 
@@ -27,39 +29,68 @@ def codebook(folder: Path):
     return load_codebook(path)
 
 
-def corpus(folder: Path, name: str, movies, *, seed=0, shift=0.0, per_film=30, **changed):
+class Corpus(NamedTuple):
+    """A store of planted clips, and their manifest."""
+
+    store: Store
+    manifest: Manifest
+
+
+def corpus(folder: Path, name: str, movies, *, seed=0, shift=0.0, per_film=30, **changed) -> Corpus:
     """Keep a store NAME-1.0.0 of clips of 4 s, in an order that is not that of time; the first clip failed.
 
     A gun moves feature 0 by 3, dim light feature 1 by 3; a clip is violent with the probability
-    sigmoid(5 (gun - 1/2)). Every film is moved a little in a direction of its own. Feature 7 does not vary.
+    sigmoid(5 (gun - 1/2)), and every tenth is unsure. Every film is moved a little in a direction of its
+    own. Feature 7 does not vary. `changed` are fields of the store's provenance.
     """
     rng = np.random.default_rng(seed)
-    clips, rows, spans = [], [], {}
+    clips = []
+    rows = []
+    spans = {}
     for movie in movies:
-        own = 0.3 * rng.normal(size=D)
+        direction_of_film = 0.3 * rng.normal(size=D)
         for place in range(per_film):
-            gun, light = rng.random(2) < 0.45
-            violent = rng.random() < 1 / (1 + np.exp(-5 * (gun - 0.5)))
-            level = "unsure" if place % 10 == 9 else "violent" if violent else "calm"
-            named = tuple(c for c, there in (("Gun", gun), ("Dim light", light)) if there)
+            has_gun, has_dim_light = rng.random(2) < 0.45
+            is_violent = rng.random() < 1 / (1 + np.exp(-5 * (has_gun - 0.5)))
+            level = "violent" if is_violent else "calm"
+            if place % 10 == 9:
+                level = "unsure"
+            concepts = []
+            if has_gun:
+                concepts.append("Gun")
+            if has_dim_light:
+                concepts.append("Dim light")
             clip_id = f"{movie}-{(7 * place) % per_film:02}"
             start = 4.0 * place
             spans[clip_id] = (start, start + 4)
-            video = f"{movie}.mp4"
-            clips.append(Clip(clip_id, movie, video, start, start + 4, level, concepts=named))
-            row = rng.normal(size=D) + own + 3 * gun * GUN + 3 * light * LIGHT + shift
+            clips.append(Clip(clip_id, movie, f"{movie}.mp4", start, start + 4, level, tuple(concepts)))
+            row = (
+                rng.normal(size=D) + direction_of_film + 3 * has_gun * GUN + 3 * has_dim_light * LIGHT + shift
+            )
             row[7] = 0.25
             rows.append(row.astype(np.float32))
     movie_of = {clip.clip_id: clip.movie for clip in clips}
     failed = {clips[0].clip_id: "the file is empty (0 bytes)"}
     groups = {"descriptors": {"pooled": np.stack(rows)}}
     path = seal_arrays(folder / name, movie_of, groups, failed=failed, spans=spans, **changed)
-    return open_store(path), Manifest(tuple(clips), folder, codebook(folder))
+    return Corpus(open_store(path), Manifest(tuple(clips), folder, codebook(folder)))
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """Models in files, and what they come from."""
+    """Models in files, and what they come from.
+
+    Attributes
+    ----------
+    folder
+        Holds the store `films`, its codebook, and the models in `models`.
+    store, manifest, data
+        The planted corpus of six films, f0 to f5.
+    run
+        Evaluation of the models of `calm_violent`.
+    paths
+        Name of a model -> its file; `bank` is the bank of concepts.
+    """
 
     folder: Path
     store: Store

@@ -1,6 +1,7 @@
 """The alternative annotator test: the published values, films as units, and machines that know nothing."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -30,64 +31,99 @@ FRAMING = {
 PRINTED = {"gpt-4o": (1.00, 0.92), "mistral-v03": (0.25, 0.80)}
 
 
+CODE_OF = {"-": UNKNOWN, "n": 0, "y": 1, "x": 2}
+
+
 @pytest.mark.parametrize("model", PRINTED)
 def test_the_published_example(model):
-    calls = [
-        [{"-": UNKNOWN, "n": 0, "y": 1, "x": 2}[call] for call in pattern]
-        for pattern, count in re.findall(r"(\S+):(\d+)", FRAMING[model])
-        for _ in range(int(count))
-    ]
+    calls = []
+    for pattern, count in re.findall(r"(\S+):(\d+)", FRAMING[model]):
+        calls += int(count) * [[CODE_OF[letter] for letter in pattern]]
     *annotators, machine = np.array(calls).T
     films = np.arange(len(machine)) // 60
-    found = alt_test(machine, dict(zip("abcd", annotators, strict=True)), films, model)
-    standing = found.standings[0]
-    assert (round(standing.winning_rate("clips", 0.15), 2), round(standing.advantage, 2)) == PRINTED[model]
+    standing = alt_test(machine, dict(zip("abcd", annotators, strict=True)), films, model).standings[0]
+    winning_rate, advantage = PRINTED[model]
+    assert round(standing.winning_rate("clips", 0.15), 2) == winning_rate
+    assert round(standing.advantage, 2) == advantage
 
 
-def world(seed, skills, machine, films=20, clips=60, share=0.3):
+@dataclass(frozen=True)
+class Calls:
+    """What a machine and annotators call each of N clips: 1 (yes), 0 (no).
+
+    Attributes
+    ----------
+    machine
+        The machine's calls, [N].
+    annotators
+        Name (h0, h1, ...) -> calls, [N].
+    films
+        Number of each clip's film, [N].
+    """
+
+    machine: np.ndarray
+    annotators: dict[str, np.ndarray]
+    films: np.ndarray
+
+
+def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):
+    """Draw clips of films, 30 % of them positive; each skill is how often somebody is right."""
     rng = np.random.default_rng(seed)
-    n = films * clips
-    y = (rng.random(n) < share).astype(np.int64)
-    said = [np.where(rng.random(n) < skill, y, 1 - y) for skill in (*skills, machine)]
-    return said[-1], {f"h{k}": calls for k, calls in enumerate(said[:-1])}, np.repeat(np.arange(films), clips)
+    n = n_films * n_clips
+    truth = (rng.random(n) < 0.3).astype(np.int64)
+    calls = [np.where(rng.random(n) < skill, truth, 1 - truth) for skill in (*skills, machine_skill)]
+    annotators = {f"h{number}": calls[number] for number in range(len(skills))}
+    return Calls(calls[-1], annotators, np.repeat(np.arange(n_films), n_clips))
 
 
-def test_with_a_clip_a_film_the_clustered_test_is_the_published_one():
-    machine, annotators, _ = world(0, (0.8, 0.8, 0.7), 0.7, films=400, clips=1)
-    found = alt_test(machine, annotators, np.arange(400)).standings[0]
+def test_with_one_clip_a_film_the_test_by_films_is_the_published_one():
+    calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
+    standing = alt_test(calls.machine, calls.annotators, calls.films).standings[0]
+    assert standing.below("clips") == standing.below("films")
     for margin in MARGINS:
-        assert found.p("films", margin) == pytest.approx(found.p("clips", margin))
-    first, *rest = annotators.values()
-    below = np.sign(sum((first == other).astype(int) - (machine == other) for other in rest))
-    assert found.below("clips") == found.below("films")
-    assert found.p("clips", 0.2)[0] == pytest.approx(ttest_1samp(below, 0.2, alternative="less").pvalue)
+        assert standing.p("films", margin) == pytest.approx(standing.p("clips", margin))
+    first = calls.annotators["h0"]
+    agreement = 0
+    for name in ("h1", "h2"):
+        other = calls.annotators[name]
+        agreement = agreement + (first == other).astype(int) - (calls.machine == other)
+    expected = ttest_1samp(np.sign(agreement), 0.2, alternative="less").pvalue
+    assert standing.p("clips", 0.2)[0] == pytest.approx(expected)
 
 
-def test_a_machine_as_good_as_annotators_may_stand_in_and_one_that_knows_nothing_may_not():
-    machine, annotators, films = world(1, (0.8, 0.8, 0.8), 0.8)
-    good = alt_test(machine, annotators, films, "constant")
-    assert [standing.name for standing in good.standings] == ["constant", "constant", "shuffled"]
-    assert good.answer == "may stand in"
-    no = alt_test(np.zeros_like(machine), annotators, films)
-    assert no.standings[0].winning_rate("clips", 0.2) == 1  # lax on unequal classes
-    assert no.answer == "not shown that it may stand in"
+def test_a_machine_as_good_as_annotators_may_stand_in():
+    calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    result = alt_test(calls.machine, calls.annotators, calls.films, "constant")
+    assert [standing.name for standing in result.standings] == ["constant", "constant", "shuffled"]
+    assert result.answer == "may stand in"
+
+
+def test_a_machine_that_always_says_no_may_not_stand_in():
+    """The published form, by clips, is lax on unequal classes: it lets this machine win."""
+    calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    result = alt_test(np.zeros_like(calls.machine), calls.annotators, calls.films)
+    assert result.standings[0].winning_rate("clips", 0.2) == 1
+    assert result.answer == "not shown that it may stand in"
 
 
 def test_the_order_of_clips_decides_nothing():
-    machine, annotators, films = world(0, (0.8, 0.8, 0.7), 0.7)
-    order = np.random.default_rng(1).permutation(len(machine))
-    again = alt_test(machine[order], {name: own[order] for name, own in annotators.items()}, films[order])
-    for one, other in zip(alt_test(machine, annotators, films).standings, again.standings, strict=True):
+    calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7)
+    order = np.random.default_rng(1).permutation(1200)
+    annotators_in_order = {name: codes[order] for name, codes in calls.annotators.items()}
+    result = alt_test(calls.machine, calls.annotators, calls.films)
+    reordered = alt_test(calls.machine[order], annotators_in_order, calls.films[order])
+    for standing, other in zip(result.standings, reordered.standings, strict=True):
         for form in FORMS:
-            assert one.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
+            assert standing.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
 
 
-def test_where_annotators_hardly_agree_nothing_can_be_told():
-    machine, annotators, films = world(2, (0.55, 0.55, 0.55), 0.55)
-    assert alt_test(machine, annotators, films).answer == "these annotators agree too little to tell"
+def test_annotators_who_hardly_agree_tell_nothing():
+    calls = draw_calls(2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
+    result = alt_test(calls.machine, calls.annotators, calls.films)
+    assert result.answer == "these annotators agree too little to tell"
 
 
-def test_nothing_is_told_where_a_machine_that_always_says_one_thing_would_do_as_well():
+def test_nothing_is_told_where_a_constant_machine_would_do_as_well():
     """Annotators agree on films, not on clips; the machine on clips, and on films it says the opposite.
 
     Its answers in another order within films are worse than any one answer, which alone may stand in.
@@ -100,92 +136,145 @@ def test_nothing_is_told_where_a_machine_that_always_says_one_thing_would_do_as_
     both_say_often = (annotators["h0"] == is_often) & (annotators["h1"] == is_often)
     says_often = both_say_often & (rng.random(len(films)) < 0.6)
     machine = np.where(says_often, is_often, ~is_often).astype(np.int64)
-    found = alt_test(machine, annotators, films)
-    assert [standing.passes for standing in found.standings] == [True, True, False]
-    assert found.answer == "these annotators agree too little to tell"
+    result = alt_test(machine, annotators, films)
+    passes = {standing.name: standing.passes for standing in result.standings}
+    assert passes == {"": True, "constant": True, "shuffled": False}
+    assert result.answer == "these annotators agree too little to tell"
 
 
-def test_clips_that_one_annotator_or_no_machine_judged_do_not_count():
-    machine, annotators, films = world(3, (0.8, 0.8, 0.8), 0.8)
-    for place, calls in enumerate(annotators.values()):
-        calls[place * 20 : place * 20 + 20] = UNKNOWN
-    machine[-30:] = UNKNOWN
-    annotators["new"] = np.full_like(machine, UNKNOWN)
-    annotators["new"][:10] = 1
-    found = alt_test(machine, annotators, films)
-    assert found.annotators == dict.fromkeys(("h0", "h1", "h2"), len(machine) - 50)
+def test_only_clips_that_the_machine_and_two_annotators_judged_count():
+    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    calls.annotators["h0"][0:20] = UNKNOWN
+    calls.annotators["h1"][20:40] = UNKNOWN
+    calls.annotators["h2"][40:60] = UNKNOWN
+    calls.machine[-30:] = UNKNOWN
+    result = alt_test(calls.machine, calls.annotators, calls.films)
+    assert result.annotators == {"h0": 1200 - 50, "h1": 1200 - 50, "h2": 1200 - 50}
+
+
+def test_an_annotator_of_ten_clips_is_not_compared():
+    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    ten_clips = np.full(1200, UNKNOWN)
+    ten_clips[:10] = 1
+    result = alt_test(calls.machine, {**calls.annotators, "new": ten_clips}, calls.films)
+    assert list(result.annotators) == ["h0", "h1", "h2"]
+
+
+def test_a_single_annotator_is_refused():
+    calls = draw_calls(3, skills=(0.8,), machine_skill=0.8)
     with pytest.raises(ProtocolError, match="two annotators"):
-        alt_test(machine, {"h0": annotators["h0"]}, films)
+        alt_test(calls.machine, calls.annotators, calls.films)
+
+
+def test_annotators_who_call_all_clips_alike_are_refused():
+    always_yes = np.ones(1200, np.int64)
+    films = np.arange(1200) // 60
     with pytest.raises(ProtocolError, match="all clips alike"):
-        alt_test(machine, {name: np.ones_like(machine) for name in ("h0", "h1")}, films)
+        alt_test(always_yes, {"h0": always_yes, "h1": always_yes}, films)
 
 
-def test_a_machine_is_known_in_any_accents_and_one_alone_is_refused(tmp_path):
-    own = Manifest(tuple(Clip(f"c{k}", "m", "", k, k + 1, "S", (), "é") for k in range(40)), tmp_path)
+def test_a_machine_alone_is_refused_though_its_accents_are_written_in_another_way(tmp_path):
+    clips = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), "é") for k in range(40)]
+    judged = Manifest(tuple(clips), tmp_path)
     with pytest.raises(ProtocolError, match="there are none"):
-        compare_machines(own, own, ["e\u0301"])
+        compare_machines(judged, judged, ["e\u0301"])
 
 
-@pytest.mark.parametrize("name", ["c{k}", "{who}-c{k}"])
-def test_a_machine_is_compared_with_people_alone(tmp_path, name):
-    """Clips go together by their spans, also where each annotator has ids of their own."""
-    machine, annotators, films = world(5, (0.8, 0.8), 0.8)
-    calls = annotators | {"one": machine, "other": 1 - machine}
-    clips = [
-        Clip(name.format(k=k, who=who), f"f{films[k]:02}", "", k, k + 1, ("EN", "S")[own[k]], (), who,
-             {"model": who if who in {"one", "other"} else ""})
-        for who, own in calls.items()
-        for k in range(len(films))
-    ]  # fmt: skip
+def rows_of(annotator, codes, films, *, clip_id, model=""):
+    """Make somebody's rows of a manifest: clips of a second each, S where they say yes, else EN."""
+    clips = []
+    for k, (code, film) in enumerate(zip(codes, films, strict=True)):
+        name = clip_id.format(k=k, annotator=annotator)
+        level = "S" if code else "EN"
+        clips.append(Clip(name, f"f{film:02}", "", k, k + 1, level, (), annotator, {"model": model}))
+    return clips
+
+
+@pytest.mark.parametrize(
+    "clip_id", ["c{k}", "{annotator}-c{k}"], ids=["same ids for all", "ids of each annotator"]
+)
+def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
+    """The people are h0 and h1, the machines `opposite` and `vlm`. Clips go together by their spans."""
+    calls = draw_calls(5, skills=(0.8, 0.8), machine_skill=0.8)
+    clips = []
+    for person, codes in calls.annotators.items():
+        clips += rows_of(person, codes, calls.films, clip_id=clip_id)
+    for machine, codes in (("opposite", 1 - calls.machine), ("vlm", calls.machine)):
+        clips += rows_of(machine, codes, calls.films, clip_id=clip_id, model=machine)
     judged = Manifest(tuple(clips), tmp_path)
     common, _ = on_common_clips(judged)
-    found = compare_machines(judged, common)
-    assert list(found) == ["one", "other"]
-    assert [list(each.annotators) for each in found.values()] == [["h0", "h1"]] * 2
-    assert compare_machines(judged, common, ["one"])["one"].annotators == found["one"].annotators
-    as_given = alt_test(machine, annotators, films).standings[0]
-    assert found["one"].standings[0].by_form["films"] == pytest.approx(as_given.by_form["films"])
+
+    results = compare_machines(judged, common)
+
+    assert list(results) == ["opposite", "vlm"]
+    assert list(results["opposite"].annotators) == ["h0", "h1"]
+    assert list(results["vlm"].annotators) == ["h0", "h1"]
+    from_arrays = alt_test(calls.machine, calls.annotators, calls.films).standings[0]
+    assert results["vlm"].standings[0].by_form["films"] == pytest.approx(from_arrays.by_form["films"])
+    vlm_alone = compare_machines(judged, common, ["vlm"])
+    assert vlm_alone["vlm"].annotators == results["vlm"].annotators
 
 
-def test_more_classes_are_balanced_alike():
+def test_three_unequal_classes_are_balanced():
     rng = np.random.default_rng(4)
-    y = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
-    said = [np.where(rng.random(1200) < 0.8, y, rng.integers(0, 3, 1200)) for _ in range(4)]
-    found = alt_test(said[0], dict(zip("abc", said[1:], strict=True)), np.arange(1200) // 60)
-    assert set(found.standings[0].by_form) == set(FORMS)
-    assert abs(found.standings[0].below("balanced")) < 0.05
-    assert found.standings[1].below("balanced") > 0.2
+    truth = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
+    calls = [np.where(rng.random(1200) < 0.8, truth, rng.integers(0, 3, 1200)) for _ in range(4)]
+    machine, *annotators = calls
+    result = alt_test(machine, dict(zip("abc", annotators, strict=True)), np.arange(1200) // 60)
+    standings = {standing.name: standing for standing in result.standings}
+    assert set(standings[""].by_form) == set(FORMS)
+    assert abs(standings[""].below("balanced")) < 0.05
+    assert standings["constant"].below("balanced") > 0.2
 
 
 @pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
-def test_a_person_in_two_spellings_is_not_compared_with_themself(tmp_path, capsys, command):
-    rows = [f"c{k},m,,{4 * k},{4 * k + 4},S,,{who}" for k in range(3) for who in ("AB", "ab")]
-    table = tmp_path / "a.csv"
-    table.write_text("\n".join(["clip_id,movie,video,start_s,end_s,level,concepts,annotator", *rows, ""]))
-    assert obygaze("manifest", command, table) == 1
+def test_an_annotator_in_two_spellings_is_refused(tmp_path, capsys, command):
+    (tmp_path / "a.csv").write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+        "c0,m,,0,4,S,,AB\n"
+        "c0,m,,0,4,S,,ab\n"
+        "c1,m,,4,8,S,,AB\n"
+        "c1,m,,4,8,S,,ab\n"
+    )
+    assert obygaze("manifest", command, tmp_path / "a.csv") == 1
     error = capsys.readouterr().err
     assert "'AB'" in error
     assert "'ab'" in error
 
 
-def test_labels_of_whole_files_are_in_no_document_to_decide_in_and_that_is_said(tmp_path, capsys):
-    spans = [Clip(f"c{k}", "m", "", *times, level, (), who) for k, times in enumerate(((0, 4), (None, None)))
-             for who, level in (("AB", "S"), ("CD", "EN"))]  # fmt: skip
-    write_manifest(Manifest(tuple(spans), tmp_path), tmp_path / "a.csv")
+def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, capsys):
+    clips = (
+        Clip("span", "m", "", 0, 4, "S", (), "AB"),
+        Clip("span", "m", "", 0, 4, "EN", (), "CD"),
+        Clip("whole-file", "m", "", None, None, "S", (), "AB"),
+        Clip("whole-file", "m", "", None, None, "EN", (), "CD"),
+    )
+    write_manifest(Manifest(clips, tmp_path), tmp_path / "a.csv")
     assert obygaze("manifest", "disagreements", tmp_path / "a.csv", "--out", tmp_path / "out") == 0
     assert "2 labels of whole files" in capsys.readouterr().err
 
 
-def test_a_machine_is_not_compared_on_what_it_cannot_perceive(tmp_path):
-    machine, annotators, films = world(5, (0.8, 0.8), 0.8)
+@pytest.fixture(scope="module")
+def judged_by_a_silent_machine(tmp_path_factory):
+    """Two people, and a machine `vlm` that perceives no sound, all of whom mark Body and Voice at once."""
+    calls = draw_calls(5, skills=(0.8, 0.8), machine_skill=0.8)
     clips = []
-    for who, calls in {**annotators, "vlm": machine}.items():
-        extras = {"model": "tiny", "perceives": "visual"} if who == "vlm" else {"model": "", "perceives": ""}
-        for k, film in enumerate(films):
-            concepts = ("Body", "Voice") if calls[k] else ()
-            clips.append(Clip(f"c{k}", f"f{film:02}", "", k, k + 1, "S", concepts, who, extras))
-    judged = Manifest(tuple(clips), tmp_path)
-    common, _ = on_common_clips(judged)
+    for annotator, codes in {**calls.annotators, "vlm": calls.machine}.items():
+        extras = {"model": "", "perceives": ""}
+        if annotator == "vlm":
+            extras = {"model": "tiny", "perceives": "visual"}
+        for k, film in enumerate(calls.films):
+            concepts = ("Body", "Voice") if codes[k] else ()
+            clips.append(Clip(f"c{k}", f"f{film:02}", "", k, k + 1, "S", concepts, annotator, extras))
+    return Manifest(tuple(clips), tmp_path_factory.mktemp("judged"))
+
+
+def test_a_machine_without_sound_is_not_compared_on_voices(judged_by_a_silent_machine):
+    common, _ = on_common_clips(judged_by_a_silent_machine)
     with pytest.raises(ProtocolError, match="vlm: Voice is heard"):
-        compare_machines(judged, common, task="concept:Voice")
-    assert list(compare_machines(judged, common, task="concept:Body")) == ["vlm"]
+        compare_machines(judged_by_a_silent_machine, common, task="concept:Voice")
+
+
+def test_a_machine_without_sound_is_compared_on_what_is_seen(judged_by_a_silent_machine):
+    common, _ = on_common_clips(judged_by_a_silent_machine)
+    assert list(compare_machines(judged_by_a_silent_machine, common, task="concept:Body")) == ["vlm"]

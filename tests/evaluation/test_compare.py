@@ -18,11 +18,14 @@ from obygaze_models.report.comparison_tables import comparison_report
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
 
 
-def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
-    """Predictions of a model that tells S clips apart by `strength` SDs, a number or one a clip."""
-    movie_of = np.repeat(np.arange(n_movies), n_clips)
-    y = (np.arange(movie_of.size) % 3 == 0).astype(np.int64)
-    score = np.random.default_rng(noise).normal(size=y.size) + strength * y
+def rows(strength, *, noise, seed=0, model="mlp"):
+    """Make predictions of a model that tells S clips apart by `strength` SDs.
+
+    There are 30 clips of each of twelve films, a third of them positive; `noise` seeds the scores' noise.
+    """
+    movie_of = np.repeat(np.arange(12), 30)
+    y = (np.arange(360) % 3 == 0).astype(np.int64)
+    score = np.random.default_rng(noise).normal(size=360) + strength * y
     return pd.DataFrame(
         {
             "model": model,
@@ -33,166 +36,245 @@ def rows(strength, *, seed=0, model="mlp", n_movies=12, n_clips=30, noise=1):
             "movie": [f"m{movie:02}" for movie in movie_of],
             "label": y,
             "score": score,
-            "threshold": np.max(strength) / 2,
+            "threshold": strength / 2,
             "store": "f" * 64,
         }
     )
 
 
-def kept(table, where="run", **record):
-    return SavedRun(where, RECORD | record, Predictions(table))
+def run_of(table, name="run", **record):
+    """Make a saved run of a table of predictions."""
+    return SavedRun(name, RECORD | record, Predictions(table))
 
 
 @pytest.fixture
 def strong():
-    return kept(rows(3.0, noise=1), "strong")
+    """A run whose model tells S clips apart by 3 SDs."""
+    return run_of(rows(3.0, noise=1), "strong")
 
 
 @pytest.fixture
 def weak():
-    return kept(rows(0.5, noise=2), "weak")
+    """A run whose model tells S clips apart by half an SD."""
+    return run_of(rows(0.5, noise=2), "weak")
 
 
-def test_a_better_model_is_better_in_every_movie_and_metric(strong, weak):
-    found = compare(side(strong), side(weak))
-    assert list(found.metrics["metric"]) == list(METRICS)
-    assert (found.metrics["difference"] > 0).all()
-    auc = found.metrics.set_index("metric").loc["auc"]
-    assert auc["p"] == 2 / 4096
+def test_a_better_model_is_better_in_every_metric(strong, weak):
+    comparison = compare(side(strong), side(weak))
+    assert list(comparison.metrics["metric"]) == list(METRICS)
+    assert (comparison.metrics["difference"] > 0).all()
+
+
+def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong, weak):
+    auc = compare(side(strong), side(weak)).metrics.set_index("metric").loc["auc"]
     assert auc["low"] > 0
-    assert (found.metrics["p_holm"] >= found.metrics["p"]).all()
+    assert auc["p"] == 2 / 4096
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
-    assert (found.metrics["method_low"] < found.metrics["low"]).all()
-    assert (found.metrics["method_p_holm"] >= found.metrics["method_p"]).all()
+
+
+def test_what_is_said_of_the_method_is_more_cautious_than_of_the_models(strong, weak):
+    metrics = compare(side(strong), side(weak)).metrics
+    assert (metrics["p_holm"] >= metrics["p"]).all()
+    assert (metrics["method_low"] < metrics["low"]).all()
+    assert (metrics["method_p_holm"] >= metrics["method_p"]).all()
 
 
 def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong, weak):
-    found = compare(side(strong), side(weak))
-    for metric, part in found.movies.groupby("metric"):
-        row = found.metrics.set_index("metric").loc[metric]
-        assert len(part) == 12
-        assert row["difference"] == pytest.approx(part["difference"].mean())
-        assert row["difference"] == pytest.approx(row["a"] - row["b"])
+    comparison = compare(side(strong), side(weak))
+    metrics = comparison.metrics.set_index("metric")
+    for metric, movies in comparison.movies.groupby("metric"):
+        assert len(movies) == 12
+        assert metrics.loc[metric, "difference"] == pytest.approx(movies["difference"].mean())
+        assert metrics.loc[metric, "difference"] == pytest.approx(
+            metrics.loc[metric, "a"] - metrics.loc[metric, "b"]
+        )
 
 
 @pytest.mark.long  # simulates
 def test_two_models_of_equal_strength_are_not_told_apart():
-    low = 0
+    n_found_different = 0
     for noise in range(20):
-        a, b = (kept(rows(1.0, noise=noise + shift)) for shift in (100, 200))
-        low += compare(side(a), side(b)).metrics["p_holm"].min() < 0.05
-    assert low <= 3
+        a = run_of(rows(1.0, noise=noise + 100))
+        b = run_of(rows(1.0, noise=noise + 200))
+        if compare(side(a), side(b)).metrics["p_holm"].min() < 0.05:
+            n_found_different += 1
+    assert n_found_different <= 3
 
 
 def test_seeds_are_averaged_within_a_movie(weak):
-    two = pd.concat([rows(3.0, seed=0, noise=1), rows(3.0, seed=1, noise=3)], ignore_index=True)
-    both, *each = (
-        compare(side(kept(table)), side(weak)).movies.set_index(["metric", "movie"])["a"]
-        for table in (two, rows(3.0, noise=1), rows(3.0, noise=3))
-    )
-    np.testing.assert_allclose(both, (each[0] + each[1]) / 2)
+    first = rows(3.0, seed=0, noise=1)
+    second = rows(3.0, seed=1, noise=3)
+
+    def values_by_movie(table):
+        movies = compare(side(run_of(table)), side(weak)).movies
+        return movies.set_index(["metric", "movie"])["a"]
+
+    of_both = values_by_movie(pd.concat([first, second], ignore_index=True))
+    mean = (values_by_movie(first) + values_by_movie(second.assign(seed=0))) / 2
+    np.testing.assert_allclose(of_both, mean)
 
 
-def test_a_movie_without_positives_is_left_out_of_what_it_does_not_define():
-    tables = []
-    for strength, noise in ((3.0, 1), (0.5, 2)):
-        table = rows(strength, noise=noise)
+def test_a_movie_without_positives_is_left_out():
+    strong_rows = rows(3.0, noise=1)
+    weak_rows = rows(0.5, noise=2)
+    for table in (strong_rows, weak_rows):
         table.loc[table["movie"] == "m00", "label"] = 0
-        tables.append(kept(table))
-    found = compare(side(tables[0]), side(tables[1]))
-    assert (found.metrics["n_movies"] == 11).all()
-    record = comparison_report(found).record
+    comparison = compare(side(run_of(strong_rows)), side(run_of(weak_rows)))
+    assert (comparison.metrics["n_movies"] == 11).all()
+    record = comparison_report(comparison).record
     assert record["smallest_p"] == 2 / 2048
     assert record["movies"][0]["a"] is None
 
 
 @pytest.mark.parametrize(
-    ("change", "record", "place"),
+    ("record", "message"),
     [
-        (lambda t: t, {"codebook": {"name": "other"}}, "codebook .*'obygaze12'.*'other'"),
-        (lambda t: t, {"protocol": "paper"}, "protocol .*'strict'.*'paper'"),
-        (lambda t: t.iloc[:-3], {}, "3 are in .*strong alone.* m11-357"),
-        (lambda t: t.assign(clip_id=t["clip_id"].replace("m00-0", "other")), {}, "1 are in .*strong.* m00-0"),
-        (lambda t: t.assign(label=1 - t["label"]), {}, "label of 360 clips .* m00-0"),
+        ({"codebook": {"name": "other"}}, "codebook .*'obygaze12'.*'other'"),
+        ({"protocol": "paper"}, "protocol .*'strict'.*'paper'"),
     ],
+    ids=["codebook", "protocol"],
 )
-def test_runs_that_were_asked_different_things_are_refused_by_what_differs(strong, change, record, place):
-    other = kept(change(rows(0.5)), "other", **record)
-    with pytest.raises(CompareError, match=place):
+def test_runs_of_different_records_are_refused(strong, record, message):
+    other = run_of(rows(0.5, noise=1), "other", **record)
+    with pytest.raises(CompareError, match=message):
         compare(side(strong), side(other))
 
 
-def test_models_are_chosen_by_name_and_the_first_is_the_default():
-    run = kept(pd.concat([rows(2.0, model="mlp"), rows(0.0, model="prior")], ignore_index=True))
-    assert side(run).model == "mlp"
-    assert compare(side(run), side(run, "prior")).metrics["difference"].min() > 0
+def test_runs_of_different_clips_are_refused(strong):
+    without_three_clips = rows(0.5, noise=1).iloc[:-3]
+    with pytest.raises(CompareError, match=r"3 are in .*strong alone.* m11-357"):
+        compare(side(strong), side(run_of(without_three_clips)))
+
+
+def test_runs_of_a_renamed_clip_are_refused(strong):
+    table = rows(0.5, noise=1)
+    table["clip_id"] = table["clip_id"].replace("m00-0", "other")
+    with pytest.raises(CompareError, match=r"1 are in .*strong.* m00-0"):
+        compare(side(strong), side(run_of(table)))
+
+
+def test_runs_of_different_labels_are_refused(strong):
+    table = rows(0.5, noise=1)
+    table["label"] = 1 - table["label"]
+    with pytest.raises(CompareError, match=r"label of 360 clips .* m00-0"):
+        compare(side(strong), side(run_of(table)))
+
+
+@pytest.fixture
+def run_of_two_models():
+    """A good model, `mlp`, and one that knows nothing, `prior`."""
+    tables = [rows(2.0, noise=1, model="mlp"), rows(0.0, noise=1, model="prior")]
+    return run_of(pd.concat(tables, ignore_index=True))
+
+
+def test_the_first_model_is_the_default(run_of_two_models):
+    assert side(run_of_two_models).model == "mlp"
+
+
+def test_a_model_is_chosen_by_name(run_of_two_models):
+    comparison = compare(side(run_of_two_models), side(run_of_two_models, "prior"))
+    assert comparison.metrics["difference"].min() > 0
+
+
+def test_an_unknown_model_is_refused(run_of_two_models):
     with pytest.raises(CompareError, match="'svm'"):
-        side(run, "svm")
-    two = kept(pd.concat([rows(1.0), rows(1.0).assign(task="x>x")], ignore_index=True))
+        side(run_of_two_models, "svm")
+
+
+@pytest.fixture
+def run_of_two_tasks():
+    """A run with predictions for the tasks hn_s>hn_s and x>x."""
+    table = rows(1.0, noise=1)
+    return run_of(pd.concat([table, table.assign(task="x>x")], ignore_index=True))
+
+
+def test_one_of_two_tasks_must_be_chosen(run_of_two_tasks):
     with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
-        side(two)
+        side(run_of_two_tasks)
+    assert side(run_of_two_tasks, task="x>x").task == "x>x"
+
+
+def test_an_unknown_task_is_refused(run_of_two_tasks):
     with pytest.raises(CompareError, match="'y>y'"):
-        side(two, task="y>y")
-    assert side(two, task="x>x").task == "x>x"
+        side(run_of_two_tasks, task="y>y")
 
 
-def test_no_p_is_printed_as_0():
-    assert [p_value(p) for p in (0.0, 9e-5, 1e-4, math.nan)] == ["< .0001", "< .0001", "0.0001", "undefined"]
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0, "< .0001"), (9e-5, "< .0001"), (1e-4, "0.0001"), (math.nan, "undefined")]
+)
+def test_no_p_is_printed_as_0(p, text):
+    assert p_value(p) == text
 
 
-def test_a_metric_that_is_added_is_compared_too_and_moves_no_p_value(strong, weak, monkeypatch):
-    before = compare(side(strong), side(weak))
-    recall = metrics.Metric(
-        "recall",
-        "recall",
-        "called",
-        lambda y, called: float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN,
-        metrics.fixed(1.0),
-    )
-    monkeypatch.setitem(METRICS, "recall", recall)
-    after = compare(side(strong), side(weak))
-    assert after.metrics["metric"].tolist() == [*before.metrics["metric"], "recall"]
-    old = after.metrics[after.metrics["metric"] != "recall"]
-    pd.testing.assert_frame_equal(old, before.metrics)
-    assert after.metrics["p_holm"].isna().tolist() == [False] * 6 + [True]
+def recall(y, called):
+    """Return the share of positive clips that are called positive."""
+    return float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN
+
+
+def test_a_metric_that_is_added_moves_no_p_value_of_the_others(strong, weak, monkeypatch):
+    before = compare(side(strong), side(weak)).metrics
+    added = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
+    monkeypatch.setitem(METRICS, "recall", added)
+    after = compare(side(strong), side(weak)).metrics
+    pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before)
+    last = after.iloc[-1]
+    assert last["metric"] == "recall"
+    assert math.isnan(last["p_holm"])
 
 
 @pytest.fixture(scope="module")
-def trained(wrap_arrays):
-    """HN clips lie between EN and S clips along the direction that S clips lie on, EN clips far off it.
+def planted_levels(wrap_arrays):
+    """360 clips of eight films, in which HN clips lie between EN and S clips.
 
-    What tells EN from S is then another direction than what tells HN from S; only the second helps among
-    HN and S clips.
+    Feature 0 tells EN clips from HN and S clips, feature 1 tells S clips from EN and HN clips: what tells EN
+    from S is another direction than what tells HN from S; only the second helps among HN and S clips.
     """
     rng = np.random.default_rng(0)
-    movies = np.repeat([f"m{place:02}" for place in range(8)], 45)
-    levels = rng.choice(["EN", "HN", "S"], movies.size)
-    X = rng.normal(size=(movies.size, 6))
-    X[:, 0] += 4.0 * (levels != "EN")
-    X[:, 1] += 1.5 * (levels == "S")
-    data = wrap_arrays(X, levels, movies)
-    return {name: saved(evaluate(data, ["linear"], name, "hn_s"), name) for name in ("en_s", "hn_s")}
+    movies = np.repeat([f"m{number:02}" for number in range(8)], 45)
+    levels = rng.choice(["EN", "HN", "S"], 360)
+    X = rng.normal(size=(360, 6))
+    X[levels != "EN", 0] += 4.0
+    X[levels == "S", 1] += 1.5
+    return wrap_arrays(X, levels, movies)
 
 
-def test_hard_negatives_improve_is_a_comparison_of_two_runs_tested_on_the_same_clips(trained):
-    found = compare(side(trained["hn_s"], "linear"), side(trained["en_s"], "linear"))
-    by_metric = found.metrics.set_index("metric")
-    assert by_metric.loc["average_precision", "difference"] > 0.1
-    assert by_metric.loc["average_precision", "p_holm"] < 0.05
-    report = comparison_report(found)
-    assert [report.record[letter]["trained_on"]["name"] for letter in "ab"] == ["hn_s", "en_s"]
+def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
+    on_hn = saved(evaluate(planted_levels, ["linear"], "hn_s", "hn_s"), "hn_s")
+    on_en = saved(evaluate(planted_levels, ["linear"], "en_s", "hn_s"), "en_s")
+    comparison = compare(side(on_hn, "linear"), side(on_en, "linear"))
+    ap = comparison.metrics.set_index("metric").loc["average_precision"]
+    assert ap["difference"] > 0.1
+    assert ap["p_holm"] < 0.05
+    record = comparison_report(comparison).record
+    assert record["a"]["trained_on"]["name"] == "hn_s"
+    assert record["b"]["trained_on"]["name"] == "en_s"
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path, strong):
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(RunError, match=r"nowhere .*predictions\.csv"):
         read_run(tmp_path / "nowhere")
+
+
+def test_predictions_without_a_record_are_refused(tmp_path, strong):
     strong.predictions.write(tmp_path / "predictions.csv")
     with pytest.raises(RunError, match=r"run\.json"):
         read_run(tmp_path)
-    for text in ("{", "[]", '{"record": 3}', '{"record": {}}', "[" * 100_000):
-        (tmp_path / "run.json").write_text(text, "utf-8")
-        with pytest.raises(RunError, match=r"run\.json"):
-            read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"record": 3}', '{"record": {}}', "[" * 100_000],
+    ids=["half a file", "a list", "a number", "an empty record", "a deep file"],
+)
+def test_a_file_that_is_no_record_is_refused(tmp_path, strong, text):
+    strong.predictions.write(tmp_path / "predictions.csv")
+    (tmp_path / "run.json").write_text(text, "utf-8")
+    with pytest.raises(RunError, match=r"run\.json"):
+        read_run(tmp_path)
+
+
+def test_a_record_without_its_tasks_is_refused_by_what_is_missing(tmp_path, strong):
+    strong.predictions.write(tmp_path / "predictions.csv")
     (tmp_path / "run.json").write_text(json.dumps({"record": RECORD}), "utf-8")
     with pytest.raises(RunError, match=r"run\.json: 'record.train'.*'record.tests'"):
         read_run(tmp_path)

@@ -1,5 +1,6 @@
 """Rankings by pairs: planted strengths are found, and workers who toss coins are named."""
 
+from dataclasses import dataclass
 from unicodedata import normalize
 
 import numpy as np
@@ -13,159 +14,245 @@ from obygaze_models.evaluation.strengths import Links, polya_gamma
 from tests.command import obygaze
 
 
-def comparisons(seed, n=40, per_item=20, workers=9, tosses=3):
+@dataclass(frozen=True)
+class PlantedItems:
+    """Items i00, i01, ... of planted strengths, and what workers w0, w1, ... said of pairs of them.
+
+    Attributes
+    ----------
+    strength
+        Planted strength of each item, [items], with the zero that rankings have.
+    comparisons
+        Rows of (worker, chosen item, other item).
+    """
+
+    strength: np.ndarray
+    comparisons: list[tuple[str, str, str]]
+
+    @property
+    def rank(self) -> np.ndarray:
+        """Planted rank of each item, 1 for the strongest."""
+        return (-self.strength).argsort().argsort() + 1
+
+
+def plant_items(seed, *, n_items, n_per_item, n_workers=9, n_coin_tossers=0):
+    """Plant items, each in `n_per_item` comparisons; the first workers toss coins."""
     rng = np.random.default_rng(seed)
-    truth = 3 * rng.normal(size=n)
-    said = []
-    for _ in range(per_item):
-        for left, right in rng.permutation(n).reshape(-1, 2):
-            who = rng.integers(workers)
-            p = 0.5 if who < tosses else 1 / (1 + np.exp(truth[right] - truth[left]))
-            a, b = (left, right) if rng.random() < p else (right, left)
-            said.append((f"w{who}", f"i{a:02}", f"i{b:02}"))
-    return said, truth
+    strength = 3 * rng.normal(size=n_items)
+    comparisons = []
+    for _ in range(n_per_item):
+        for left, right in rng.permutation(n_items).reshape(-1, 2):
+            worker = rng.integers(n_workers)
+            p_left = 1 / (1 + np.exp(strength[right] - strength[left]))
+            if worker < n_coin_tossers:
+                p_left = 0.5
+            chosen, other = (left, right) if rng.random() < p_left else (right, left)
+            comparisons.append((f"w{worker}", f"i{chosen:02}", f"i{other:02}"))
+    return PlantedItems(strength - centre(strength), comparisons)
 
 
-def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
-    said, truth = comparisons(0)
-    found = rank_items(said, draws=300)
-    assert found.items == tuple(f"i{k:02}" for k in range(40))
-    assert spearmanr(found.strength, truth).statistic > 0.85
-    assert found.workers["worker"][found.workers["random"]].tolist() == ["w0", "w1", "w2"]
-    assert found.workers["reliability"][3:].min() > 0.8
-    strength = truth - centre(truth)
-    assert np.mean((found.low <= strength) & (strength <= found.high)) > 0.85
-    rank = (-truth).argsort().argsort() + 1
-    assert np.mean((found.rank_low <= rank) & (rank <= found.rank_high)) > 0.85
-    again = rank_items(said[::-1], draws=300)
-    assert np.array_equal(found.strength, again.strength)
+def share_within(low, values, high):
+    """Return the share of values that lie in their intervals."""
+    return np.mean((low <= values) & (values <= high))
+
+
+@pytest.fixture(scope="module")
+def forty_items():
+    """Forty items in 20 comparisons each, by nine workers of whom w0, w1 and w2 toss coins."""
+    return plant_items(0, n_items=40, n_per_item=20, n_coin_tossers=3)
+
+
+@pytest.fixture(scope="module")
+def ranking(forty_items):
+    """The ranking of the forty items."""
+    return rank_items(forty_items.comparisons, draws=300)
+
+
+def test_the_planted_order_is_found(forty_items, ranking):
+    assert ranking.items == tuple(f"i{number:02}" for number in range(40))
+    assert spearmanr(ranking.strength, forty_items.strength).statistic > 0.85
+
+
+def test_intervals_hold_planted_strengths_and_ranks(forty_items, ranking):
+    assert share_within(ranking.low, forty_items.strength, ranking.high) > 0.85
+    assert share_within(ranking.rank_low, forty_items.rank, ranking.rank_high) > 0.85
+
+
+def test_workers_who_toss_coins_are_named(ranking):
+    workers = ranking.workers
+    assert workers["worker"][workers["random"]].tolist() == ["w0", "w1", "w2"]
+    assert workers["reliability"][3:].min() > 0.8
+
+
+def test_the_order_of_comparisons_does_not_matter(forty_items, ranking):
+    reversed_ranking = rank_items(forty_items.comparisons[::-1], draws=300)
+    assert np.array_equal(ranking.strength, reversed_ranking.strength)
 
 
 @pytest.mark.long  # simulates
-def test_intervals_of_few_items_hold_strengths_and_ranks():
-    strength_holds, rank_holds = [], []
+def test_intervals_of_six_items_hold_strengths_and_ranks():
+    strength_shares = []
+    rank_shares = []
     for seed in range(24):
-        said, truth = comparisons(seed, n=6, per_item=6, tosses=0)
-        found = rank_items(said, draws=200)
-        assert np.all((found.low <= found.strength) & (found.strength <= found.high))
-        assert np.all((found.rank_low >= 1) & (found.rank_low <= found.rank))
-        assert np.all((found.rank <= found.rank_high) & (found.rank_high <= 6))
-        strength, rank = truth - centre(truth), (-truth).argsort().argsort() + 1
-        strength_holds.append((found.low <= strength) & (strength <= found.high))
-        rank_holds.append((found.rank_low <= rank) & (rank <= found.rank_high))
-    assert np.mean(strength_holds) > 0.9
-    assert np.mean(rank_holds) > 0.9
+        planted = plant_items(seed, n_items=6, n_per_item=6)
+        ranking = rank_items(planted.comparisons, draws=200)
+        assert np.all(ranking.low <= ranking.strength)
+        assert np.all(ranking.strength <= ranking.high)
+        assert np.all(ranking.rank_low >= 1)
+        assert np.all(ranking.rank_low <= ranking.rank)
+        assert np.all(ranking.rank <= ranking.rank_high)
+        assert np.all(ranking.rank_high <= 6)
+        strength_shares.append(share_within(ranking.low, planted.strength, ranking.high))
+        rank_shares.append(share_within(ranking.rank_low, planted.rank, ranking.rank_high))
+    assert np.mean(strength_shares) > 0.9
+    assert np.mean(rank_shares) > 0.9
 
 
-def test_an_item_that_always_wins_has_no_end_and_moves_no_other():
-    """Nobody can know how far it is; zero stays in the middle of the others."""
-    said, _ = comparisons(0, tosses=0)
-    always = [("w0", "far", item) for item in sorted({chosen for _, chosen, _ in said})] * 2
-    alone, with_far = rank_items(said, draws=300), rank_items(said + always, draws=300)
-    assert with_far.items[0] == "far"
-    assert with_far.high[0] > with_far.strength[1:].max() + 5
-    assert with_far.rank[0] == 1
-    moved = with_far.strength[1:] - alone.strength
+def test_an_item_that_always_wins_moves_no_other():
+    """Nobody can know how far above it is: its interval is wide, and zero stays amid the others."""
+    planted = plant_items(0, n_items=40, n_per_item=20)
+    wins = [("w0", "always", f"i{number:02}") for number in range(40)]
+    without_winner = rank_items(planted.comparisons, draws=300)
+    with_winner = rank_items(planted.comparisons + 2 * wins, draws=300)
+    assert with_winner.items[0] == "always"
+    assert with_winner.rank[0] == 1
+    assert with_winner.high[0] > with_winner.strength[1:].max() + 5
+    moved = with_winner.strength[1:] - without_winner.strength
     assert abs(np.median(moved)) < 0.5
 
 
-def test_zero_is_an_item_that_would_be_chosen_over_half_of_the_others():
+def test_zero_is_an_item_chosen_over_half_of_the_others():
     strengths = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 50.0]])
     zeros = centre(strengths)
-    chosen = 1 / (1 + np.exp(strengths - zeros[:, None]))
-    assert chosen.mean(axis=1) == pytest.approx([0.5, 0.5])
+    p_zero_is_chosen = 1 / (1 + np.exp(strengths - zeros[:, None]))
+    assert p_zero_is_chosen.mean(axis=1) == pytest.approx([0.5, 0.5])
 
 
-def test_of_two_who_contradict_each_other_the_master_is_taken_at_their_word():
-    said = [(f"{b}", f"{a}") for a in range(6) for b in range(a + 1, 6)]
-    both = [("one", *pair) for pair in said] + [("other", *pair[::-1]) for pair in said]
-    for master, order in (("one", "012345"), ("other", "543210")):
-        found = rank_items(both, masters=[master], draws=300)
-        assert "".join(found.items[place] for place in found.strength.argsort()) == order
-        assert found.workers.set_index("worker")["reliability"][master] == 1
+@pytest.fixture(scope="module")
+def contradictions():
+    """Two workers on each pair of items 0 to 5: `up` chooses the larger number, `down` the smaller."""
+    pairs = [(f"{larger}", f"{smaller}") for smaller in range(6) for larger in range(smaller + 1, 6)]
+    up = [("up", larger, smaller) for larger, smaller in pairs]
+    down = [("down", smaller, larger) for larger, smaller in pairs]
+    return up + down
+
+
+@pytest.mark.parametrize(("master", "from_weakest"), [("up", "012345"), ("down", "543210")])
+def test_a_master_decides_contradictions(contradictions, master, from_weakest):
+    ranking = rank_items(contradictions, masters=[master], draws=300)
+    assert "".join(ranking.items[place] for place in ranking.strength.argsort()) == from_weakest
+    assert ranking.workers.set_index("worker")["reliability"][master] == 1
+
+
+def test_a_master_who_compared_nothing_is_refused(contradictions):
     with pytest.raises(ProtocolError, match="nobody"):
-        rank_items(both, masters=["nobody"])
+        rank_items(contradictions, masters=["nobody"])
 
 
-def test_numbers_that_are_linked_are_drawn_with_the_mean_and_covariance_of_their_links():
+def test_linked_numbers_are_drawn_with_their_mean_and_covariance():
     rng = np.random.default_rng(0)
-    first, second = np.array([0, 0, 1, 2, 3, 3]), np.array([1, 2, 3, 4, 4, 0])
-    weights, held = np.array([2.0, 0.0, 0.5, 1.0, 0.1, 3.0]), np.array([0.0, 0.0, 0.0, 0.0, 0.5])
+    first = np.array([0, 0, 1, 2, 3, 3])
+    second = np.array([1, 2, 3, 4, 4, 0])
+    weights = np.array([2.0, 0.0, 0.5, 1.0, 0.1, 3.0])
+    held = np.array([0.0, 0.0, 0.0, 0.0, 0.5])
+    towards = np.array([1.0, -2.0, 0.5, 0.0, 0.3])
     precision = np.diag(held)
     for a, b, weight in zip(first, second, weights, strict=True):
-        apart = np.eye(5)[a] - np.eye(5)[b]
-        precision += weight * np.outer(apart, apart)
-    towards = np.array([1.0, -2.0, 0.5, 0.0, 0.3])
-    links = Links(first, second, weights, 5)
-    drawn = np.array([links.draw(held, towards, np.zeros(5), rng) for _ in range(4000)])
+        difference = np.eye(5)[a] - np.eye(5)[b]
+        precision += weight * np.outer(difference, difference)
     covariance = np.linalg.inv(precision)
-    apart = (drawn.mean(axis=0) - covariance @ towards) / np.sqrt(np.diag(covariance) / len(drawn))
-    assert np.abs(apart).max() < 4
-    assert np.cov(drawn.T) == pytest.approx(covariance, rel=0.12)
+
+    links = Links(first, second, weights, 5)
+    draws = np.array([links.draw(held, towards, np.zeros(5), rng) for _ in range(4000)])
+
+    standard_error = np.sqrt(np.diag(covariance) / len(draws))
+    assert np.abs((draws.mean(axis=0) - covariance @ towards) / standard_error).max() < 4
+    assert np.cov(draws.T) == pytest.approx(covariance, rel=0.12)
 
 
-def test_what_a_ranking_takes_grows_with_the_comparisons_and_is_known_before():
+def test_the_time_of_a_ranking_grows_with_its_comparisons():
     assert expected_s(100_000) < 12 * expected_s(10_000)
     assert expected_s(10_000) > 5 * expected_s(1_000)
 
 
-def test_polya_gamma_variables_have_their_moments():
-    rng = np.random.default_rng(0)
-    for c in (0.0, 1.0, 6.0):
-        drawn = polya_gamma(np.full(200_000, c), rng)
-        mean = np.tanh(c / 2) / (2 * c) if c else 0.25
-        variance = (np.sinh(c) - c) / (4 * c**3 * np.cosh(c / 2) ** 2) if c else 1 / 24
-        assert drawn.mean() == pytest.approx(mean, rel=0.01)
-        assert drawn.var() == pytest.approx(variance, rel=0.02)
+@pytest.mark.parametrize("c", [0.0, 1.0, 6.0])
+def test_polya_gamma_variables_have_their_moments(c):
+    draws = polya_gamma(np.full(200_000, c), np.random.default_rng(0))
+    mean = np.tanh(c / 2) / (2 * c) if c else 0.25
+    variance = (np.sinh(c) - c) / (4 * c**3 * np.cosh(c / 2) ** 2) if c else 1 / 24
+    assert draws.mean() == pytest.approx(mean, rel=0.01)
+    assert draws.var() == pytest.approx(variance, rel=0.02)
 
 
-def test_what_cannot_be_ranked_is_refused():
+def test_items_that_no_comparison_connects_are_refused():
     with pytest.raises(ProtocolError, match="a and c are in parts"):
         rank_items([("w", "a", "b"), ("w", "c", "d")])
 
 
-def test_workers_and_clips_are_compared_by_name(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def rank_clips(tmp_path, monkeypatch):
+    """Return a function that runs `manifest rank` on rows of comparisons, and returns its exit code.
+
+    The clips are é, b, c and d, of which d has a value on the scale already.
+    """
     monkeypatch.chdir(tmp_path)
     scale = Scale("joy", (Level("low"), Level("high")), (0.0,))
-    book = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
-    clips = tuple(Clip(name, "m", extras={"joy": "0.5" * (name == "d")}) for name in ("é", "b", "c", "d"))
-    write_manifest(Manifest(clips, tmp_path, book), tmp_path / "clips.csv")
-    head, rows = "worker,left,right,chosen\n", "W,é,b,b\nW,b,c,c\n"
+    codebook = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
+    clips = [Clip(name, "m", extras={"joy": ""}) for name in ("é", "b", "c")]
+    clips.append(Clip("d", "m", extras={"joy": "0.5"}))
+    write_manifest(Manifest(tuple(clips), tmp_path, codebook), tmp_path / "clips.csv")
 
-    def ranked(text):
-        (tmp_path / "said.csv").write_text(head + text, "utf-8")
-        code = obygaze(
-            *["manifest", "rank", "clips.csv", "said.csv", "--scale", "joy", "--out", "out.csv", "--force"]
-        )
-        return code, "".join(capsys.readouterr())
+    def rank(rows):
+        (tmp_path / "comparisons.csv").write_text("worker,left,right,chosen\n" + rows, "utf-8")
+        command = ["manifest", "rank", "clips.csv", "comparisons.csv", "--scale", "joy", "--out", "out.csv"]
+        return obygaze(*command)
 
-    code, told = ranked(normalize("NFD", rows))
-    assert (code, "1 row had cells in joy" in told) == (0, True)
-    assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in told
-    code, told = ranked(rows + "w,b,c,c\n")
-    assert (code, "worker 'W' and 'w' (line 4) are one name" in told) == (1, True)
-    code, told = ranked(rows + rows)
-    assert (code, "2 rows repeat a worker's judgement of two clips" in told) == (0, True)
+    return rank
 
 
-def test_quicksort_sorts_in_rounds_and_then_asks_for_what_was_never_compared():
-    items = [f"i{k:02}" for k in range(60)]
-    said, rounds = [], 0
-    while pairs := next_pairs(items, said):
-        assert not {frozenset(pair) for pair in pairs} & {frozenset((a, b)) for _, a, b in said}
-        said += [("w", max(pair), min(pair)) for pair in pairs]
-        rounds += 1
-        if rounds == 9:
-            first_sort = len(said)
-    assert first_sort < 60 * 59 / 4
-    found = rank_items(said, draws=100)
-    assert spearmanr(found.strength, np.arange(60)).statistic > 0.99
-    assert len(said) <= 60 * 59 / 2
+def test_clips_are_found_by_their_names_in_any_accents(rank_clips, capsys):
+    assert rank_clips(normalize("NFD", "W,é,b,b\nW,b,c,c\n")) == 0
+    output = "".join(capsys.readouterr())
+    assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in output
+    assert "1 row had cells in joy" in output
 
 
-def test_a_pair_that_as_many_say_one_as_the_other_is_asked_again():
+def test_a_worker_in_two_spellings_is_refused(rank_clips, capsys):
+    assert rank_clips("W,é,b,b\nW,b,c,c\nw,b,c,c\n") == 1
+    assert "worker 'W' and 'w' (line 4) are one name" in capsys.readouterr().err
+
+
+def test_repeated_comparisons_are_counted(rank_clips, capsys):
+    assert rank_clips("W,é,b,b\nW,b,c,c\n" * 2) == 0
+    assert "2 rows repeat a worker's judgement of two clips" in "".join(capsys.readouterr())
+
+
+def compare_in_rounds(items):
+    """Ask for pairs until there are no more; the larger of two is chosen. Return the rounds' comparisons."""
+    rounds = []
+    comparisons = []
+    while pairs := next_pairs(items, comparisons):
+        rounds.append([("w", max(pair), min(pair)) for pair in pairs])
+        comparisons += rounds[-1]
+    return rounds
+
+
+def test_pairs_are_asked_in_rounds_of_a_quicksort_until_each_was_asked_once():
+    rounds = compare_in_rounds([f"i{number:02}" for number in range(60)])
+    comparisons = [row for rows in rounds for row in rows]
+    n_pairs = 60 * 59 / 2
+    assert sum(map(len, rounds[:9])) < n_pairs / 2  # sorted by then
+    assert len({frozenset(row[1:]) for row in comparisons}) == len(comparisons) <= n_pairs
+    ranking = rank_items(comparisons, draws=100)
+    assert spearmanr(ranking.strength, np.arange(60)).statistic > 0.99
+
+
+def test_a_pair_is_asked_again_while_its_votes_are_even():
     assert next_pairs("ab", [("v", "a", "b")]) == []
     ((left, right),) = next_pairs("ab", [("v", "a", "b"), ("w", "b", "a")])
     assert {left, right} == {"a", "b"}
+
+
+def test_pairs_of_more_than_ten_thousand_items_are_refused():
     with pytest.raises(ProtocolError, match="10,001"):
-        next_pairs([f"{k}" for k in range(10_001)])
+        next_pairs([f"{number}" for number in range(10_001)])

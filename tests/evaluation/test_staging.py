@@ -1,8 +1,7 @@
 """The baseline `staging` reads a table of variables alone; every column and clip of the table has a fate."""
 
-from contextlib import nullcontext
-
 import numpy as np
+import pandas as pd
 import pytest
 
 import obygaze_features as of
@@ -13,169 +12,245 @@ from obygaze_models.dataset.beside import with_variables
 from obygaze_models.errors import DatasetError, ProtocolError
 from obygaze_models.models.names import STAGING
 
-FILMS, PER_FILM = [f"f{k}" for k in range(6)], 20
+FILMS = [f"f{number}" for number in range(6)]
+CLIPS_A_FILM = 20
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Clips whose features know nothing of their level."""
-    folder, rng = tmp_path_factory.mktemp("staging"), np.random.default_rng(0)
-    names = [f"{film}-{k:02}" for film in FILMS for k in range(PER_FILM)]
-    X = rng.normal(size=(len(names), 4)).astype(np.float32)
-    movies = {name: name.partition("-")[0] for name in names}
-    store = of.open_store(seal_arrays(folder / "store", movies, {"b": {"pooled": X}}))
-    levels = np.where(rng.random(len(names)) < 0.5, "S", "EN")
-    clips = [
-        of.Clip(name, movies[name], "", None, None, str(level), (), "a")
-        for name, level in zip(names, levels, strict=True)
-    ]
+    """120 clips f0-00 to f5-19 of six films, whose features know nothing of their level, S or EN."""
+    folder = tmp_path_factory.mktemp("staging")
+    rng = np.random.default_rng(0)
+    clip_ids = [f"{film}-{k:02}" for film in FILMS for k in range(CLIPS_A_FILM)]
+    X = rng.normal(size=(len(clip_ids), 4)).astype(np.float32)
+    movie_of = {clip_id: clip_id.partition("-")[0] for clip_id in clip_ids}
+    store = of.open_store(seal_arrays(folder / "store", movie_of, {"b": {"pooled": X}}))
+    levels = np.where(rng.random(len(clip_ids)) < 0.5, "S", "EN")
+    clips = []
+    for clip_id, level in zip(clip_ids, levels, strict=True):
+        clips.append(of.Clip(clip_id, movie_of[clip_id], "", None, None, str(level), (), "a"))
     return om.load_dataset(store, of.Manifest(tuple(clips), folder))
 
 
-def table(path, data, *, cuts=lambda positive, n: 5.0 * positive + n % 3, extra="", skip=0):
-    lines = ["clip_id,movie,start_s,end_s,cuts,black" + (",note" if extra else "")]
-    for n, (clip_id, level) in enumerate(zip(data.clip_ids, data.levels, strict=True)):
-        if n >= skip:
-            cell = "" if n % 7 == 0 else f"{cuts(level == 'S', n)}"
-            lines.append(f"{clip_id},{data.movies[n]},0,5,{cell},0" + (f",{extra}" if extra else ""))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def write_rows(path, rows):
+    """Write rows, each a dict of column -> cell, as a table."""
+    pd.DataFrame(rows).to_csv(path, index=False, lineterminator="\n")
     return path
 
 
+def rows_of_cuts(data):
+    """Make a row for each clip: cuts a minute, more in S clips and empty in every seventh; black is 0."""
+    rows = []
+    for n, (clip_id, movie, level) in enumerate(zip(data.clip_ids, data.movies, data.levels, strict=True)):
+        cuts = n % 3 + (5.0 if level == "S" else 0.0)
+        cell = "" if n % 7 == 0 else str(cuts)
+        rows.append({"clip_id": clip_id, "movie": movie, "start_s": 0, "end_s": 5, "cuts": cell, "black": 0})
+    return rows
+
+
+@pytest.fixture
+def variables(data, tmp_path):
+    """A table of the columns clip_id, movie, start_s, end_s, cuts and black, with a row for each clip."""
+    return write_rows(tmp_path / "v.csv", rows_of_cuts(data))
+
+
 @pytest.mark.long  # simulates
-def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data, tmp_path):
-    measured, _ = with_variables(data, table(tmp_path / "v.csv", data))
+def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data, variables):
+    measured, _ = with_variables(data, variables)
     run = om.evaluate(measured, ["linear"], "en_s")
     auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
     assert auc[STAGING] > 0.85
     assert auc["linear"] < 0.7
     assert "no model is shown to be better" in om.run_report(run).answers[0]
-    assert STAGING not in set(om.evaluate(data, ["linear"], "en_s").metrics["model"])
+
+
+@pytest.mark.long  # simulates
+def test_without_variables_staging_is_no_baseline(data):
+    run = om.evaluate(data, ["linear"], "en_s")
+    assert STAGING not in set(run.metrics["model"])
 
 
 def test_columns_and_clips_are_accounted_for(data, tmp_path):
-    path = table(tmp_path / "v.csv", data, skip=3)
-    path.write_text(
-        path.read_text().replace("cuts", '"cuts\na minute"') + "other,f9,0,5,1,0\n" + 2 * ",,,,,\n"
-    )
-    measured, (account,) = with_variables(data, path)
-    assert measured.variables.shape == (len(data), 1)
+    """Three clips have no row, one row is of another film, and two are empty."""
+    rows = rows_of_cuts(data)[3:]
+    rows.append({"clip_id": "other", "movie": "f9", "start_s": 0, "end_s": 5, "cuts": "1", "black": 0})
+    rows += [{}, {}]
+    rows = [{name.replace("cuts", "cuts\na minute"): cell for name, cell in row.items()} for row in rows]
+    measured, (note,) = with_variables(data, write_rows(tmp_path / "v.csv", rows))
+    assert measured.variables.shape == (120, 1)
     assert np.isnan(measured.variables[:3]).all()
-    for said in (
-        "by cuts a minute (of 100 clips);",
-        "left out movie, start_s, end_s, black",
-        "3 clips of 120 without a row",
-        "1 row of other",
-    ):
-        assert said in account
+    assert "by cuts a minute (of 100 clips);" in note
+    assert "left out movie, start_s, end_s, black" in note
+    assert "3 clips of 120 without a row" in note
+    assert "1 row of other" in note
+
+
+def test_a_part_of_a_dataset_keeps_its_variables(data, variables):
+    measured, _ = with_variables(data, variables)
     assert measured.take(np.arange(5)).variables.shape == (5, 1)
-    path.write_text(path.read_text().replace("f0-", " f0-").replace(",f0,", " ,f0,"))
-    for text in (path.read_text(), path.read_text().replace(",", ";").replace(".0", ",0")):
-        path.write_text(text)
-        assert np.array_equal(with_variables(data, path)[0].variables, measured.variables, equal_nan=True)
+
+
+def test_spaces_around_names_are_ignored(data, variables):
+    measured, _ = with_variables(data, variables)
+    text = variables.read_text()
+    variables.write_text(text.replace("f0-", " f0-").replace(",f0,", " ,f0,"))
+    spaced, _ = with_variables(data, variables)
+    np.testing.assert_array_equal(spaced.variables, measured.variables)
+
+
+def test_a_table_of_semicolons_and_decimal_commas_is_read(data, variables):
+    measured, _ = with_variables(data, variables)
+    text = variables.read_text()
+    variables.write_text(text.replace(",", ";").replace(".0", ",0"))
+    european, _ = with_variables(data, variables)
+    np.testing.assert_array_equal(european.variables, measured.variables)
 
 
 def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
-    measured, _ = with_variables(data, table(tmp_path / "v.csv", data, cuts=lambda positive, _: 3 * positive))
+    rows = rows_of_cuts(data)
+    for n, (row, level) in enumerate(zip(rows, data.levels, strict=True)):
+        row["cuts"] = "" if n % 7 == 0 else 3 * int(level == "S")
+    measured, _ = with_variables(data, write_rows(tmp_path / "v.csv", rows))
     with pytest.raises(ProtocolError, match="variable cuts equals the label"):
         om.evaluate(measured, ["linear"], "en_s")
 
 
 @pytest.mark.parametrize(
-    ("clip", "said"),
+    ("clip", "message"),
     [
         (of.Clip("f0-01", "f0", "", 0, 4), r"line 3, column end_s: 5.0, and clip f0-01 has 4.0"),
         (of.Clip("f0-01", "f1", "", 0, 5), r"column movie: f0, and clip f0-01 has f1"),
-        (of.Clip("f0-01", "F0", "", 0, 5.001), ""),
-        (of.Clip("f0-01", "f0"), ""),
     ],
+    ids=["another end", "another film"],
 )
-def test_rows_of_other_windows_than_the_clips_are_refused(data, tmp_path, clip, said):
-    path = table(tmp_path / "v.csv", data)
-    with pytest.raises(ManifestError, match=said) if said else nullcontext():
-        with_variables(data, path, [clip])
-    rows = [line.split(",") for line in path.read_text().splitlines()]
-    path.write_text("\n".join(",".join([row[0], *row[4:]]) for row in rows), encoding="utf-8")
-    with_variables(data, path, [clip])
-
-
-def test_columns_of_a_manifest_and_a_data_frames_index_are_no_variables(data, tmp_path):
-    path = table(tmp_path / "v.csv", data)
-    measured, _ = with_variables(data, path)
-    header, *lines = path.read_text().splitlines()
-    header = header.replace("start_s,end_s", "Start_S,End_s")
-    lines = [f"{n},{n + 7},{line},{n % 5 / 4}" for n, line in enumerate(lines)]
-    path.write_text("\n".join([f",Unnamed: 0,{header},Level", *lines]) + "\n")
-    again, _ = with_variables(data, path)
-    assert again.variable_names == measured.variable_names
-    with pytest.raises(ManifestError, match="column end_s"):
-        with_variables(data, path, [of.Clip("f0-01", "f0", "", 0, 4)])
+def test_a_row_of_another_window_than_its_clip_is_refused(data, variables, clip, message):
+    with pytest.raises(ManifestError, match=message):
+        with_variables(data, variables, [clip])
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "clip",
+    [of.Clip("f0-01", "F0", "", 0, 5.001), of.Clip("f0-01", "f0")],
+    ids=["within a hundredth of a second", "a clip without times"],
+)
+def test_a_row_of_the_window_of_its_clip_is_read(data, variables, clip):
+    measured, _ = with_variables(data, variables, [clip])
+    assert measured.variable_names == ("cuts",)
+
+
+def test_a_table_without_films_and_times_is_read_for_any_window(data, variables):
+    rows = pd.read_csv(variables)
+    rows.drop(columns=["movie", "start_s", "end_s"]).to_csv(variables, index=False)
+    measured, _ = with_variables(data, variables, [of.Clip("f0-01", "f1", "", 0, 4)])
+    assert measured.variable_names == ("cuts",)
+
+
+@pytest.fixture
+def frame_with_index(data, tmp_path):
+    """A table as a data frame writes it: indices, columns of a manifest in other letters, and cuts."""
+    rows = []
+    for n, row in enumerate(rows_of_cuts(data)):
+        rows.append(
+            {
+                "": n,
+                "Unnamed: 0": n + 7,
+                "clip_id": row["clip_id"],
+                "movie": row["movie"],
+                "Start_S": 0,
+                "End_s": 5,
+                "cuts": row["cuts"],
+                "black": 0,
+                "Level": n % 5 / 4,
+            }
+        )
+    return write_rows(tmp_path / "frame.csv", rows)
+
+
+def test_indices_and_columns_of_a_manifest_are_no_variables(data, frame_with_index):
+    measured, _ = with_variables(data, frame_with_index)
+    assert measured.variable_names == ("cuts",)
+
+
+def test_times_in_other_letters_are_compared_too(data, frame_with_index):
+    with pytest.raises(ManifestError, match="column end_s"):
+        with_variables(data, frame_with_index, [of.Clip("f0-01", "f0", "", 0, 4)])
+
+
+@pytest.mark.parametrize("cell", ["high", "nan", "1e999", "-1e200"])
+def test_a_cell_that_is_no_number_is_refused(data, variables, cell):
+    variables.write_text(variables.read_text().replace(",5.0,", f",{cell},", 1))
+    with pytest.raises(ManifestError, match=f"column cuts: '{cell}' is no number"):
+        with_variables(data, variables)
+
+
+def test_a_column_named_like_levels_is_a_variable(data, variables):
+    variables.write_text(variables.read_text().replace("cuts", "level2").replace("5.0", "high", 1))
+    with pytest.raises(ManifestError, match="column level2: 'high' is no number"):
+        with_variables(data, variables)
+
+
+def test_a_second_row_of_a_clip_is_refused(data, variables):
+    text = variables.read_text()
+    first_row = text.splitlines()[1]
+    variables.write_text(text + first_row + "\n")
+    with pytest.raises(ManifestError, match="f0-00 has a row already"):
+        with_variables(data, variables)
+
+
+def test_a_table_of_other_clips_is_refused(data, variables):
+    variables.write_text(variables.read_text().replace("f", "g"))
+    with pytest.raises(DatasetError, match="no clip of the evaluation"):
+        with_variables(data, variables)
+
+
+def test_a_table_of_one_constant_is_refused(data, variables):
+    rows = pd.read_csv(variables)
+    rows.drop(columns=["cuts", "black"]).assign(one=1).to_csv(variables, index=False)
+    with pytest.raises(DatasetError, match="no column of numbers that vary"):
+        with_variables(data, variables)
+
+
+@pytest.mark.parametrize(
+    ("task", "variables", "left_out"),
     [
-        (
-            lambda text: text.replace("cuts", "level2").replace("5.0", "high", 1),
-            r"column level2: 'high' is no number",
-        ),
-        (lambda text: text.replace(",5.0,", ",nan,", 1), r"column cuts: 'nan' is no number"),
-        *(
-            (
-                lambda text, cell=cell: text.replace(",5.0,", f",{cell},", 1),
-                f"column cuts: '{cell}' is no number",
-            )
-            for cell in ("1e999", "-1e200")
-        ),
-        (lambda text: text + text.splitlines()[1] + "\n", r"f0-00 has a row already"),
-        (lambda text: text.replace("f", "g"), r"no clip of the evaluation"),
-        (
-            lambda text: "\n".join(
-                ",".join([*line.split(",")[:4], "1"]) for line in text.splitlines()
-            ).replace("end_s,1", "end_s,one"),
-            r"no column of numbers that vary",
-        ),
+        ("concept:Body", ("camera", "mine"), ["loudness"]),
+        ("concept:Voice", ("loudness", "mine"), ["camera"]),
+        ("concept:Narratology", ("mine",), ["loudness", "camera"]),
+        ("en_s", ("loudness", "camera", "mine"), []),
     ],
 )
-def test_what_is_no_number_of_a_clip_is_refused(data, tmp_path, change, said):
-    path = table(tmp_path / "v.csv", data)
-    path.write_text(change(path.read_text()))
-    with pytest.raises((DatasetError, ManifestError), match=said):
-        with_variables(data, path)
+def test_a_concepts_baseline_takes_no_variable_of_another_medium(data, tmp_path, task, variables, left_out):
+    rows = [
+        {"clip_id": clip_id, "loudness": -n, "camera": n % 5, "mine": n % 3}
+        for n, clip_id in enumerate(data.clip_ids)
+    ]
+    path = write_rows(tmp_path / "v.csv", rows)
+    measured, (note,) = with_variables(data, path, (), om.find_target(task, data.codebook))
+    assert measured.variable_names == variables
+    for column in left_out:
+        assert f"{column} (" in note
 
 
-def test_a_concepts_baseline_takes_no_column_that_cannot_know_of_it(data, tmp_path):
-    lines = ["clip_id,loudness,camera,mine"]
-    lines += [f"{clip_id},{-n},{n % 5},{n % 3}" for n, clip_id in enumerate(data.clip_ids)]
-    path = tmp_path / "v.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    columns = {}
-    for name in ("concept:Body", "concept:Voice", "concept:Narratology", "en_s"):
-        measured, notes = with_variables(data, path, (), om.find_target(name, data.codebook))
-        columns[name] = measured.variable_names
-        left_out = {"loudness", "camera"} - set(measured.variable_names)
-        assert all(f"{column} (" in notes[0] for column in left_out)
-    assert columns == {
-        "concept:Body": ("camera", "mine"),
-        "concept:Voice": ("loudness", "mine"),
-        "concept:Narratology": ("mine",),
-        "en_s": ("loudness", "camera", "mine"),
-    }
-
-
-def test_people_are_variables_of_a_visual_concept_and_the_number_of_their_frames_is_none(data, tmp_path):
-    lines = ["clip_id,screen,close,face,people_frames"]
+@pytest.fixture
+def people(data, tmp_path):
+    """A table of people on screen, with the number of frames in which they were counted."""
+    rows = []
     for n, clip_id in enumerate(data.clip_ids):
         face = "" if n % 2 else f"0.{n % 9}1"
-        lines.append(f"{clip_id},{n % 4 / 3:.2f},{n % 2},{face},{3 - n % 2}")
-    path = tmp_path / "v.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for name, columns in (("concept:Body", ("screen", "close", "face")), ("concept:Voice", ())):
-        target = om.find_target(name, data.codebook)
-        if columns:
-            measured, notes = with_variables(data, path, (), target)
-            assert measured.variable_names == columns
-            assert "left out people_frames" in notes[0]
-        else:
-            with pytest.raises(DatasetError, match="no column of numbers"):
-                with_variables(data, path, (), target)
+        screen = f"{n % 4 / 3:.2f}"
+        rows.append(
+            {"clip_id": clip_id, "screen": screen, "close": n % 2, "face": face, "people_frames": 3 - n % 2}
+        )
+    return write_rows(tmp_path / "people.csv", rows)
+
+
+def test_people_are_variables_of_a_visual_concept_and_their_frames_are_not(data, people):
+    target = om.find_target("concept:Body", data.codebook)
+    measured, (note,) = with_variables(data, people, (), target)
+    assert measured.variable_names == ("screen", "close", "face")
+    assert "left out people_frames" in note
+
+
+def test_people_are_no_variables_of_a_heard_concept(data, people):
+    with pytest.raises(DatasetError, match="no column of numbers"):
+        with_variables(data, people, (), om.find_target("concept:Voice", data.codebook))

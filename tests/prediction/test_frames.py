@@ -1,19 +1,19 @@
 """A kept model says of every frame what it adds: attention in unseen films, concepts in time."""
 
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import open_store
+from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.score import score_film
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.concepts.units import UnitBank
-from obygaze_models.dataset import load_dataset
+from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.fitted import fit
@@ -28,192 +28,309 @@ from tests.planted_frames import planted_frames, seal_films
 from tests.planted_models import kept_alike
 
 N_FRAMES = 12
+N_FEATURES = 12
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Models that learnt of the films 0, 1 and 2, and the film 3 that they have not seen.
+
+    Attributes
+    ----------
+    paths
+        Name of a model -> its file: attention, pcbm_lr, pcbm_time, linear, mean_frames and max_frames.
+    data
+        The films that they learnt of.
+    film
+        Store of the unseen film.
+    is_positive
+        Labels of its clips, [clips].
+    is_event
+        The frames with the planted event, [clips, frames].
+    """
+
+    paths: dict[str, Path]
+    data: Dataset
+    film: Store
+    is_positive: np.ndarray
+    is_event: np.ndarray
 
 
 def arrays_of(X):
+    """Make the arrays of a group from frames [N, F, D]."""
     return {"pooled": X.mean(axis=1), "frames": X}
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """Attention and a bottleneck trained on three films of the four, and the fourth."""
+def trained(tmp_path_factory):
+    """Models of films with an event of two frames; every second clip is marked with the concept Body."""
     folder = tmp_path_factory.mktemp("frames")
-    X, y, movies, event = planted_frames(4, 30, N_FRAMES, 12, n_event=2, size=7.0)
-    inside = movies < 3
-    # A concept that is there where the event is: its plane is not what is tested here.
-    marked = [("Body",) if odd else () for odd in np.arange(inside.sum()) % 2]
-    films = (arrays_of(X[inside]), movies[inside], y[inside])
-    data = load_dataset(*seal_films(folder, *films, n_frames=N_FRAMES, concepts=marked))
-    pcbm_time = replace(BUILTIN_MODELS["pcbm_time"], beside=())
-    specs = [*(BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")), pcbm_time]
+    X, y, movies, event = planted_frames(4, 30, N_FRAMES, N_FEATURES, n_event=2, size=7.0)
+    is_unseen = movies == 3
+    known = ~is_unseen
+    concepts = [() if row % 2 == 0 else ("Body",) for row in range(known.sum())]
+    films, manifest = seal_films(
+        folder, arrays_of(X[known]), movies[known], y[known], n_frames=N_FRAMES, concepts=concepts
+    )
+    data = load_dataset(films, manifest)
+    specs = [BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")]
+    specs.append(replace(BUILTIN_MODELS["pcbm_time"], beside=()))
+    heads = [BUILTIN_MODELS["mean_frames"], BUILTIN_MODELS["max_frames"]]
     run = evaluate(data, specs, "hn_s")
     names = ["attention", "pcbm_lr", "pcbm_time", "linear", "mean_frames", "max_frames"]
-    paths = save_models(
-        run, data, names, folder / "models", models=[*specs, *(BUILTIN_MODELS[name] for name in names[-2:])]
+    paths = save_models(run, data, names, folder / "models", models=[*specs, *heads])
+    film, _ = seal_films(
+        folder, arrays_of(X[is_unseen]), movies[is_unseen], y[is_unseen], n_frames=N_FRAMES, name="unseen"
     )
-    others = (arrays_of(X[~inside]), movies[~inside], y[~inside])
-    left_out, _ = seal_films(folder, *others, n_frames=N_FRAMES, name="new")
-    return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
+    return Trained(paths, data, film, y[is_unseen] == 1, event[is_unseen])
+
+
+def frames_of(trained):
+    """Read the unseen film's frames, [clips, frames, features]."""
+    return trained.film["toy"].frames()
+
+
+KEPT_MODELS = ["attention", "pcbm_time", "mean_frames", "max_frames"]
+
+
+@pytest.mark.parametrize("name", KEPT_MODELS)
+def test_a_kept_model_is_saved_again_as_it_was(trained, name, tmp_path):
+    kept_alike(trained.paths[name], tmp_path)
 
 
 @pytest.mark.long
-def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_path):
-    model = kept_alike(kept.paths["attention"], tmp_path)
-    frames = predict_frames(model, [kept.new])
+def test_attention_points_at_the_event_in_an_unseen_film(trained):
+    frames = predict_frames(load_model(trained.paths["attention"]), [trained.film])
     assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
-    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)[kept.y == 1]
-    assert kept.event[kept.y == 1][np.arange(len(weights)), weights.argmax(axis=1)].mean() >= 0.9
+    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)[trained.is_positive]
+    is_event = trained.is_event[trained.is_positive]
+    largest = weights.argmax(axis=1)
+    assert is_event[np.arange(len(largest)), largest].mean() >= 0.9
 
 
-def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
-    model = load_model(kept.paths["attention"])
-    frames = predict_frames(model, [kept.new])
-    logits = predict(model, [kept.new]).table.set_index("clip_id")["logit"]
-    added = (
-        frames.groupby("clip_id")["contribution"].sum(min_count=N_FRAMES) + model.estimator.parameters_[-1]
-    )
-    known = added.dropna()
-    assert len(known) > 0.9 * len(added)  # the others are unlike any trained on, about which nothing is said
-    np.testing.assert_allclose(known, logits.loc[known.index], atol=1e-5)
+def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(trained):
+    model = load_model(trained.paths["attention"])
+    logits = predict(model, [trained.film]).table.set_index("clip_id")["logit"]
+    frames = predict_frames(model, [trained.film])
+    contributions = frames.groupby("clip_id")["contribution"].sum(min_count=N_FRAMES).dropna()
+    assert len(contributions) > 0.9 * 30  # the others are unlike any trained on, about which nothing is said
+    bias = model.estimator.parameters_[-1]
+    np.testing.assert_allclose(contributions + bias, logits.loc[contributions.index], atol=1e-5)
 
 
-def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_path):
-    model = kept_alike(kept.paths["pcbm_time"], tmp_path)
-    frames = predict_frames(model, [kept.new])
-    assert frames["weight"].isna().all()
+def test_concepts_in_time_have_a_value_in_every_frame(trained):
+    frames = predict_frames(load_model(trained.paths["pcbm_time"]), [trained.film])
+    assert len(frames) == 30 * N_FRAMES
     assert frames["Body_value"].notna().all()
-    assert len(frames) == len(kept.new.clips) * N_FRAMES
-    table = predict(model, [kept.new]).table.dropna(subset="Body_p")
-    added = table["Body_contribution"] + table["base_contribution"]
-    np.testing.assert_allclose(added, table["logit"], atol=1e-9)
-    # A clip of one frame alone has that frame's value.
-    one = kept.new["toy"].frames()[:1, :1].astype(np.float32)
-    np.testing.assert_allclose(model.estimator.frame_values(one)[:, 0], model.concept_values(one))
-    found = explain(model, [kept.new], table["clip_id"].iloc[0], {"Body": 0.95})
-    assert list(found.frames[0]) == ["time_s", "Body_value", "Body_p"]
-    assert describe(found, model)
-    films = [score_film(kept.new, [kept.paths[name]], movie="film3") for name in ("pcbm_time", "pcbm_lr")]
-    assert films[0].frames["Body_p"].notna().any()
-    assert films[0].rows()["Body_contribution"].notna().any()
-    moved = model.intervene(one, {"Body": 0.05}) - model.intervene(one, {"Body": 0.5})
-    assert films[0].record.models[0].concepts[0].absent * moved[0] >= 0
-    assert films[1].frames.empty  # of a model of whole clips
+    assert frames["weight"].isna().all()
 
 
-@pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
-def test_a_head_on_the_frames_is_kept_and_applied(kept, name, tmp_path):
-    model = kept_alike(kept.paths[name], tmp_path)
-    frames = kept.new["toy"].frames()
-    pooled = frames.mean(axis=1) if name == "mean_frames" else frames.max(axis=1)
+def test_contributions_of_concepts_in_time_are_the_logit(trained):
+    table = predict(load_model(trained.paths["pcbm_time"]), [trained.film]).table.dropna(subset="Body_p")
+    total = table["Body_contribution"] + table["base_contribution"]
+    np.testing.assert_allclose(total, table["logit"], atol=1e-9)
+
+
+def test_a_clip_of_one_frame_has_that_frames_value(trained):
+    model = load_model(trained.paths["pcbm_time"])
+    one_frame = frames_of(trained)[:1, :1].astype(np.float32)
+    np.testing.assert_allclose(model.estimator.frame_values(one_frame)[:, 0], model.concept_values(one_frame))
+
+
+def test_an_explanation_has_the_concepts_of_each_frame(trained):
+    model = load_model(trained.paths["pcbm_time"])
+    table = predict(model, [trained.film]).table.dropna(subset="Body_p")
+    explanation = explain(model, [trained.film], table["clip_id"].iloc[0], {"Body": 0.95})
+    assert list(explanation.frames[0]) == ["time_s", "Body_value", "Body_p"]
+    assert describe(explanation, model)
+
+
+@pytest.fixture(scope="module")
+def film_of_concepts_in_time(trained):
+    """The unseen film, scored by the model of concepts in time."""
+    return score_film(trained.film, [trained.paths["pcbm_time"]], movie="film3")
+
+
+def test_a_film_has_concepts_in_time(film_of_concepts_in_time):
+    assert film_of_concepts_in_time.frames["Body_p"].notna().any()
+    assert film_of_concepts_in_time.rows()["Body_contribution"].notna().any()
+
+
+def test_a_films_record_says_which_way_a_concepts_absence_moves_a_score(trained, film_of_concepts_in_time):
+    model = load_model(trained.paths["pcbm_time"])
+    one_frame = frames_of(trained)[:1, :1].astype(np.float32)
+    moved = model.intervene(one_frame, {"Body": 0.05}) - model.intervene(one_frame, {"Body": 0.5})
+    (concept,) = film_of_concepts_in_time.record.models[0].concepts
+    assert concept.absent * moved[0] >= 0
+
+
+def test_a_film_has_no_frames_of_a_model_of_whole_clips(trained):
+    assert score_film(trained.film, [trained.paths["pcbm_lr"]], movie="film3").frames.empty
+
+
+@pytest.mark.parametrize(
+    ("name", "pool"), [("mean_frames", np.mean), ("max_frames", np.max)], ids=["mean", "max"]
+)
+def test_a_head_scores_the_pooled_frames(trained, name, pool):
+    model = load_model(trained.paths[name])
     scaler, head = model.estimator[-2:]
-    expected = head.decision_function(scaler.transform(pooled.astype(np.float64)))
-    found = predict(model, [kept.new]).table.set_index("clip_id")["logit"]
-    np.testing.assert_allclose(found.loc[list(kept.new["toy"].clip_ids)], expected, atol=1e-5)
-    assert model.card.n_clips == len(kept.data)
+    pooled = pool(frames_of(trained), axis=1).astype(np.float64)
+    logits = predict(model, [trained.film]).table.set_index("clip_id")["logit"]
+    expected = head.decision_function(scaler.transform(pooled))
+    np.testing.assert_allclose(logits.loc[list(trained.film["toy"].clip_ids)], expected, atol=1e-5)
+    assert model.card.n_clips == len(trained.data) == 90
 
 
-def test_of_a_clip_with_absent_frames_only_the_present_ones_count(kept):
-    clip = kept.new["toy"].frames()[:1].copy()
-    cut = clip.copy()
-    cut[:, 7:] = np.nan
-    for name in ("attention", "mean_frames", "max_frames"):
-        model = load_model(kept.paths[name])
-        np.testing.assert_allclose(model.logits(cut), model.logits(clip[:, :7]), rtol=1e-5)
-        np.testing.assert_allclose(
-            model.out_of_distribution_share(cut), model.out_of_distribution_share(clip[:, :7])
-        )
-    assert (load_model(kept.paths["attention"]).estimator.weights(cut)[:, 7:] == 0).all()
+@pytest.mark.parametrize("name", ["attention", "mean_frames", "max_frames"])
+def test_absent_frames_do_not_count(trained, name):
+    model = load_model(trained.paths[name])
+    seven_frames = frames_of(trained)[:1, :7]
+    rest_absent = frames_of(trained)[:1].copy()
+    rest_absent[:, 7:] = np.nan
+    np.testing.assert_allclose(model.logits(rest_absent), model.logits(seven_frames), rtol=1e-5)
+    np.testing.assert_allclose(
+        model.out_of_distribution_share(rest_absent), model.out_of_distribution_share(seven_frames)
+    )
 
 
-def test_a_partial_clip_and_clips_of_one_frame_are_predicted(kept, tmp_path):
-    X, _, movies, _ = planted_frames(2, 3, 1, 12, n_event=0, seed=5)
+def test_absent_frames_have_no_weight(trained):
+    clip = frames_of(trained)[:1].copy()
+    clip[:, 7:] = np.nan
+    assert (load_model(trained.paths["attention"]).estimator.weights(clip)[:, 7:] == 0).all()
+
+
+@pytest.fixture
+def stills(tmp_path):
+    """A store of six clips of one frame each, of which one is partial."""
+    X, _, movies, _ = planted_frames(2, 3, 1, N_FEATURES, n_event=0, seed=5)
+    movie_of = {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)}
     path = seal_arrays(
         tmp_path / "stills",
-        {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
+        movie_of,
         {"toy": {"pooled": X[:, 0], "frames": X}},
         n_frames=1,
         partial={"film0-c1": "the file was cut off"},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    store = open_store(path)
-    model = load_model(kept.paths["attention"])
-    found = predict(model, [store])
-    assert found.table["logit"].notna().all()
-    assert found.has("partial").sum() == 1
-    weights = predict_frames(model, [store])["weight"].dropna()
-    assert (weights == 1).all()
+    return open_store(path)
 
 
-def test_explain_says_of_each_frame_what_it_adds(kept):
-    model = load_model(kept.paths["attention"])
-    clip = kept.new["toy"].clip_ids[int(np.flatnonzero(kept.y)[0])]
-    found = explain(model, [kept.new], clip, {})
-    added = sum(frame["contribution"] for frame in found.frames) + model.estimator.parameters_[-1]
-    assert added == pytest.approx(found.decision.logit, abs=1e-5)
-    assert len(found.frames) == N_FRAMES
-    assert list(found.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
-    assert "contribution" in describe(found, model)
+def test_clips_of_one_frame_are_predicted(trained, stills):
+    model = load_model(trained.paths["attention"])
+    assert predict(model, [stills]).table["logit"].notna().all()
+    assert (predict_frames(model, [stills])["weight"].dropna() == 1).all()
+
+
+def test_a_partial_clip_is_flagged(trained, stills):
+    assert predict(load_model(trained.paths["attention"]), [stills]).has("partial").sum() == 1
+
+
+def test_an_explanation_has_the_contribution_of_each_frame(trained):
+    model = load_model(trained.paths["attention"])
+    first_positive = int(np.flatnonzero(trained.is_positive)[0])
+    explanation = explain(model, [trained.film], trained.film["toy"].clip_ids[first_positive], {})
+    assert len(explanation.frames) == N_FRAMES
+    assert list(explanation.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
+    total = sum(frame["contribution"] for frame in explanation.frames) + model.estimator.parameters_[-1]
+    assert total == pytest.approx(explanation.decision.logit, abs=1e-5)
+    assert "contribution" in describe(explanation, model)
+
+
+def test_attention_has_no_concepts_to_set(trained):
     with pytest.raises(ConceptError):
-        explain(model, [kept.new], clip, {"Body": 0.5})
+        explain(load_model(trained.paths["attention"]), [trained.film], "film3-c000", {"Body": 0.5})
 
 
-def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, tmp_path):
-    ids = ["film9-c000", "film9-c001"]
-    pooled = {"toy": {"pooled": np.zeros((2, 12), np.float32)}}
-    bare = open_store(seal_arrays(tmp_path / "bare", dict.fromkeys(ids, "film9"), pooled, n_frames=N_FRAMES))
-    for path, store, place in (
-        (kept.paths["linear"], kept.new, "linear"),
-        (kept.paths["pcbm_lr"], kept.new, "pcbm_lr"),
-        (kept.paths["pcbm_time"], bare, r"storage\.frames"),
-    ):
-        with pytest.raises(ModelError, match=place):
-            predict_frames(load_model(path), [store])
-    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in ids)
+@pytest.mark.parametrize("name", ["linear", "pcbm_lr"])
+def test_a_model_of_whole_clips_says_nothing_of_frames(trained, name):
+    with pytest.raises(ModelError, match=name):
+        predict_frames(load_model(trained.paths[name]), [trained.film])
+
+
+@pytest.fixture
+def store_without_frames(tmp_path):
+    """Two pooled clips of film 9."""
+    pooled = {"toy": {"pooled": np.zeros((2, N_FEATURES), np.float32)}}
+    movie_of = {"film9-c000": "film9", "film9-c001": "film9"}
+    return open_store(seal_arrays(tmp_path / "bare", movie_of, pooled, n_frames=N_FRAMES))
+
+
+def test_a_store_without_frames_is_refused(trained, store_without_frames):
+    with pytest.raises(ModelError, match=r"storage\.frames"):
+        predict_frames(load_model(trained.paths["pcbm_time"]), [store_without_frames])
+
+
+def test_a_dataset_without_frames_cannot_read_them(trained, store_without_frames, tmp_path):
+    clips = (
+        Clip("film9-c000", "film9", "film9.mp4", 0.0, 4.0, "S"),
+        Clip("film9-c001", "film9", "film9.mp4", 0.0, 4.0, "S"),
+    )
+    data = load_dataset(store_without_frames, Manifest(clips, tmp_path, trained.data.codebook))
     with pytest.raises(DatasetError, match="frames"):
-        load_dataset(bare, Manifest(clips, tmp_path, kept.data.codebook)).read("frames")
+        data.read("frames")
 
 
 def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
+    """Eight frames a second apart make four tubelets of two."""
     from obygaze_models.prediction.frames import frame_times
 
-    X = np.zeros((2, 4, 3), np.float32)
-    store, _ = seal_films(tmp_path, arrays_of(X), [0, 1], [0, 1], n_frames=8)
+    store, _ = seal_films(tmp_path, arrays_of(np.zeros((2, 4, 3), np.float32)), [0, 1], [0, 1], n_frames=8)
     np.testing.assert_allclose(frame_times(store["toy"], np.array([0, 1]))[0], [0.5, 2.5, 4.5, 6.5])
 
 
-def test_units_are_kept_and_have_values_and_no_probabilities(kept, tmp_path):
-    spec = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
-    run = evaluate(kept.data, [spec], "hn_s")
-    path = save_models(run, kept.data, ["units"], tmp_path, models=[spec])["units"]
-    model = kept_alike(path, tmp_path)
-    table = predict(model, [kept.new]).table
-    known = table[table["p"].notna()]
-    added = known.filter(like="_contribution").sum(axis=1)
-    np.testing.assert_allclose(added, known["logit"], atol=1e-9)
-    assert not any(name.endswith("_p") for name in (*table, *predict_frames(model, [kept.new])))
-    found = explain(model, [kept.new], known["clip_id"].iloc[0], {"unit2": 0.95})
-    assert set(found.concept_p) == {None}
-    assert describe(found, model)
-    film = score_film(kept.new, [path], movie="film3")
+def small_units(seed):
+    """Make a model of twelve units, of which two are active in a frame."""
+    return ConceptsUnlabelled("logistic", bank=UnitBank(12, 2, 4, random_state=seed), random_state=seed)
+
+
+UNITS = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
+
+
+@pytest.fixture(scope="module")
+def units_file(trained, tmp_path_factory):
+    """The file of a model of units."""
+    run = evaluate(trained.data, [UNITS], "hn_s")
+    return save_models(run, trained.data, ["units"], tmp_path_factory.mktemp("units"), models=[UNITS])[
+        "units"
+    ]
+
+
+def test_units_are_saved_again_as_they_were(units_file, tmp_path):
+    kept_alike(units_file, tmp_path)
+
+
+def test_contributions_of_units_are_the_logit(trained, units_file):
+    table = predict(load_model(units_file), [trained.film]).table
+    judged = table[table["p"].notna()]
+    np.testing.assert_allclose(judged.filter(like="_contribution").sum(axis=1), judged["logit"], atol=1e-9)
+
+
+def test_units_have_no_probabilities(trained, units_file):
+    model = load_model(units_file)
+    table = predict(model, [trained.film]).table
+    frames = predict_frames(model, [trained.film])
+    assert not [name for name in (*table, *frames) if name.endswith("_p")]
+    clip_id = table.loc[table["p"].notna(), "clip_id"].iloc[0]
+    explanation = explain(model, [trained.film], clip_id, {"unit2": 0.95})
+    assert set(explanation.concept_p) == {None}
+    assert describe(explanation, model)
+
+
+def test_a_film_has_no_concepts_of_units(trained, units_file):
+    film = score_film(trained.film, [units_file], movie="film3")
     assert film.frames.empty
     assert not film.record.models[0].concepts
 
 
-@pytest.mark.parametrize("change", [{"n_active": 13}, {"n_active": "2"}, {"n_active": 0}])
-def test_units_that_cannot_be_are_refused(kept, change):
-    spec = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
-    trained = fit(spec, 0, kept.data.read("frames"), target_of(kept.data), movies=kept.data.movies)
-    state = to_state(trained.estimator)
-    card = load_model(kept.paths["pcbm_time"]).card
-    about = {"concepts": trained.estimator.concepts_, "parameters": state.parameters | change}
-    card = msgspec.structs.replace(card, **about)
+@pytest.mark.parametrize("n_active", [13, "2", 0], ids=["more than there are", "a text", "none"])
+def test_units_that_cannot_be_are_refused(trained, n_active):
+    y = (trained.data.levels == "S").astype(np.int64)
+    estimator = fit(UNITS, 0, trained.data.read("frames"), y, movies=trained.data.movies).estimator
+    state = to_state(estimator)
+    card = msgspec.structs.replace(
+        load_model(trained.paths["pcbm_time"]).card,
+        concepts=estimator.concepts_,
+        parameters=state.parameters | {"n_active": n_active},
+    )
     with pytest.raises(ModelError, match="active"):
         construct(ModelFile("toy.model", card, state.arrays, {}))
-
-
-def small_units(seed):
-    return ConceptsUnlabelled("logistic", bank=UnitBank(12, 2, 4, random_state=seed), random_state=seed)
-
-
-def target_of(data):
-    return (data.levels == "S").astype(np.int64)
