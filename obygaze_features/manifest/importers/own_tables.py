@@ -335,8 +335,8 @@ def read_own_table(file: SpanFile) -> Layout:
     n_columns = len(layout.headings)
     if n_columns > MOST_COLUMNS:
         raise file.error(
-            f"{counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those that say the film, "
-            "the times and the labels of a span"
+            f"{counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those that say "
+            "the film, the times and the labels of a span"
         )
     table = with_manifest_names(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
     return layout._replace(table=table)
