@@ -107,7 +107,7 @@ def croissant(
     """
     features = "; ".join(f"{group} ({', '.join(arrays)})" for group, _, arrays in facts.groups)
     description = (
-        f"Features that frozen models gave for {facts.total} {facts.rows} of "
+        f"Features that frozen models gave for {facts.counted_rows} of "
         f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
     )
     document: dict[str, object] = {
