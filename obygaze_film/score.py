@@ -451,8 +451,7 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         (not model.decides, "the model finds concepts and decides nothing"),
         (is_trained_on, "the model was trained on this film"),
         (not whole, "the film is black pictures or credits alone"),
-        (share > MOST_UNRELIABLE,
-         "more than a fifth of what the film shows is unlike any clip of the training, or missing"),
+        (share > MOST_UNRELIABLE, f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"),
         (model.calibration is None, "the model has no calibration"),
         (left_out is None, "the model's file does not say which levels it was calibrated on: save it again"),
         (left_out,
@@ -483,6 +482,17 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         counted_s=counted_s,
         n_windows=n_windows,
     )
+
+
+def _what_is_unreliable(rows: pd.DataFrame) -> str:
+    """Say what the content without a probability is: unlike the training, not read, or both."""
+    content = ~has_flag(rows, *NO_CONTENT)
+    is_unlike, is_missing = has_flag(rows, UNLIKE), has_flag(rows, MISSING)
+    if not (content & is_missing & ~is_unlike).any():
+        return "is unlike any clip of the training"
+    if not (content & is_unlike).any():
+        return "could not be read"
+    return "is unlike any clip of the training, or could not be read"
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:

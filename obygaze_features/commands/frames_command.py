@@ -13,6 +13,7 @@ from obygaze_features.io import refuse_existing, whole_file, write_whole
 from obygaze_features.options import FILE, Answer, Number
 from obygaze_features.screen import table
 from obygaze_features.signatures import argument, command, option
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,8 +154,8 @@ def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
         method += f" ({taken.why_sequential})"
     rows = [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)]
     lines = [
-        f"{video}: {len(taken)} of {taken.total} frames, {size}",
-        f"status {taken.status}, method {method}, {taken.decoded} frames decoded",
+        f"{video}: {len(taken)} of {counted(taken.total, 'frame')}, {size}",
+        f"status {taken.status}, method {method}, {counted(taken.decoded, 'frame')} decoded",
         *(f"note: {note}" for note in taken.notes),
         "",
         table(rows, ("index", "time_s"), right=(0, 1)),

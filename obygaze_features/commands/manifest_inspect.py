@@ -197,7 +197,15 @@ def _fact(value: str | int | list[str] | dict[str, int]) -> str:
         return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return ", ".join(f"{number:,} {_in_words(name)}" for name, number in value.items())
+    return ", ".join(_number_of(number, _in_words(name)) for name, number in value.items())
+
+
+def _number_of(number: float, name: str) -> str:
+    """Write a number with its name, which is in the plural where it names things."""
+    noun, _, rest = name.partition(" ")
+    if number == 1 and noun in {"clips", "files", "seconds"}:
+        noun = noun.removesuffix("s")
+    return f"{number:,} {noun} {rest}".rstrip()
 
 
 def _in_words(name: str) -> str:

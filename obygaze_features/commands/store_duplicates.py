@@ -69,7 +69,8 @@ def duplicates(
         if len(rows) > MOST:
             lines.append(f"and {len(rows) - MOST} more: --out FILE has all")
         lines += [
-            f"{pair.movie_a} and {pair.movie_b} share {pair.clips} clips in a row" for pair in result.movies
+            f"{pair.movie_a} and {pair.movie_b} share {counted(pair.clips, 'clip')} in a row"
+            for pair in result.movies
         ]
         return "\n".join([*lines, summary])
 

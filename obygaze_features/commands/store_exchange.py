@@ -480,7 +480,9 @@ def export(
     write = export_hdf5 if kind == "hdf5" else export_anndata
     written, left_out = write(opened, backbone, file, labels)
     document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
-    return Answer(document, f"{file}: {written} clips of {backbone}; {left_out} without features left out")
+    return Answer(
+        document, f"{file}: {counted(written, 'clip')} of {backbone}; {left_out} without features left out"
+    )
 
 
 def _labels(manifest: Path) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ import obygaze_features as of
 from obygaze_features.commands.store_output import fingerprint
 from obygaze_features.options import EXISTING, FILE, LOCAL, Answer
 from obygaze_features.signatures import argument, command, option
+from obygaze_features.text import counted
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.transfer import Downloaded
@@ -123,7 +124,7 @@ def push(
 
 def _downloaded(done: "Downloaded") -> Answer:
     """Answer with the numbers of files that were copied, that existed already, and that were left out."""
-    counts = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here"
+    counts = f"{counted(done.files, 'file')}, {done.octets / 1e6:.1f} MB, {done.kept} were here"
     if done.left:
         counts += f", {done.left} left out (fetch.txt)"
     digest = fingerprint(done.path)

@@ -13,7 +13,7 @@ from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import Contrast, clipped, contrasts, same_numerics
 from obygaze_features.store.store import Store
-from obygaze_features.text import first_few
+from obygaze_features.text import counted, first_few
 
 Contrasts = tuple[Contrast, ...]
 """Fields with the values in the first and in the second store."""
@@ -312,7 +312,7 @@ def _array_in_words(array: ArrayDiff) -> str:
     """Describe the differences of an array that differs."""
     if array.unlike:
         return f"values of {array.array}: {array.unlike}"
-    text = f"values of {array.array}: {array.changed} of {array.clips} clips differ"
+    text = f"values of {array.array}: {array.changed} of {counted(array.clips, 'clip')} differ"
     if array.resized:
         text += f", {array.resized} of them in their number of frames"
     if array.resized < array.changed:

@@ -262,7 +262,8 @@ def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any
         return  # refused later, with its shape
     if frames.shape[1] != spec.shape[1]:
         raise StoreError(
-            f"{item.where}: {frames.shape[0]} frames of {frames.shape[1]} numbers, and others have "
+            f"{item.where}: {counted(frames.shape[0], 'frame')} of {frames.shape[1]} numbers, "
+            "and others have "
             f"{spec.shape[1]} in a frame; if the files have [D, T], import with --axes DT"
         )
     if group.ragged or len(frames) == spec.shape[0]:

@@ -88,7 +88,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
     if taken_columns:
         raise ManifestError(f"{', '.join(taken_columns)}: a round writes its own: rename yours, or remove it")
     if calibration > n_films:
-        raise ManifestError(f"{calibration} films for calibration: there are {n_films}")
+        raise ManifestError(f"{counted(calibration, 'film')} for calibration: there are {n_films}")
 
 
 def _lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from obygaze_features.lines import json_bytes
 from obygaze_features.store.facts import Facts
 from obygaze_features.store.format import TABLE
 from obygaze_features.store.records import FIELDS
+from obygaze_features.text import counted
 
 TERMS = [
     "arrayShape",
@@ -106,7 +107,7 @@ def croissant(
     """
     features = "; ".join(f"{group} ({', '.join(arrays)})" for group, _, arrays in facts.groups)
     description = (
-        f"Features that frozen models gave for {facts.total} {facts.rows} of "
+        f"Features that frozen models gave for {facts.counted_rows} of "
         f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
     )
     document: dict[str, object] = {
@@ -172,5 +173,5 @@ def _clips(rows: str) -> dict[str, object]:
 
 def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
     """Say how the frames of a group were chosen."""
-    frames = f", {sampling['n']} frames a clip" if sampling.get("n") else ""
+    frames = f", {counted(sampling['n'], 'frame')} a clip" if sampling.get("n") else ""
     return f"{group}: {sampling['policy']}{frames}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from obygaze_features.store.format import TEXTS
-from obygaze_features.text import visible
+from obygaze_features.text import counted, visible
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,18 @@ class Facts:
         texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
         return TEXTS if texts else "clips"
 
+    @property
+    def counted_rows(self) -> str:
+        """Number of rows with their name."""
+        return counted(self.total, self.rows.removesuffix("s"))
+
 
 def limits(facts: Facts) -> list[str]:
     """Say what a store lacks, and what its features do not mean: sentences without line breaks."""
     counts = facts.counts
     n_without = counts["failed"] + counts["missing"]
     sentences = [
-        f"{n_without} of {facts.total} {facts.rows} have no features, {counts['partial']} were read in part."
+        f"{n_without} of {facts.counted_rows} have no features, {counts['partial']} were read in part."
     ]
     for name, n_absent in facts.absent.items():
         if n_absent:

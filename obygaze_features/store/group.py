@@ -147,7 +147,7 @@ class Group:
         n_frames = int(sizes.sum())
         for name, shape in ragged_shapes.items():
             if shape[0] != n_frames:
-                reason = f"{shape[0]} frames, and its clips have {n_frames}"
+                reason = f"{counted(shape[0], 'frame')}, and its clips have {n_frames}"
                 raise damaged(f"{self._where}, array {self.name}/{name}: {reason}", self._where)
 
     def __repr__(self) -> str:

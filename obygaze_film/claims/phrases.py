@@ -317,6 +317,11 @@ def unlike_caveat(claim: JudgedTime, words: Words) -> str:
     return words.say(key, share=time_shares(claim, words).unlike)
 
 
+def unlike_legend(claim: JudgedTime, words: Words) -> str:
+    """Say what is drawn as what the model cannot judge: unlike the training films, not read, or both."""
+    return words[_unjudged_key("legend_unlike", claim.unlike_s, claim.unread_s)]
+
+
 def nothing_caveat(claim: JudgedTime, words: Words) -> str:
     """Say which share of the film has no score since it is black or credits."""
     return words.say("caveat_nothing", share=time_shares(claim, words).nothing)

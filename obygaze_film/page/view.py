@@ -341,6 +341,12 @@ class FilmView:
                 strips.append(_model_strip(f"other-{len(strips)}", model, rows, title, self.words))
         return strips
 
+    def legend(self, kind: str) -> str:
+        """Say what is drawn so: of what cannot be judged, whether it is unlike the training or not read."""
+        if kind == UNLIKE:
+            return phrases.unlike_legend(self.judged, self.words)
+        return self.words[f"legend_{kind}"]
+
     @cached_property
     def hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""

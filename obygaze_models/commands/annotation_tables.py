@@ -186,11 +186,13 @@ def machines(compared: "Mapping[str, Alternative]") -> list[str]:
     for name, alternative in compared.items():
         if lines:
             lines.append("")
-        annotators = ", ".join(f"{who} ({clips} clips)" for who, clips in alternative.annotators.items())
+        annotators = ", ".join(
+            f"{who} ({counted(clips, 'clip')})" for who, clips in alternative.annotators.items()
+        )
         lines += [
             *_standings(alternative),
             "",
-            f"{alternative.films} films; left out in turn: {annotators}",
+            f"{counted(alternative.films, 'film')}; left out in turn: {annotators}",
             "win: share of annotators that it is as good as, less a margin of 0 to .2",
             f"{name}: {alternative.answer}",
         ]

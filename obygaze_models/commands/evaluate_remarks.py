@@ -94,7 +94,7 @@ def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
     lines = []
     for modality, has_no_frames in modalities:
         if modality.missing:
-            lines.append(f"{modality.name}: {modality.missing} clips lack it")
+            lines.append(f"{modality.name}: {counted(modality.missing, 'clip lacks', 'clips lack')} it")
         if has_no_frames:
             lines.append(f"{modality.name} keeps no frames: its vector stands for one")
     return lines
@@ -112,7 +112,8 @@ def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
 def _on_likeness(shared: "Shared", store: "Store") -> str:
     """Warn of two films whose pictures look alike."""
     return (
-        f"warning: {shared.movie_a} and {shared.movie_b} look alike in {shared.clips} clips in a row: if "
+        f"warning: {shared.movie_a} and {shared.movie_b} look alike in "
+        f"{counted(shared.clips, 'clip')} in a row: if "
         f"they share pictures, leave one out (obygaze store duplicates {store.where})"
     )
 

@@ -118,8 +118,8 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
 def _change(drift: "Drift") -> str:
     """Format a drift with its interval and number of films."""
     if math.isnan(drift.value):
-        return f"{drift.films} films: too few"
-    return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {drift.films} films"
+        return f"{counted(drift.films, 'film')}: too few"
+    return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {counted(drift.films, 'film')}"
 
 
 # --- rank

@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 
@@ -141,7 +142,7 @@ def refuse_constant(name: str, column: NDArray[Any]) -> None:
     if not presences.size or presences.min() == presences.max():
         how_many = "all" if presences.size and presences[0] == 1 else "none"
         raise ConceptError(
-            f"concept {name} is in {how_many} of the {presences.size} clips to learn it from: "
+            f"concept {name} is in {how_many} of the {counted(presences.size, 'clip')} to learn it from: "
             "a CAV needs clips of both classes"
         )
 

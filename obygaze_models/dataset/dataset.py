@@ -318,7 +318,8 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
         if len(leaking):
             raise ProtocolError(
                 f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
-                f"{name} of all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; "
+                f"{name} of all {counted(int((codes != NOT_ASKED).sum()), 'clip')}: a label "
+                "was imported as a feature; "
                 "import the features without it (store import --columns)"
             )
         for column, values in zip(data.variable_names, variables, strict=True):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from obygaze_features.arguments import checked, made_by
+from obygaze_features.text import counted
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import difference_bounds, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
@@ -200,6 +201,7 @@ def _check_comparable(a: Side, b: Side) -> None:
         if differs.any():
             clip = clips_a.index[differs][0]
             raise CompareError(
-                f"{refusal}: the {column} of {int(differs.sum())} clips differs, the first is {clip}: "
+                f"{refusal}: the {column} of {counted(int(differs.sum()), 'clip')} differs, "
+                f"the first is {clip}: "
                 f"{clips_a.loc[clip, column]} and {values_b[clip]}"
             )

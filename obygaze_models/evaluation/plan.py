@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import counted
 from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.experts import Asked, Experts, Tested, asked_of, variants
@@ -345,7 +346,7 @@ def _check_classes(
         for rank, title in needed.items():
             if not (codes == rank).any():
                 raise ProtocolError(
-                    f"no {title} clip to be {side}: {int(is_asked.sum())} clips with features, "
+                    f"no {title} clip to be {side}: {counted(int(is_asked.sum()), 'clip')} with features, "
                     f"of the levels {', '.join(np.unique(data.levels[is_asked])) or 'none'}"
                 )
     labels = {f"{train.name}{suffix}": codes for suffix, codes in learnt.items()}

@@ -119,7 +119,8 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
-        f"{claim} in {metric.title} by movie: A - B is {difference} on {int(row['n_movies'])} movies, "
+        f"{claim} in {metric.title} by movie: A - B is {difference} on "
+        f"{counted(int(row['n_movies']), 'movie')}, "
         f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
     )
 

@@ -85,7 +85,9 @@ def _on_seeds(seeds: list[int]) -> str:
 
 def _on_tested_clips(record: Mapping[str, Any]) -> str:
     """Count the tested clips, and say how many are positive."""
-    line = f"{record['clips']['tested']} clips of {record['movies_tested']} movies tested"
+    line = (
+        f"{counted(record['clips']['tested'], 'clip')} of {counted(record['movies_tested'], 'movie')} tested"
+    )
     shares = [f"{share:.3f}" for share in record["prevalence"].values() if share is not None]
     if shares:
         line += f", prevalence {', '.join(shares)}"

@@ -381,8 +381,10 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
     shares = table.groupby("n")["high"].agg(["mean", "size"])
-    counted = [f"{share:.0%} with {n} ({size:.0f} clips)" for n, share, size in shares.itertuples()]
-    note = f"S, films pooled: {', '.join(counted)}"
+    parts = [
+        f"{share:.0%} with {n} ({counted(round(size), 'clip')})" for n, share, size in shares.itertuples()
+    ]
+    note = f"S, films pooled: {', '.join(parts)}"
 
     def measure(values: Numbers) -> Measured:
         null = levels_within_films(values, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))

@@ -351,21 +351,21 @@ def sweep_report(
     policy
         Label policy of the counts.
     """
-    counted = {}
+    of_threshold = {}
     for threshold, projection in sorted(projected.items()):
-        counted[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
-    first = min(counted)
-    last = max(counted)
-    codebook = counted[first].codebook
+        of_threshold[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
+    first = min(of_threshold)
+    last = max(of_threshold)
+    codebook = of_threshold[first].codebook
     levels = codebook.level_names
     shown_rows: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for threshold, counts in counted.items():
+    for threshold, counts in of_threshold.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
         for level in levels:
             row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
             rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
-    change = {level: counted[last].clips[level] - counted[first].clips[level] for level in levels}
+    change = {level: of_threshold[last].clips[level] - of_threshold[first].clips[level] for level in levels}
     moved = ", ".join(f"{level} {difference:+,}" for level, difference in change.items())
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
@@ -384,7 +384,7 @@ def sweep_report(
         blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {moved} clips",),
         data=pd.DataFrame(rows),
-        record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
+        record={"onto": onto, "policy": str(policy), "thresholds": list(of_threshold)},
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
+from obygaze_features.text import counted
 from obygaze_models.report import Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.obygaze12.corpus import CAPTIONS, refuse_other_codebook
@@ -110,7 +111,7 @@ def figure4(
     about = {"title": title, "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)
-    merged = ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names)
+    merged = ", ".join(f"{counted(counts[-1][level], 'clip')} {level}" for level in CODEBOOK.level_names)
     return Report(
         name="figure4",
         title=captions["title"].format(**about),

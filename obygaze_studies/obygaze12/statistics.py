@@ -399,7 +399,9 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
     concept_bars = {}
     for level in CODEBOOK.level_names:
         mean = first_counts.mean_concepts(level) or 0
-        label = f"{level}: {first_counts.clips[level]:,} clips,\n{mean:.2f} concepts per clip"
+        label = (
+            f"{level}: {number_with_noun(first_counts.clips[level], 'clip')},\n{mean:.2f} concepts per clip"
+        )
         shares = {concept: first_counts.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS}
         concept_bars[label] = shares
     level_bars = {}

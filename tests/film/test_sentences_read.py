@@ -129,6 +129,8 @@ def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched):
     }.items():
         judged_time = claim_of(one, kinds.JudgedTime)
         said = phrases.unjudged_sentence(judged_time, ENGLISH) + phrases.unlike_caveat(judged_time, ENGLISH)
+        assert phrases.unlike_legend(judged_time, ENGLISH) in text_of(film_page([one]))
+        said += phrases.unlike_legend(judged_time, ENGLISH)
         if hatched > 0.2:
             said += phrases.sentence(claim_of(one, kinds.ExpectedShare), ENGLISH)
         says[name] = said
