@@ -121,7 +121,7 @@ def words_of_five_films():
 
 
 @pytest.fixture(scope="module")
-def table(planted, words_of_five_films):
+def table(planted, words_of_five_films):  # noqa: ARG001
     """The study of the planted windows."""
     return study_windows(planted, "S", says_kiss)
 
