@@ -64,7 +64,7 @@ def uses() -> tuple[list[Use], list[str]]:
     """
     trees = dict(_modules())
     methods = _methods_by_name(trees.values())
-    found: list[Use] = []
+    result: list[Use] = []
     hidden: list[str] = []
     for name, tree in trees.items():
         calls = list(_calls(tree))
@@ -72,7 +72,7 @@ def uses() -> tuple[list[Use], list[str]]:
         for constant, value in names.items():
             for pattern, method in _patterns_in(value):
                 called = {method} if method else methods.get(constant, {START, FIRST})
-                found += [Use(f"{name}.{constant}", pattern, each) for each in sorted(called)]
+                result += [Use(f"{name}.{constant}", pattern, each) for each in sorted(called)]
         for call in calls:
             source = ast.unparse(call)
             call_pattern = _evaluated(call, names)
@@ -80,8 +80,8 @@ def uses() -> tuple[list[Use], list[str]]:
                 hidden.append(f"{name}: {source}")
             elif call.func.attr != "compile":  # type: ignore[attr-defined]
                 method = METHODS[call.func.attr]  # type: ignore[attr-defined]
-                found.append(Use(f"{name}: {source:.60}", call_pattern, method))
-    return [*dict.fromkeys([*found, *_of_facts()])], hidden
+                result.append(Use(f"{name}: {source:.60}", call_pattern, method))
+    return [*dict.fromkeys([*result, *_of_facts()])], hidden
 
 
 def _names_of(name: str, tree: ast.Module) -> Mapping[str, Any]:

@@ -111,8 +111,8 @@ def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str =
     run = evaluate(data, models, "calm_violent", origin=origin)
     paths = save_models(run, data, [*models, "bank"], folder / "models", licence="CC-BY-4.0", citation="us")
     if concept:
-        found = evaluate(data, ["cav"], f"concept:{concept}", origin=origin)
-        paths |= save_models(found, data, ["cav"], folder / "models")
+        result = evaluate(data, ["cav"], f"concept:{concept}", origin=origin)
+        paths |= save_models(result, data, ["cav"], folder / "models")
     return Shelf(folder, store, manifest, data, run, paths)
 
 

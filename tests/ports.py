@@ -18,7 +18,7 @@ def free_ports(number: int) -> list[int]:
     """
     low, high = map(int, HANDED_OUT.read_text().split()) if HANDED_OUT.exists() else (32_768, 65_535)
     ports = [port for port in MINE if not low <= port <= high] or list(MINE)
-    found: list[int] = []
+    result: list[int] = []
     with ExitStack() as held:
         for port in SystemRandom().sample(ports, len(ports)):
             trial = held.enter_context(socket.socket())
@@ -26,7 +26,7 @@ def free_ports(number: int) -> list[int]:
                 trial.bind(("", port))
             except OSError:
                 continue
-            found.append(port)
-            if len(found) == number:
-                return found
+            result.append(port)
+            if len(result) == number:
+                return result
     raise OSError(f"no {number} ports are free from {MINE.start} to {MINE.stop - 1}")

@@ -39,8 +39,8 @@ def network_rounding(patch: int, *, layers: int = 2, width: int = 64) -> float:
     return rounding("float32", patch, *[width] * (6 * layers + 6))
 
 
-def assert_close(found: object, expected: object, bound: float) -> None:
+def assert_close(result: object, expected: object, bound: float) -> None:
     """Compare arrays to within `bound` of the largest expected value."""
-    found, expected = (np.asarray(values, dtype=np.float64) for values in (found, expected))
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max() <= bound * np.abs(expected).max()
+    result, expected = (np.asarray(values, dtype=np.float64) for values in (result, expected))
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= bound * np.abs(expected).max()

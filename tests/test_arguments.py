@@ -218,7 +218,10 @@ def test_a_public_function_refuses_in_its_options_what_nothing_takes(name):
 def names_of_packages(root):
     """Name a package and all below it but those of commands, which read text that was typed."""
     below = pkgutil.walk_packages(root.__path__, f"{root.__name__}.")
-    return [root.__name__, *(found.name for found in below if found.ispkg and ".commands" not in found.name)]
+    return [
+        root.__name__,
+        *(module.name for module in below if module.ispkg and ".commands" not in module.name),
+    ]
 
 
 OFFERING = [name for root in PACKAGES for name in names_of_packages(root)]

@@ -28,15 +28,15 @@ def hashed():
 def test_every_pin_has_its_digests(system, machine, built):
     """Where PyTorch's usual build needs CUDA libraries, which have no pins, its CPU build is asked for."""
     place = {"sys_platform": system, "platform_machine": machine}
-    found = {
+    result = {
         f"{one.name}{one.specifier}": digests
         for one, digests in hashed()
         if not one.marker or one.marker.evaluate(place)
     }
     pins = (ROOT / "constraints.txt").read_text().splitlines()
-    assert list(found) == [f"{pin}{built}" if pin.startswith("torch==") else pin for pin in pins]
-    assert all(found.values())
-    assert all(re.fullmatch(r"[0-9a-f]{64}", one) for digests in found.values() for one in digests)
+    assert list(result) == [f"{pin}{built}" if pin.startswith("torch==") else pin for pin in pins]
+    assert all(result.values())
+    assert all(re.fullmatch(r"[0-9a-f]{64}", one) for digests in result.values() for one in digests)
 
 
 def test_no_index_is_named():

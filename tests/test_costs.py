@@ -69,11 +69,11 @@ class ServedFiles(CountedFiles):
 @contextmanager
 def memory():
     """Give the most memory that the block takes, in MB."""
-    found = SimpleNamespace(peak=0.0)
+    result = SimpleNamespace(peak=0.0)
     tracemalloc.start()
     try:
-        yield found
-        found.peak = tracemalloc.get_traced_memory()[1] / MB
+        yield result
+        result.peak = tracemalloc.get_traced_memory()[1] / MB
     finally:
         tracemalloc.stop()
 
@@ -241,9 +241,9 @@ def test_annotations_are_projected_onto_the_clips_that_they_touch():
         for place in range(700)
     ]
     with memory() as during:
-        found = project(Manifest(tuple(marks), None, book), Manifest(tuple(clips), None, book))
+        result = project(Manifest(tuple(marks), None, book), Manifest(tuple(clips), None, book))
     assert during.peak < 6, "all pairs in float64 would be 8 MB, and three times that on the way"
-    assert sum(clip.level == "S" for clip in found.manifest) > 700
+    assert sum(clip.level == "S" for clip in result.manifest) > 700
 
 
 def test_items_are_ranked_by_the_pairs_that_were_judged_alone():

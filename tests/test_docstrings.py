@@ -21,11 +21,11 @@ def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeyp
     monkeypatch.chdir(prepared)
     thing = getattr(package, name)
     assert ">>>" in (inspect.getdoc(thing) or ""), f"{package.__name__}.{name} has no example"
-    found = [
+    result = [
         test for test in doctest.DocTestFinder(recurse=True).find(thing, name, globs={}) if test.examples
     ]
-    assert found
-    for test in found:
+    assert result
+    for test in result:
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
         said = []
         runner.run(test, out=said.append)

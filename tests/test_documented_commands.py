@@ -27,14 +27,14 @@ UNSET = getattr(click.core, "UNSET", None)  # what newer versions of click have 
 def commands_of(text: str) -> Iterator[tuple[str, bool]]:
     """Find the commands in a page, or a help text; and whether each stands there whole, as if to be typed."""
     for paragraph in re.findall(r"(?:[^\n]+\n?)+", text):
-        for found in INLINE.finditer(paragraph.replace("\n", " ")):
-            yield found[1], False
+        for match in INLINE.finditer(paragraph.replace("\n", " ")):
+            yield match[1], False
     fenced = False
     for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines():
         fenced ^= line.startswith("```")
         set_off = fenced or line.startswith(("    ", "  obygaze"))
-        if set_off and (found := COMMAND.search(line)):
-            yield ASIDE.sub("", found[1]), "..." not in found[1]
+        if set_off and (match := COMMAND.search(line)):
+            yield ASIDE.sub("", match[1]), "..." not in match[1]
 
 
 def check(line: str, *, whole: bool) -> None:
@@ -43,9 +43,10 @@ def check(line: str, *, whole: bool) -> None:
     command: click.Command = ROOT_COMMAND
     context = click.Context(ROOT_COMMAND, info_name="obygaze")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(context, words[0])
-        assert found is not None, f"{line!r}: there is no command {words[0]}"
-        command, words = found, words[1:]
+        subcommand = command.get_command(context, words[0])
+        assert subcommand is not None, f"{line!r}: there is no command {words[0]}"
+        command = subcommand
+        words = words[1:]
         context = click.Context(command, info_name=command.name, parent=context)
     gone = {name for each in command.params if getattr(each, "hidden", False) for name in each.opts}
     assert not gone & set(words), f"{line!r} has an option that is gone"

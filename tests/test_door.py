@@ -180,10 +180,10 @@ def test_a_file_is_read_to_its_limit_and_what_else_a_name_may_be_is_refused(tmp_
 def test_what_comes_to_a_file_while_it_is_read_counts(tmp_path, monkeypatch):
     class Growing(io.FileIO):
         def read(self, size=-1):
-            found = super().read(size)
+            result = super().read(size)
             with path.open("ab") as more:
                 more.write(b"more")
-            return found
+            return result
 
     (path := tmp_path / "a").write_bytes(b"eight by")
     monkeypatch.setattr(door, "open_regular", lambda *_, **__: Growing(path))
@@ -378,9 +378,9 @@ def test_damage_of_toml_is_said_where_it_is(text, where):
 def test_dots_in_texts_numbers_and_comments_are_no_keys():
     dots = "." * 30 + "a.b" * 40
     text = f'# {dots}\na = "{dots}"\nb = """\n{dots}"""\nc = [{"1.5, " * 40}]\n"{dots}" = 1\nd.e.f = 2\n'
-    found = parse_toml(text)
-    assert (found["a"], found["b"], found[dots], found["d"]) == (dots, dots, 1, {"e": {"f": 2}})
-    assert found["c"] == [1.5] * 40
+    result = parse_toml(text)
+    assert (result["a"], result["b"], result[dots], result["d"]) == (dots, dots, 1, {"e": {"f": 2}})
+    assert result["c"] == [1.5] * 40
     with pytest.raises(ValueError, match="deeply"):
         parse_json("[" * 100_000)
 

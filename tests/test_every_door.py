@@ -165,11 +165,11 @@ def members(path, number):
     """
     if path.is_file():
         return [(path, tuple(KINDS))]
-    found, kinds = {}, tuple(KINDS) * 3
+    result, kinds = {}, tuple(KINDS) * 3
     for node in sorted(path.rglob("*")):
         if node.is_file() and not node.is_symlink() and node.suffix != ".mp4":
-            found.setdefault("chunk" if "c" in node.parts else re.sub(r"\d+", "0", node.name), node)
-    chosen = list(found.values())[:14]
+            result.setdefault("chunk" if "c" in node.parts else re.sub(r"\d+", "0", node.name), node)
+    chosen = list(result.values())[:14]
     starts = [(2 * number + place) % len(KINDS) for place in range(len(chosen))]
     return [(node, kinds[start : start + 2]) for node, start in zip(chosen, starts, strict=True)]
 

@@ -106,10 +106,10 @@ def command(source: str, name: str) -> ast.FunctionDef:
 
 def parameter(source: str, fault: Fault) -> Parameter:
     arguments = command(source, fault.function).args
-    found = [Parameter(argument, None, is_option=False) for argument in arguments.args]
+    result = [Parameter(argument, None, is_option=False) for argument in arguments.args]
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(Parameter(argument, default, is_option=True))
-    return next(each for each in found if each.argument.arg == fault.option)
+        result.append(Parameter(argument, default, is_option=True))
+    return next(each for each in result if each.argument.arg == fault.option)
 
 
 def with_text(source: str, node: ast.expr | ast.arg, text: str) -> str:
@@ -160,8 +160,8 @@ def errors(checkout):
     if (ROOT / ".mypy_cache").is_dir():
         shutil.copytree(ROOT / ".mypy_cache", checkout / ".mypy_cache")
     ended = python("-m", "mypy", cwd=checkout, code=1)
-    found = re.findall(r"^(\S+?):(\d+): error: (.*)$", ended.stdout, re.MULTILINE)
-    return [(file, int(line), message) for file, line, message in found]
+    result = re.findall(r"^(\S+?):(\d+): error: (.*)$", ended.stdout, re.MULTILINE)
+    return [(file, int(line), message) for file, line, message in result]
 
 
 SAYS = {

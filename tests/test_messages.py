@@ -28,12 +28,12 @@ def test_an_object_comes_out_as_it_went_in_and_shared_arrays_stay_shared(ends):
     times = np.arange(8) / 24.0
     message = packer.pack({"one": FRAMES, "two": FRAMES, "other": FRAMES[::2].copy(), "times": times})
     assert len(message) < 2000
-    found = unpacker.unpack(message)
-    assert found["one"] is found["two"]
-    assert found["one"].flags.writeable
-    assert np.array_equal(found["one"], FRAMES)
-    assert np.array_equal(found["other"], FRAMES[::2])
-    assert np.array_equal(found["times"], times)
+    result = unpacker.unpack(message)
+    assert result["one"] is result["two"]
+    assert result["one"].flags.writeable
+    assert np.array_equal(result["one"], FRAMES)
+    assert np.array_equal(result["other"], FRAMES[::2])
+    assert np.array_equal(result["times"], times)
 
 
 def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
@@ -79,10 +79,10 @@ def test_more_blocks_than_files_may_be_open_at_first_are_mapped(ends):
     few = len(os.listdir("/dev/fd")) + 5  # noqa: PTH208
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
     try:
-        found = [unpacker.unpack(message) for message in packed]
+        result = [unpacker.unpack(message) for message in packed]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert all(np.array_equal(frames, FRAMES) for frames in found)
+    assert all(np.array_equal(frames, FRAMES) for frames in result)
 
 
 def test_nobody_else_may_read_a_block_and_no_name_is_left_by_a_worker_that_ends(ends):

@@ -115,9 +115,9 @@ def test_the_scores_are_those_of_the_model_itself(bridge, tmp_path, with_ids):
     expected = scores(ToyModel(), task, tmp_path / "model")
     bridge["put_ids"](task)
     assert isinstance(task.dataset["test"]["video"][0], str) is with_ids
-    found = scores(model, task, tmp_path / "store")
-    assert found == expected
-    assert 0.5 < found["accuracy"] <= 1
+    result = scores(model, task, tmp_path / "store")
+    assert result == expected
+    assert 0.5 < result["accuracy"] <= 1
     assert model.mteb_model_meta.revision == of.open_store(store).fingerprint
 
 

@@ -78,7 +78,7 @@ CALLS = {
 
 def taking_paths():
     """Annotations of the parameters that are paths, by function, methods of public classes too."""
-    found = {}
+    result = {}
     for package in (of, om, obygaze_film):
         for name in package.__all__:
             member = getattr(package, name)
@@ -90,8 +90,8 @@ def taking_paths():
                 annotations = inspect.signature(functions[function]).parameters.values()
                 texts = [str(parameter.annotation) for parameter in annotations]
                 if paths := [text for text in texts if re.search(r"\bPath\b", text)]:
-                    found[function] = paths
-    return found
+                    result[function] = paths
+    return result
 
 
 def test_every_path_may_be_given_as_text():

@@ -99,8 +99,8 @@ def test_compare_prints_the_level_that_was_measured():
 
 def test_every_block_of_a_page_is_of_a_row():
     for page in (ROOT / "docs").rglob("*.md"):
-        found = re.findall("<!-- planted: (.*?) -->", page.read_text("utf-8"))
-        assert [ROWS[name].page for name in found] == [page.relative_to(ROOT).as_posix()] * len(found)
+        result = re.findall("<!-- planted: (.*?) -->", page.read_text("utf-8"))
+        assert [ROWS[name].page for name in result] == [page.relative_to(ROOT).as_posix()] * len(result)
 
 
 def toy(draw, full=400, **column):

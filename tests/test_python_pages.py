@@ -181,6 +181,6 @@ def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkey
         write_toy_films(Path())
         write_toy_films(Path(), "more", first=6)
         write_toy_films(Path(), "others", first=12)
-    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
-    assert found.attempted > least
-    assert found.failed == 0
+    result = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
+    assert result.attempted > least
+    assert result.failed == 0

@@ -100,10 +100,10 @@ def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
     table = predict(model, [films.store]).table.set_index("clip_id")
     assert set(table.index) == set(films.frames)
     alone = [float(model.logits(frames[None])[0]) for frames in films.frames.values()]
-    found = table.loc[list(films.frames), "logit"].to_numpy()
-    known = np.isfinite(found)
+    result = table.loc[list(films.frames), "logit"].to_numpy()
+    known = np.isfinite(result)
     assert known.mean() > 0.5
-    np.testing.assert_allclose(found[known], np.array(alone)[known], atol=1e-5)
+    np.testing.assert_allclose(result[known], np.array(alone)[known], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
@@ -134,8 +134,8 @@ def test_units_are_learnt_of_the_frames_that_there_are(films):
     bank = UnitBank(n_units=6, n_active=2, n_epochs=2).fit(np.asarray(clips))
     scores = bank.frame_scores(np.asarray(clips))
     assert (np.isfinite(scores).all(axis=2).sum(axis=1) == group.row_size[group.usable]).all()
-    found = bank.frame_scores(group.read(group.clip_ids[0], "frames")[None])
-    np.testing.assert_allclose(scores[0, : found.shape[1]], found[0], atol=1e-6)
+    result = bank.frame_scores(group.read(group.clip_ids[0], "frames")[None])
+    np.testing.assert_allclose(scores[0, : result.shape[1]], result[0], atol=1e-6)
 
 
 def test_the_command_learns_units_as_of_frames_that_were_padded_by_hand(films, tmp_path):

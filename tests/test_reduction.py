@@ -75,39 +75,39 @@ def test_what_is_no_rule_is_refused_with_the_rules_there_are(text):
 
 def test_the_mean_is_that_of_each_tubelets_patches_without_the_class_token(tmp_path):
     tokens = tokens_of()
-    found = reduce_tokens(store_of(tmp_path, tokens), "toy", "mean")
-    assert found.rule == "mean:4"
-    np.testing.assert_allclose(found.read(np.arange(N)), expected_means(tokens), atol=1e-6)
-    np.testing.assert_allclose(found.time_s(np.array([0, 149])), [[0.5, 2.5, 4.5, 6.5]] * 2)
+    result = reduce_tokens(store_of(tmp_path, tokens), "toy", "mean")
+    assert result.rule == "mean:4"
+    np.testing.assert_allclose(result.read(np.arange(N)), expected_means(tokens), atol=1e-6)
+    np.testing.assert_allclose(result.time_s(np.array([0, 149])), [[0.5, 2.5, 4.5, 6.5]] * 2)
 
 
 def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
     tokens = tokens_of()
-    found = reduce_tokens(store_of(tmp_path, tokens), "toy", "top:3")
+    result = reduce_tokens(store_of(tmp_path, tokens), "toy", "top:3")
     patches = tokens[:, 1:].astype(np.float32)
     order = np.sort(np.argsort(-np.linalg.norm(patches, axis=2), axis=1)[:, :3], axis=1)
     np.testing.assert_array_equal(
-        found.read(np.arange(N)), np.take_along_axis(patches, order[..., None], axis=1)
+        result.read(np.arange(N)), np.take_along_axis(patches, order[..., None], axis=1)
     )
     times = np.array([0.5, 2.5, 4.5, 6.5])
-    np.testing.assert_allclose(found.time_s(np.arange(N)), times[order // PATCHES])
+    np.testing.assert_allclose(result.time_s(np.arange(N)), times[order // PATCHES])
 
 
 def test_a_projection_keeps_lengths_on_average_and_its_seed_is_part_of_the_rule(tmp_path):
     store = store_of(tmp_path, tokens_of(6))
-    found, other = (reduce_tokens(store, "toy", f"mean+project:400:{seed}") for seed in (1, 2))
+    result, other = (reduce_tokens(store, "toy", f"mean+project:400:{seed}") for seed in (1, 2))
     means = expected_means(tokens_of(6))
-    squares = (found.read(rows(store)) ** 2).sum(axis=2)
+    squares = (result.read(rows(store)) ** 2).sum(axis=2)
     np.testing.assert_allclose(squares, (means**2).sum(axis=2), rtol=0.4)
-    assert not np.array_equal(found.read(rows(store)), other.read(rows(store)))
-    assert found.path.name == "films-1.0.0.toy.mean-4_project-400-1.reduced"
+    assert not np.array_equal(result.read(rows(store)), other.read(rows(store)))
+    assert result.path.name == "films-1.0.0.toy.mean-4_project-400-1.reduced"
 
 
 def test_conversion_is_that_of_float16_for_every_finite_value():
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = every[np.isfinite(every)][:, None]
-    found = np.concatenate([tile * reduction._SCALE for _, tile in reduction._scaled(finite)])
-    np.testing.assert_array_equal(found, finite.astype(np.float32))
+    result = np.concatenate([tile * reduction._SCALE for _, tile in reduction._scaled(finite)])
+    np.testing.assert_array_equal(result, finite.astype(np.float32))
 
 
 # --- which tokens belong together
@@ -117,8 +117,8 @@ def test_without_frames_the_time_steps_must_be_stated(tmp_path):
     store = store_of(tmp_path, tokens, frames=False)
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "mean")
-    found = reduce_tokens(store, "toy", "mean:4").read(rows(store))
-    np.testing.assert_allclose(found, tokens.astype(np.float64).reshape(10, 4, 6, 5).mean(axis=2), atol=1e-6)
+    result = reduce_tokens(store, "toy", "mean:4").read(rows(store))
+    np.testing.assert_allclose(result, tokens.astype(np.float64).reshape(10, 4, 6, 5).mean(axis=2), atol=1e-6)
     assert np.isnan(reduce_tokens(store, "toy", "top:2").time_s(rows(store))).all()
 
 
@@ -189,13 +189,13 @@ def test_a_stopped_pass_begins_anew_and_gives_the_same_bytes(tmp_path, monkeypat
 @pytest.mark.parametrize("cut", [False, True])
 def test_damage_is_named(tmp_path, cut):
     store = store_of(tmp_path, tokens_of(8))
-    found = reduce_tokens(store, "toy", "mean")
-    data = bytearray(found.path.read_bytes())
-    data[found.start + 3] ^= 1
-    found.path.write_bytes(data[: found.start + 2] if cut else data)
+    result = reduce_tokens(store, "toy", "mean")
+    data = bytearray(result.path.read_bytes())
+    data[result.start + 3] ^= 1
+    result.path.write_bytes(data[: result.start + 2] if cut else data)
     with pytest.raises(DatasetError, match="clip film0-c000"):
-        found.read(rows(store))
-    found.path.write_bytes(b"{}\n")
+        result.read(rows(store))
+    result.path.write_bytes(b"{}\n")
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "mean")
 
@@ -240,17 +240,17 @@ def test_whatever_is_in_the_place_of_the_file_is_read_or_named_at_once(tmp_path)
         path.unlink()
         make(path, good)
         try:
-            found = reduce_tokens(store, "toy", "top:2")
-            found.read(rows(store))
-            found.time_s(rows(store))
+            result = reduce_tokens(store, "toy", "top:2")
+            result.read(rows(store))
+            result.time_s(rows(store))
         except DatasetError as error:
             assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
 
 
 def test_a_time_step_that_there_is_none_is_damage(tmp_path):
     store = store_of(tmp_path, tokens_of(8))
-    found = reduce_tokens(store, "toy", "top:2")
-    data = found.path.read_bytes()
-    found.path.write_bytes(data[:-12] + with_checksum(np.full(2, STEPS, "<i4").tobytes()))
+    result = reduce_tokens(store, "toy", "top:2")
+    data = result.path.read_bytes()
+    result.path.write_bytes(data[:-12] + with_checksum(np.full(2, STEPS, "<i4").tobytes()))
     with pytest.raises(DatasetError):
-        found.time_s(rows(store))
+        result.time_s(rows(store))

@@ -435,13 +435,13 @@ def test_nine_of_ten_copies_of_real_clips_are_found(tmp_path, real_clips, store_
     for name, frames in real_clips.items():
         if name.partition("@")[0] in REAL:
             copies[f"{name}+"] = changed_copy(tmp_path, frames, change)
-    found = groups(duplicates(store_of_real_clips, store_of(tmp_path / "copies", copies)))
+    result = groups(duplicates(store_of_real_clips, store_of(tmp_path / "copies", copies)))
     n_found = 0
     for copy in copies:
-        if any({copy, copy.removesuffix("+")} <= names for names in found):
+        if any({copy, copy.removesuffix("+")} <= names for names in result):
             n_found += 1
     assert n_found >= 0.9 * len(copies)
-    for names in found:
+    for names in result:
         assert len({name.partition("@")[0] for name in names}) == 1
 
 

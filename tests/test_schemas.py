@@ -26,18 +26,18 @@ def validator(name):
     return jsonschema.Draft202012Validator(json.loads((DOCS / name).read_text("utf-8")))
 
 
-def changed(found, path, value):
+def changed(result, path, value):
     """Change one field, named by its keys; None takes it out."""
-    found = copy.deepcopy(found)
+    result = copy.deepcopy(result)
     *above, last = path
-    holder = found
+    holder = result
     for key in above:
         holder = holder[key]
     if value is None:
         del holder[last]
     else:
         holder[last] = value
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

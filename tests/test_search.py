@@ -1,6 +1,7 @@
 """Search ranks a planted space as it was planted, from a folder or a URL, and only within one space."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,81 +24,112 @@ AutoConfig = later("transformers", "AutoConfig")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
 QUERY = "a man"
-CLIPS = [f"c{index}" for index in range(6)]
-PLANTED = ("c4", "c0", "c3", "c1", "c2")
-"""From the nearest to the farthest; c5 has failed."""
+CLIPS = ("c0", "c1", "c2", "c3", "c4", "c5")
+FROM_NEAREST = ("c4", "c0", "c3", "c1", "c2")
+"""Clips from the nearest to the query to the farthest; c5 has failed."""
+COSINES = np.cos([0.3, 0.7, 1.1, 1.5, 1.9])
+"""Their cosines with the query."""
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    return tiny_text_checkpoint("xclip", tmp_path_factory.mktemp("weights") / "xclip")
+    """The folder of a tiny X-CLIP, as a text."""
+    return str(tiny_text_checkpoint("xclip", tmp_path_factory.mktemp("weights") / "xclip"))
 
 
 @pytest.fixture(scope="module")
-def vector(weights):
-    backbone = load_text_backbone("xclip-text", weights=str(weights), compute=Compute("cpu"))
+def query_vector(weights):
+    """The vector of "a man"."""
+    backbone = load_text_backbone("xclip-text", weights=weights, compute=Compute("cpu"))
     (tokens,) = backbone.tokenize([QUERY])
     return backbone.encode(np.array([tokens.ids]))[0].astype(np.float64)
 
 
-def plant(vector):
-    """Clips at rising angles from a vector, of different lengths; the nearest first in PLANTED."""
+def plant(query_vector):
+    """Make vectors of the clips c0 to c5 at the planted cosines to a query, of different lengths."""
     rng = np.random.default_rng(0)
-    along = vector / np.linalg.norm(vector)
-    rows = {}
-    for index, name in enumerate((*PLANTED, "c5")):
-        across = rng.normal(size=len(vector))
+    along = query_vector / np.linalg.norm(query_vector)
+    vector_of = {}
+    for index, clip in enumerate((*FROM_NEAREST, "c5")):
+        across = rng.normal(size=len(query_vector))
         across -= (across @ along) * along
         angle = 0.3 + 0.4 * index
         direction = np.cos(angle) * along + np.sin(angle) * across / np.linalg.norm(across)
-        rows[name] = rng.uniform(0.5, 20) * direction
-    return np.array([rows[name] for name in CLIPS], np.float32)
+        vector_of[clip] = rng.uniform(0.5, 20) * direction
+    return np.array([vector_of[clip] for clip in CLIPS], np.float32)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, weights, vector):
-    """A store of X-CLIP vectors, one more group beside it, and a store of texts in their space."""
+def folder(tmp_path_factory, weights, query_vector):
+    """A folder of stores.
+
+    `films` holds the planted X-CLIP vectors, beside a group `toy`; `texts` the texts "a dog" (t1) and "a man"
+    (t2) in their space, the first turned away from the second; `others` the same in another space.
+    """
     folder = tmp_path_factory.mktemp("stores")
+    sha256 = find_weights(Path(weights)).sha256
     seal_arrays(
         folder / "films",
-        dict.fromkeys(CLIPS[:3], "film0") | dict.fromkeys(CLIPS[3:], "film1"),
-        {"xclip": {"pooled": plant(vector)}, "toy": {"pooled": np.ones((6, 3), np.float32)}},
+        {"c0": "film0", "c1": "film0", "c2": "film0", "c3": "film1", "c4": "film1", "c5": "film1"},
+        {"xclip": {"pooled": plant(query_vector)}, "toy": {"pooled": np.ones((6, 3), np.float32)}},
         failed={"c5": "the file is empty"},
-        spans={name: (4.0 * index, 4.0 * index + 4) for index, name in enumerate(CLIPS[:5])},
-        weights_sha256=find_weights(weights).sha256,
+        spans={clip: (4.0 * index, 4.0 * index + 4) for index, clip in enumerate(CLIPS[:5])},
+        weights_sha256=sha256,
     )
     texts = {"t1": "a dog", "t2": QUERY}
-    rows = np.stack([-vector, vector]).astype(np.float32)
-    space = f"xclip sha256:{find_weights(weights).sha256}"
-    for name, changes in (("texts", {"space": space}), ("others", {"space": "xclip sha256:0"})):
-        seal_arrays(
-            folder / name, dict.fromkeys(texts, ""), {"xclip-text": {"pooled": rows}}, texts=texts, **changes
-        )
+    arrays = {"xclip-text": {"pooled": np.stack([-query_vector, query_vector]).astype(np.float32)}}
+    movie_of = {"t1": "", "t2": ""}
+    seal_arrays(folder / "texts", movie_of, arrays, texts=texts, space=f"xclip sha256:{sha256}")
+    seal_arrays(folder / "others", movie_of, arrays, texts=texts, space="xclip sha256:0")
     return folder
 
 
-def test_a_planted_space_is_ranked_as_it_was_planted(folder, weights):
-    ranking = search(folder / "films", QUERY, weights=str(weights), device="cpu")
-    assert tuple(hit.clip_id for hit in ranking) == PLANTED
-    np.testing.assert_allclose([hit.score for hit in ranking], np.cos(0.3 + 0.4 * np.arange(5)), atol=1e-6)
+@pytest.fixture(scope="module")
+def ranking(folder, weights):
+    """The films' clips, ranked by "a man"."""
+    return search(folder / "films", QUERY, weights=weights, device="cpu")
+
+
+def test_a_planted_space_is_ranked_as_it_was_planted(ranking):
+    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST
+    np.testing.assert_allclose([hit.score for hit in ranking], COSINES, atol=1e-6)
+
+
+def test_a_hit_has_its_rank_film_and_times(ranking):
     first = ranking.hits[0]
-    assert (first.rank, first.movie, first.start_s, first.end_s) == (1, "film1", 16.0, 20.0)
-    assert (ranking.backbone, ranking.n_clips, ranking.n_without) == ("xclip", 5, 1)
-    assert ranking.to_frame()["clip_id"].tolist() == list(PLANTED)
+    assert first.rank == 1
+    assert first.movie == "film1"
+    assert first.start_s == 16.0
+    assert first.end_s == 20.0
+
+
+def test_a_ranking_counts_clips_with_and_without_features(ranking):
+    assert ranking.backbone == "xclip"
+    assert ranking.n_clips == 5
+    assert ranking.n_without == 1
+
+
+def test_a_ranking_is_a_table(ranking):
+    assert ranking.to_frame()["clip_id"].tolist() == list(FROM_NEAREST)
     assert "c4" in ranking._repr_html_()
-    assert len(search(folder / "films", QUERY, weights=str(weights), device="cpu", top=2)) == 2
 
 
-def test_a_store_of_texts_gives_the_same_without_a_network(folder, weights):
-    encoded = search(folder / "films", QUERY, weights=str(weights), device="cpu")
-    for query in (QUERY, "t2"):
-        stored = search(folder / "films", query, text_store=folder / "texts")
-        assert stored == encoded
-    turned = search(open_store(folder / "films"), "a dog", text_store=folder / "texts")
-    assert tuple(hit.clip_id for hit in turned) == PLANTED[::-1]
+def test_the_two_nearest_clips_may_be_asked_for(folder, weights):
+    ranking = search(folder / "films", QUERY, weights=weights, device="cpu", top=2)
+    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST[:2]
 
 
-def test_a_url_gives_the_same_and_reads_the_pooled_vectors_alone(folder):
+@pytest.mark.parametrize("query", [QUERY, "t2"], ids=["the text", "its id"])
+def test_a_store_of_texts_gives_the_same_without_a_network(folder, ranking, query):
+    assert search(folder / "films", query, text_store=folder / "texts") == ranking
+
+
+def test_a_text_turned_away_ranks_the_other_way(folder):
+    ranking = search(open_store(folder / "films"), "a dog", text_store=folder / "texts")
+    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST[::-1]
+
+
+def test_stores_at_a_url_give_the_same(folder):
     pytest.importorskip("obstore")
     here = search(folder / "films", QUERY, text_store=folder / "texts")
     with serving(folder) as site:
@@ -106,7 +138,7 @@ def test_a_url_gives_the_same_and_reads_the_pooled_vectors_alone(folder):
 
 
 @pytest.mark.parametrize(
-    ("query", "how", "words"),
+    ("query", "options", "message"),
     [
         (QUERY, {"text_store": "others"}, None),
         ("a cat", {"text_store": "texts"}, "group xclip-text"),
@@ -115,12 +147,20 @@ def test_a_url_gives_the_same_and_reads_the_pooled_vectors_alone(folder):
         (QUERY, {"backbone": "toy"}, "group toy"),
         (" ", {}, None),
     ],
+    ids=[
+        "texts of another space",
+        "a text that is not in the store",
+        "a store without texts",
+        "no weights",
+        "a backbone without texts",
+        "an empty query",
+    ],
 )
-def test_what_cannot_be_compared_is_refused_in_one_line(folder, query, how, words, monkeypatch):
+def test_a_query_that_cannot_be_compared_is_refused_in_one_line(folder, query, options, message, monkeypatch):
     monkeypatch.chdir(folder)
-    with pytest.raises(SearchError, match=words) as refused:
-        search("films", query, **how)
-    assert "\n" not in str(refused.value)
+    with pytest.raises(SearchError, match=message) as refusal:
+        search("films", query, **options)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path):
@@ -134,102 +174,161 @@ def test_the_function_is_public_whatever_was_imported_first():
     python("-c", code)
 
 
-def test_a_store_of_random_weights_is_searched_offline_and_says_that_it_is(tmp_path, monkeypatch):
+@pytest.fixture
+def untrained_store(tmp_path, monkeypatch):
+    """A store of six clips by a tiny CLIP of random weights of seed 7."""
     body = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
     text = body | {"vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 98, "pad_token_id": 0}
-    configs = {"text_config": text, "vision_config": body, "projection_dim": 24}
+    tiny = {"text_config": text, "vision_config": body, "projection_dim": 24}
     for_model = AutoConfig.for_model
-    monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **configs))
-    vectors = np.random.default_rng(0).normal(size=(6, 24)).astype(np.float32)
-    sealed = seal_arrays(
+    monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **tiny))
+    return seal_arrays(
         tmp_path / "films",
         dict.fromkeys(CLIPS, "film0"),
-        {"image": {"pooled": vectors}},
+        {"image": {"pooled": np.random.default_rng(0).normal(size=(6, 24)).astype(np.float32)}},
         untrained=True,
         weights="random:7:clip",
         space="clip random:7",
     )
-    found = search(sealed, QUERY)
-    assert len(found.hits) == 6
-    assert "untrained" in found.notes[0]
-    assert search(sealed, QUERY).hits == found.hits
+
+
+def test_a_store_of_random_weights_is_searched_with_the_same_ones(untrained_store):
+    ranking = search(untrained_store, QUERY)
+    assert len(ranking.hits) == 6
+    assert "untrained" in ranking.notes[0]
+    assert search(untrained_store, QUERY).hits == ranking.hits
+
+
+def test_random_weights_of_another_seed_are_refused(untrained_store):
     with pytest.raises(SearchError, match="random:8"):
-        search(sealed, QUERY, weights="random:8:clip")
+        search(untrained_store, QUERY, weights="random:8:clip")
 
 
 # --- like a clip
 # ---------------------------------------------------------------------------
 @pytest.fixture
 def films(tmp_path):
-    """Twelve clips: two like the first, the others anywhere, far from 0 all alike."""
+    """Twelve clips c00 to c11, all far from 0; c03 and c07 are like c00, and c05 has failed."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 6))
-    X[3], X[7] = X[0] + 0.05 * rng.normal(size=6), X[0] + 0.1 * rng.normal(size=6)
-    ids = {f"c{row:02}": f"m{row % 3}" for row in range(12)}
-    spans = {name: (float(row), row + 4.0) for row, name in enumerate(ids)}
+    X[3] = X[0] + 0.05 * rng.normal(size=6)
+    X[7] = X[0] + 0.1 * rng.normal(size=6)
+    movie_of = {f"c{row:02}": f"m{row % 3}" for row in range(12)}
+    spans = {clip: (float(row), row + 4.0) for row, clip in enumerate(movie_of)}
     groups = {"toy": {"pooled": (X + 100).astype(np.float32)}}
-    return seal_arrays(tmp_path / "films", ids, groups, spans=spans, failed={"c05": "no picture"})
+    return seal_arrays(tmp_path / "films", movie_of, groups, spans=spans, failed={"c05": "no picture"})
 
 
-def test_clips_like_one_are_ranked_by_what_they_do_not_share_with_all(films):
-    found = search_like(films, "c00", top=20)
-    assert [hit.clip_id for hit in found][:2] == ["c03", "c07"]
-    assert {hit.clip_id for hit in found} == {f"c{row:02}" for row in range(12)} - {"c00", "c05"}
-    assert (found.hits[0].start_s, found.hits[0].movie) == (3.0, "m0")
-    assert found.hits[0].score > 0.95
-    assert found.hits[2].score < 0.75
-    assert (found.n_clips, found.n_without) == (10, 1)
+def test_clips_are_alike_by_what_they_do_not_share_with_all(films):
+    ranking = search_like(films, "c00", top=20)
+    assert [hit.clip_id for hit in ranking][:2] == ["c03", "c07"]
+    assert ranking.hits[0].score > 0.95
+    assert ranking.hits[2].score < 0.75
 
 
-def test_clips_with_frames_of_any_number_are_ranked_by_their_pooled_vectors_alike(tmp_path):
-    ranked = []
-    for name, kind in KINDS.items():
-        store = open_store(sealed(tmp_path / name, groups=[kind(arrays=["pooled", "frames"])]))
-        clip = store["toy"].clip_ids[0]
-        vectors = store["toy"].pooled()[store["toy"].usable].astype(np.float64)
-        apart = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
-        cosines = apart @ apart[0] / np.linalg.norm(apart, axis=1) / np.linalg.norm(apart[0])
-        found = search_like(store, clip, top=20)
-        scores = [hit.score for hit in found]
-        np.testing.assert_allclose(scores, np.sort(cosines[1:])[::-1], atol=1e-5)
-        assert found.n_clips == len(scores) == 16
-        ranked.append(sorted(hit.clip_id for hit in found))
-    assert ranked[0] == ranked[1]
+def test_all_other_clips_with_features_are_ranked(films):
+    ranking = search_like(films, "c00", top=20)
+    assert {hit.clip_id for hit in ranking} == {f"c{row:02}" for row in range(12)} - {"c00", "c05"}
+    assert ranking.n_clips == 10
+    assert ranking.n_without == 1
 
 
-def test_frames_alone_are_no_vectors_to_search(tmp_path):
-    store = sealed(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
-    for look in (lambda: search(store, QUERY), lambda: search_like(store, "tt0000-é")):
-        with pytest.raises(SearchError, match="pooled vectors"):
-            look()
+def test_a_clip_that_is_alike_has_its_film_and_times(films):
+    first = search_like(films, "c00").hits[0]
+    assert first.movie == "m0"
+    assert first.start_s == 3.0
 
 
-def test_what_is_no_clip_or_was_made_otherwise_is_refused(films, tmp_path):
-    other = seal_arrays(tmp_path / "o", {"x": "m"}, {"toy": {"pooled": np.ones((1, 6), "f4")}}, n_frames=4)
-    third = seal_arrays(tmp_path / "t", {"x": "m"}, {"else": {"pooled": np.ones((1, 6), "f4")}})
-    for clip, given in (("c99", {}), ("c05", {}), ("x", {"other": other}), ("x", {"other": third})):
-        with pytest.raises(ObygazeError):
-            search_like(films, clip, **given)
-    for given in ({"backbone": "else"}, {"top": 0}):
-        with pytest.raises(SearchError):
-            search_like(films, "c00", **given)
+@pytest.mark.parametrize("kind", KINDS)
+def test_clips_with_frames_of_any_number_are_ranked_by_their_pooled_vectors(tmp_path, kind):
+    store = open_store(sealed(tmp_path / kind, groups=[KINDS[kind](arrays=["pooled", "frames"])]))
+    group = store["toy"]
+    ranking = search_like(store, group.clip_ids[0], top=20)
+    vectors = group.pooled()[group.usable].astype(np.float64)
+    standardised = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
+    lengths = np.linalg.norm(standardised, axis=1)
+    cosines = standardised @ standardised[0] / lengths / lengths[0]
+    assert ranking.n_clips == 16
+    np.testing.assert_allclose([hit.score for hit in ranking], np.sort(cosines[1:])[::-1], atol=1e-5)
 
 
-def test_a_file_is_extracted_as_the_store_was_and_hits_are_drawn(tmp_path, shared_data, capsys):
-    videos = shared_data / "videos"
-    names = ("arm_wrestling.mp4", "flipping_a_pancake.mkv", "test.avi")
-    clips = Manifest(
-        tuple(Clip(f"{name[:4]}\u00e9", name[:4], str(videos / name)) for name in names), tmp_path
-    )
-    write_manifest(clips, tmp_path / "films.csv")
-    store = extract(clips, tmp_path / "films", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
-    words = ("search", store.where, "--like", videos / names[1], "--sheet", tmp_path / "hits")
-    assert obygaze(*words, "--manifest", tmp_path / "films.csv", "--json") == 0
-    said = capsys.readouterr()
-    (first, *_) = json.loads(said.out)["hits"]
-    assert (first["clip_id"], round(first["score"], 6)) == ("flip\u00e9", 1.0)
-    assert "3 of 3 clips drawn" in said.err
+@pytest.fixture
+def store_of_frames(tmp_path):
+    """A store that holds frames alone."""
+    return sealed(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
+
+
+def test_frames_alone_are_not_searched_by_a_text(store_of_frames):
+    with pytest.raises(SearchError, match="pooled vectors"):
+        search(store_of_frames, QUERY)
+
+
+def test_frames_alone_are_not_searched_by_a_clip(store_of_frames):
+    with pytest.raises(SearchError, match="pooled vectors"):
+        search_like(store_of_frames, "tt0000-é")
+
+
+@pytest.mark.parametrize("clip", ["c99", "c05"], ids=["an unknown clip", "a clip that has failed"])
+def test_a_clip_without_features_is_refused(films, clip):
+    with pytest.raises(ObygazeError):
+        search_like(films, clip)
+
+
+@pytest.mark.parametrize(
+    ("group", "n_frames"), [("toy", 4), ("else", 16)], ids=["other frames", "another backbone"]
+)
+def test_a_clip_of_a_store_that_was_extracted_in_another_way_is_refused(films, tmp_path, group, n_frames):
+    arrays = {group: {"pooled": np.ones((1, 6), "f4")}}
+    other = seal_arrays(tmp_path / "other", {"x": "m"}, arrays, n_frames=n_frames)
+    with pytest.raises(ObygazeError):
+        search_like(films, "x", other=other)
+
+
+@pytest.mark.parametrize("options", [{"backbone": "else"}, {"top": 0}], ids=["unknown backbone", "no hits"])
+def test_options_that_give_no_ranking_are_refused(films, options):
+    with pytest.raises(SearchError):
+        search_like(films, "c00", **options)
+
+
+VIDEOS = {
+    "arm_\u00e9": "arm_wrestling.mp4",
+    "flip\u00e9": "flipping_a_pancake.mkv",
+    "test\u00e9": "test.avi",
+}
+"""Clip -> its video."""
+
+
+@pytest.fixture(scope="module")
+def extracted(shared_data, tmp_path_factory):
+    """A folder with films.csv, of three real videos, and a store of their descriptors, films-1.0.0."""
+    folder = tmp_path_factory.mktemp("extracted")
+    clips = [Clip(name, name[:4], str(shared_data / "videos" / video)) for name, video in VIDEOS.items()]
+    manifest = Manifest(tuple(clips), folder)
+    write_manifest(manifest, folder / "films.csv")
+    extract(manifest, folder / "films", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
+    return folder
+
+
+def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
+    video = shared_data / "videos" / "flipping_a_pancake.mkv"
+    assert obygaze("search", extracted / "films-1.0.0", "--like", video, "--json") == 0
+    first = json.loads(capsys.readouterr().out)["hits"][0]
+    assert first["clip_id"] == "flip\u00e9"
+    assert first["score"] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_hits_are_drawn_on_a_sheet(extracted, tmp_path, capsys):
+    sheet = ("--manifest", extracted / "films.csv", "--sheet", tmp_path / "hits")
+    assert obygaze("search", extracted / "films-1.0.0", "--like", "flip\u00e9", *sheet) == 0
+    assert "2 of 2 clips drawn" in capsys.readouterr().err
     assert (tmp_path / "hits" / "found.png").is_file()
-    assert obygaze("search", store.where, "--like", "flipe\u0301") == 0
-    assert obygaze("search", store.where, "--like", tmp_path / "films.csv") == 1
-    assert f"error: {tmp_path / 'films.csv'}: " in capsys.readouterr().err
+
+
+def test_a_clip_is_found_by_its_name_in_any_accents(extracted):
+    assert obygaze("search", extracted / "films-1.0.0", "--like", "flipe\u0301") == 0
+
+
+def test_a_file_that_is_no_video_is_refused_by_its_path(extracted, capsys):
+    table = extracted / "films.csv"
+    assert obygaze("search", extracted / "films-1.0.0", "--like", table) == 1
+    assert f"error: {table}: " in capsys.readouterr().err

@@ -120,11 +120,11 @@ def imports_of(path):
 
 def is_offered(module, name):
     """Return whether films and studies may import a name of the core from a module."""
-    found = importlib.util.find_spec(module)
-    package = found.submodule_search_locations is not None
+    result = importlib.util.find_spec(module)
+    package = result.submodule_search_locations is not None
     if module in SUPPORT:
         assert not package
-        others = {taken for _, taken in imports_of(Path(found.origin))}
+        others = {taken for _, taken in imports_of(Path(result.origin))}
         return name is None or not (name.startswith("_") or name in others)
     if not package or module.count(".") > 1:
         return False
@@ -215,13 +215,13 @@ def opened_by_name(code):
 
 
 def test_what_strangers_may_have_made_is_opened_by_the_door():
-    found = {
+    result = {
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
         for path in (ROOT / package).rglob("*.py")
         if [*opened_by_name(path.read_text(encoding="utf-8"))]
     }
-    assert found == OPENED.keys()
+    assert result == OPENED.keys()
 
 
 def test_collecting_the_tests_imports_nothing_heavy(request):
@@ -231,9 +231,9 @@ def test_collecting_the_tests_imports_nothing_heavy(request):
 
 def offers(module, name):
     """Return whether a module has a name, or a package a module of it."""
-    found = importlib.import_module(module)
-    return hasattr(found, name) or (
-        hasattr(found, "__path__") and importlib.util.find_spec(f"{module}.{name}")
+    result = importlib.import_module(module)
+    return hasattr(result, name) or (
+        hasattr(result, "__path__") and importlib.util.find_spec(f"{module}.{name}")
     )
 
 

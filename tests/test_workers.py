@@ -83,15 +83,15 @@ class Fails:
 
 def collect(pool, keys):
     """Return the events of some tasks until each has ended."""
-    found = {key: [] for key in keys}
+    result = {key: [] for key in keys}
     left = set(keys)
     while left:
         event = pool.get(LONG_S)
         assert event is not None, "nothing happened for ten minutes"
-        found[event.key].append(event)
+        result[event.key].append(event)
         if event.kind != "item":
             left.remove(event.key)
-    return found
+    return result
 
 
 def ended(events):

@@ -30,6 +30,6 @@ VIOLENCE = LEVELS + GUN + TASK
 
 def with_concepts(visual: tuple[str, ...], others: tuple[str, ...] = ()) -> str:
     """Write the codebook with concepts, the visual ones first."""
-    found = [f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in visual]
-    found += [f'[[concepts]]\nname = "{name}"\n' for name in others]
-    return LEVELS + "".join(found) + TASK
+    result = [f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in visual]
+    result += [f'[[concepts]]\nname = "{name}"\n' for name in others]
+    return LEVELS + "".join(result) + TASK

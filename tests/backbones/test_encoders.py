@@ -204,7 +204,7 @@ def test_vectors_are_those_of_the_class_one_by_one_and_five_at_once_on_a_card(fo
     tokens = {"aimv2": "none", "xclip": "none"}.get(kind, "patches" if kind in IMAGES else "all")
     backbone = backbone_of(kind, folders[kind], tokens=tokens)
     batch = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
-    found = backbone.encode(batch)
+    result = backbone.encode(batch)
     constants = backbone.provenance["preset"]["constants"]
     pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
     pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
@@ -213,27 +213,27 @@ def test_vectors_are_those_of_the_class_one_by_one_and_five_at_once_on_a_card(fo
         of_pictures(kind, model, pixels.flatten(0, 1)) if kind in IMAGES else of_videos(kind, model, pixels)
     )
     if kind in IMAGES:
-        assert_close(found["frames"].reshape(20, -1), vectors, SAME)
-        assert_close(found["pooled"], vectors.view(5, 4, -1).mean(dim=1), SAME)
+        assert_close(result["frames"].reshape(20, -1), vectors, SAME)
+        assert_close(result["pooled"], vectors.view(5, 4, -1).mean(dim=1), SAME)
     else:
-        assert_close(found["pooled"], vectors, SAME)
+        assert_close(result["pooled"], vectors, SAME)
     if kind in VIDEOS and hidden is not None:
         patches = hidden[:, hidden.shape[1] % 2 :]  # a class token is one more
-        steps = found["frames"].shape[1]
-        assert_close(found["frames"], patches.reshape(5, steps, -1, hidden.shape[-1]).mean(dim=2), SAME)
+        steps = result["frames"].shape[1]
+        assert_close(result["frames"], patches.reshape(5, steps, -1, hidden.shape[-1]).mean(dim=2), SAME)
     if hidden is not None and tokens != "none":
-        assert_close(found["tokens"], hidden.reshape(5, -1, hidden.shape[-1]), HALF)
-    assert {o.name: o.shape for o in backbone.outputs} == {name: a.shape[1:] for name, a in found.items()}
+        assert_close(result["tokens"], hidden.reshape(5, -1, hidden.shape[-1]), HALF)
+    assert {o.name: o.shape for o in backbone.outputs} == {name: a.shape[1:] for name, a in result.items()}
     alone = backbone.encode(batch[2:3])
     for name, array in alone.items():
-        assert np.array_equal(array[0], found[name][2])
+        assert np.array_equal(array[0], result[name][2])
     with pytest.MonkeyPatch.context() as patch:
         Card().install(patch)
         way = Compute(device="cuda", clips_at_once=5)
         card = load_backbone(backbone.name, 4, weights=str(folders[kind]), tokens=tokens, compute=way)
         together = card.encode.start(list(batch)).result().arrays
     for name, array in together.items():
-        assert_close(array, found[name], HALF if name == "tokens" else SAME)
+        assert_close(array, result[name], HALF if name == "tokens" else SAME)
 
 
 def changed(folder, tmp_path, **fields):
@@ -356,8 +356,8 @@ def test_attention_is_what_the_class_supports(folders):
 def test_nothing_breaks_the_graph_of_a_network_that_is_compiled(folders, kind):
     runner = backbone_of(kind, folders[kind]).encode
     frames, side, *_ = runner.shape
-    found = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
-    assert found.graph_break_count == 0, found.break_reasons
+    result = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+    assert result.graph_break_count == 0, result.break_reasons
 
 
 SEEN = {
@@ -403,10 +403,10 @@ def test_texts_are_those_of_the_class_in_the_space_of_the_other_half(texts, kind
     filled = {"padding": "max_length", "max_length": 16} if kind == "videoprism" else {}
     for words in ("a", "a photo of a man", "a sad man of a sad man of a sad man"):
         (tokens,) = backbone.tokenize([words])
-        found = backbone.encode(np.array([tokens.ids]))
+        result = backbone.encode(np.array([tokens.ids]))
         given = tokenizer([words], return_tensors="pt", truncation=True, **({"max_length": 16} | filled))
-        assert_close(found, model.get_text_features(**given).pooler_output, SAME)
-    assert backbone.width == found.shape[1]
+        assert_close(result, model.get_text_features(**given).pooler_output, SAME)
+    assert backbone.width == result.shape[1]
     seen = backbone_of(kind, texts[kind]).provenance
     assert seen.get("space", backbone.provenance["space"]) == backbone.provenance["space"]
     assert seen["weights_sha256"] == backbone.provenance["weights_sha256"]

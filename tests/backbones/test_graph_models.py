@@ -102,7 +102,7 @@ def test_convolutions_are_those_of_pytorch(depthwise, padding, kernel, stride):
     bias = rng.normal(size=6 if depthwise else 2).astype(np.float16)
     operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"
     attributes = {"strides": [1, stride, stride, 1], "dilations": [1, 1, 1, 1], "padding": padding}
-    found = given_by(
+    result = given_by(
         [node("out", operation, "real", "w", "b", fused_ops=["BiasAdd", "Relu6"], **attributes)],
         {"w": weights, "b": bias},
     )
@@ -121,20 +121,20 @@ def test_convolutions_are_those_of_pytorch(depthwise, padding, kernel, stride):
         stride=stride,
         groups=3 if depthwise else 1,
     ).clamp(0, 6)
-    np.testing.assert_allclose(found, expected.numpy().transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-4)
 
 
 def test_the_largest_around_and_other_sizes_are_those_of_pytorch():
     attributes = {"ksize": [1, 5, 5, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
-    found = given_by([node("out", "MaxPool", "real", **attributes)])
+    result = given_by([node("out", "MaxPool", "real", **attributes)])
     pixels = torch.tensor(REAL.transpose(0, 3, 1, 2))
     expected = torch.nn.functional.max_pool2d(pixels, 5, 1, 2)
-    np.testing.assert_array_equal(found, expected.numpy().transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(result, expected.numpy().transpose(0, 2, 3, 1))
 
     resized = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
-    found = given_by([resized], {"size": [24, 20]})
+    result = given_by([resized], {"size": [24, 20]})
     expected = torch.nn.functional.interpolate(pixels, (24, 20), mode="bilinear")
-    np.testing.assert_allclose(found, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
+    np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
 
 
 # --- slices
@@ -274,8 +274,8 @@ CONSTANTS = {
 @pytest.mark.parametrize("operation", CASES)
 def test_an_operation_gives_what_numpy_gives(operation):
     nodes, expected, *output = CASES[operation]
-    found = given_by(nodes, CONSTANTS, *output)
-    np.testing.assert_allclose(found, np.asarray(expected, np.float64), rtol=1e-6)
+    result = given_by(nodes, CONSTANTS, *output)
+    np.testing.assert_allclose(result, np.asarray(expected, np.float64), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ NORMS = {
 ONE_STACK = [kind for kind in CONFIGS if not kind.startswith("videoprism")]
 
 
-def assert_exact(found, expected):
+def assert_exact(result, expected):
     expected = np.asarray(expected)
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max() <= EXACT * np.abs(expected).max()
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= EXACT * np.abs(expected).max()
 
 
 def prepared(backbone, n_clips=2):
@@ -90,13 +90,13 @@ def of_moments(kind, state, n_clips):
 def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(folders, kind):  # noqa: F811
     backbone = backbone_of(kind, folders[kind], layers=Layers(frames=True))
     batch = prepared(backbone)
-    found = backbone.encode(batch)
+    result = backbone.encode(batch)
     states = hidden_states(kind, whole(kind, folders[kind]), pixels_of(backbone, batch))
     assert [side.name for side in backbone.beside] == ["1", "2"]
     for number in (1, 2):
         expected = of_moments(kind, states[number - 1], len(batch)).numpy()
-        assert_exact(found[f"{number}/frames"], expected)
-        assert_exact(found[f"{number}/pooled"], expected.mean(axis=1))
+        assert_exact(result[f"{number}/frames"], expected)
+        assert_exact(result[f"{number}/pooled"], expected.mean(axis=1))
 
 
 @without_gradients
@@ -128,7 +128,7 @@ def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_
     normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
     batch = prepared(backbone)
     output = network(pixels_of(backbone, batch), output_hidden_states=True)
-    found, after_norm = backbone.encode(batch), normed.encode(batch)
+    result, after_norm = backbone.encode(batch), normed.encode(batch)
 
     def of_spatial(states):  # [B F, P, D]
         return states.view(2, 4, 4, 32).mean(dim=2)
@@ -137,10 +137,10 @@ def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_
         return states.view(2, 4, 4, 32).mean(dim=1)
 
     last_spatial, last_temporal = output.last_spatial_hidden_state, output.last_temporal_hidden_state
-    assert_exact(found["1/frames"], of_spatial(output.hidden_states[1]))
-    assert_exact(found["2/frames"], of_spatial(last_spatial))
-    assert_exact(found["3/frames"], of_temporal(output.hidden_states[3]))
-    assert_exact(found["4/frames"], of_temporal(last_temporal))
+    assert_exact(result["1/frames"], of_spatial(output.hidden_states[1]))
+    assert_exact(result["2/frames"], of_spatial(last_spatial))
+    assert_exact(result["3/frames"], of_temporal(output.hidden_states[3]))
+    assert_exact(result["4/frames"], of_temporal(last_temporal))
     assert_exact(after_norm["2/frames"], of_spatial(network.layernorm1(last_spatial)))
     assert_exact(after_norm["4/frames"], of_temporal(network.layernorm2(last_temporal)))
 
@@ -150,11 +150,11 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_its_clip(checkpoints, clips):
     given = clips[:1, :12]
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
-    found = backbone.encode(given)
+    result = backbone.encode(given)
     vision = backbone.encode.network.network.network.vision
     states = vision(pixel_values=pixels_of(backbone, given)[0], output_hidden_states=True).hidden_states
-    assert_exact(found["1/frames"][0], states[1][:, 1:].mean(dim=1))
-    assert_exact(found["1/pooled"][0], states[1][:, 1:].mean(dim=(0, 1)))
+    assert_exact(result["1/frames"][0], states[1][:, 1:].mean(dim=1))
+    assert_exact(result["1/pooled"][0], states[1][:, 1:].mean(dim=(0, 1)))
 
 
 @without_gradients
@@ -167,7 +167,7 @@ def test_layers_of_networks_that_hear_are_their_steps(tmp_path, kind):
         "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
     )
     heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
-    found = backbone.encode([heard[None]])
+    result = backbone.encode([heard[None]])
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         network = transformers.AutoModel.from_pretrained(folder).eval()
@@ -180,8 +180,8 @@ def test_layers_of_networks_that_hear_are_their_steps(tmp_path, kind):
         state = state[1:]
     if kind == "audio-spectrogram-transformer":
         state = state[2:].reshape(2, 12, -1).mean(dim=0)[: len(heard) // 1600]
-    assert_exact(found["1/pooled"][0], state.mean(dim=0))
-    assert_exact(found["1/frames"][0, 0], state.mean(dim=0))
+    assert_exact(result["1/pooled"][0], state.mean(dim=0))
+    assert_exact(result["1/frames"][0, 0], state.mean(dim=0))
 
 
 @pytest.mark.parametrize("kind", ["xclip", "vivit", "dinov3_vit"])
@@ -189,9 +189,9 @@ def test_what_a_backbone_gives_does_not_change_by_its_layers(folders, kind):  # 
     plain = backbone_of(kind, folders[kind])
     layered = backbone_of(kind, folders[kind], layers=Layers((2,)))
     batch = prepared(plain)
-    found, beside = plain.encode(batch), layered.encode(batch)
-    assert beside.keys() == {*found, "2/pooled"}
-    for name, array in found.items():
+    result, beside = plain.encode(batch), layered.encode(batch)
+    assert beside.keys() == {*result, "2/pooled"}
+    for name, array in result.items():
         assert np.array_equal(array, beside[name])
     assert layered.provenance == plain.provenance
     assert layered.outputs == plain.outputs
@@ -234,7 +234,7 @@ def test_layers_of_clap_are_its_stages_over_each_window_of_sound(tmp_path):
     options = {"weights": str(folder), "compute": cpu()}
     backbone = load_backbone("waveform", 1, layers=Layers(frames=True), **options)
     heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
-    found = backbone.encode([heard[None]])
+    result = backbone.encode([heard[None]])
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         network = transformers.ClapModel.from_pretrained(folder).eval()
@@ -242,10 +242,10 @@ def test_layers_of_clap_are_its_stages_over_each_window_of_sound(tmp_path):
     states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
     assert [side.outputs[-1].shape for side in backbone.beside] == [(32,), (64,), (128,), (128,)]
     for number, state in enumerate(states[1:], start=1):
-        assert_exact(found[f"{number}/pooled"][0], state.mean(dim=(2, 3))[0])
-        assert_exact(found[f"{number}/frames"][0, 0], state.mean(dim=(2, 3))[0])
+        assert_exact(result[f"{number}/pooled"][0], state.mean(dim=(2, 3))[0])
+        assert_exact(result[f"{number}/frames"][0, 0], state.mean(dim=(2, 3))[0])
     plain = load_backbone("waveform", 1, **options)
-    assert np.array_equal(plain.encode([heard[None]])["pooled"], found["pooled"])
+    assert np.array_equal(plain.encode([heard[None]])["pooled"], result["pooled"])
     with pytest.raises(BackboneError):
         load_backbone("waveform", 1, layers=Layers(norm=True), **options)
 
@@ -274,5 +274,5 @@ def test_every_family_says_where_its_layers_are():
 def test_layers_break_no_graph_of_a_network_that_is_compiled(folders, kind):  # noqa: F811
     runner = backbone_of(kind, folders[kind], layers=Layers(frames=True)).encode
     frames, side, *_ = runner.shape
-    found = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
-    assert found.graph_break_count == 0, found.break_reasons
+    result = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+    assert result.graph_break_count == 0, result.break_reasons

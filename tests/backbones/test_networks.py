@@ -32,17 +32,17 @@ def plain(cls, folder, **settings):
         return cls.from_pretrained(folder, **settings).eval()
 
 
-def close(found, expected, bound=SAME):
-    assert_close(found, expected, bound)
+def close(result, expected, bound=SAME):
+    assert_close(result, expected, bound)
 
 
 @without_gradients
 def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]))
-    found = backbone.encode(clips)
+    result = backbone.encode(clips)
     expected = plain(XCLIPModel, checkpoints["xclip"]).get_video_features(pixels(backbone, clips))
-    close(found["pooled"], expected.pooler_output)
-    close(found["frames"].mean(axis=1), expected.pooler_output)
+    close(result["pooled"], expected.pooler_output)
+    close(result["frames"].mean(axis=1), expected.pooler_output)
 
 
 @without_gradients
@@ -66,11 +66,11 @@ def test_clip_sees_a_real_picture_as_its_own_processor_does(checkpoints, shared_
     Image.fromarray(frame).convert(mode).save(tmp_path / "frame.jpg")
     backbone = load_backbone("clip", 1, weights=str(checkpoints["clip"]))
     (seen,) = read_frames(tmp_path / "frame.jpg", uniform(1)).images
-    found = backbone.encode(backbone.prepare(seen)[None, None])["pooled"]
+    result = backbone.encode(backbone.prepare(seen)[None, None])["pooled"]
     processor = CLIPImageProcessorPil()
     batch = processor(images=[Image.open(tmp_path / "frame.jpg").convert("RGB")], return_tensors="pt")
     expected = plain(CLIPModel, checkpoints["clip"]).get_image_features(**batch).pooler_output
-    close(found, expected)
+    close(result, expected)
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
@@ -94,12 +94,12 @@ def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
 def test_what_is_announced_is_what_is_given(checkpoints, clips, name):
     backbone = load_backbone(name, weights=str(checkpoints[name]))
-    found = backbone.encode(clips[:1, : backbone.n_frames])
+    result = backbone.encode(clips[:1, : backbone.n_frames])
     assert {o.name: ((1, *o.shape), o.dtype) for o in backbone.outputs} == {
-        key: (value.shape, value.dtype.name) for key, value in found.items()
+        key: (value.shape, value.dtype.name) for key, value in result.items()
     }
     assert backbone.prepare(np.zeros((40, 90, 3), np.uint8)).shape == (224, 224, 3)
-    assert set(backbone.provenance["arrays"]) == set(found)
+    assert set(backbone.provenance["arrays"]) == set(result)
 
 
 @pytest.mark.parametrize(

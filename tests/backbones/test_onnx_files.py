@@ -104,10 +104,10 @@ def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tm
     clip = prepared(backbone)
     assert clip.shape == (4, 24, 24, 3)
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
-    found = backbone.encode(np.stack([clip, clip[::-1]]))
-    assert np.array_equal(found["frames"][0], by_hand(path, pixels))
-    assert np.array_equal(found["frames"][1], found["frames"][0][::-1])
-    assert np.array_equal(found["pooled"][0], found["frames"][0].mean(axis=0))
+    result = backbone.encode(np.stack([clip, clip[::-1]]))
+    assert np.array_equal(result["frames"][0], by_hand(path, pixels))
+    assert np.array_equal(result["frames"][1], result["frames"][0][::-1])
+    assert np.array_equal(result["pooled"][0], result["frames"][0].mean(axis=0))
     assert backbone.provenance["layer"] == "out"
 
 
@@ -115,8 +115,8 @@ def test_blue_comes_first_where_it_is_said(tmp_path):
     path = written(tmp_path, FIELDS | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
     rgb = written(tmp_path, FIELDS | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
     clip = prepared(load_backbone(f"onnx:{path}", 4))
-    found = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
-    assert np.array_equal(found[0], found[1][..., ::-1])
+    result = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
+    assert np.array_equal(result[0], result[1][..., ::-1])
 
 
 def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
@@ -390,14 +390,14 @@ def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(
     with_labels(tmp_path)
     backbone = load_backbone(f"onnx:{written(tmp_path, NAMED)}", 4)
     clip = prepared(backbone)
-    found = backbone.encode(clip[None])
-    logits = found["frames"][0].astype(np.float64)
+    result = backbone.encode(clip[None])
+    logits = result["frames"][0].astype(np.float64)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert found["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
+    assert result["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
     (side,) = backbone.beside
     assert side.provenance["architecture"]["features"] == list(CLASSES)
     plain = load_backbone(f"onnx:{written(tmp_path, name='plain')}", 4)
-    assert np.array_equal(plain.encode(clip[None])["frames"], found["frames"])
+    assert np.array_equal(plain.encode(clip[None])["frames"], result["frames"])
     assert plain.beside == ()
 
 

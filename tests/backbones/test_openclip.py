@@ -59,12 +59,12 @@ def pixels(frames):
 @pytest.mark.parametrize("kind", KINDS)
 def test_images_are_openclips_own(folders, originals, frames, kind):
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
-    found = backbone.encode(frames)
+    result = backbone.encode(frames)
     with torch.inference_mode():
-        wanted = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
-    assert np.abs(wanted).max() > 0.1
-    np.testing.assert_allclose(found["frames"], wanted, atol=SAME)
-    np.testing.assert_allclose(found["pooled"], wanted.mean(axis=1), atol=SAME)
+        expected = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(result["frames"], expected, atol=SAME)
+    np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=SAME)
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
@@ -81,7 +81,7 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
     plain = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
     options = {"layers": Layers(frames=True), "compute": cpu()}
     layered = load_backbone("openclip", 3, weights=str(folders[kind]), **options)
-    found = layered.encode(frames)
+    result = layered.encode(frames)
     visual = deepcopy(originals[kind].visual)
     if kind == "vit":
         blocks = list(visual.transformer.resblocks)
@@ -93,12 +93,12 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
     assert [side.name for side in layered.beside] == [str(n) for n in range(1, len(blocks) + 1)]
     for number, output in enumerate(outputs, start=1):
         places = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
-        wanted = places.view(2, 3, -1).numpy()
-        np.testing.assert_allclose(found[f"{number}/frames"], wanted, atol=SAME * np.abs(wanted).max())
-        of_clips = wanted.mean(axis=1)
-        np.testing.assert_allclose(found[f"{number}/pooled"], of_clips, atol=SAME * np.abs(wanted).max())
+        expected = places.view(2, 3, -1).numpy()
+        np.testing.assert_allclose(result[f"{number}/frames"], expected, atol=SAME * np.abs(expected).max())
+        of_clips = expected.mean(axis=1)
+        np.testing.assert_allclose(result[f"{number}/pooled"], of_clips, atol=SAME * np.abs(expected).max())
     for name, array in plain.encode(frames).items():
-        assert np.array_equal(array, found[name])
+        assert np.array_equal(array, result[name])
     assert plain.provenance == layered.provenance
 
 
@@ -120,10 +120,10 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
 def test_texts_are_openclips_own(open_clip, folders, originals, kind):
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
     ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
-    wanted = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
-    assert np.array_equal(ids, wanted)
+    expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
+    assert np.array_equal(ids, expected)
     with torch.inference_mode():
-        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(wanted), atol=SAME)
+        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(expected), atol=SAME)
     cut = backbone.tokenize([LONG])[0]
     assert (cut.is_cut, cut.n_tokens, cut.limit) == (True, 29, 16)
     assert backbone.tokenize([]) == []

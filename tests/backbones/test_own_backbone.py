@@ -56,9 +56,9 @@ def test_the_worked_example_of_the_page_works(lab):
     backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
     frames = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
     batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in frames])
-    found = backbone.encode(batch)
-    assert found["frames"].shape == (2, 8, 16)
-    assert found["pooled"] == pytest.approx(found["frames"].mean(axis=1), abs=1e-5)
+    result = backbone.encode(batch)
+    assert result["frames"].shape == (2, 8, 16)
+    assert result["pooled"] == pytest.approx(result["frames"].mean(axis=1), abs=1e-5)
     assert backbone.provenance["weights_sha256"]
 
 

@@ -118,8 +118,8 @@ def test_rows_of_other_lengths_and_backbones_are_no_detectors_nor_detectors_back
 def test_a_padded_picture_is_measured_in_shares_of_what_it_fills(tmp_path):
     """A picture of 24 x 12 pixels that fills the upper half of its input."""
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
-    (found,) = seen(load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.3, 0.9]], toml)]), BRIGHT[:80])
-    assert found.face == pytest.approx(0.4)
+    (result,) = seen(load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.3, 0.9]], toml)]), BRIGHT[:80])
+    assert result.face == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.1, 0), (1.2, 1), (-0.2, 1)])
@@ -127,24 +127,26 @@ def test_a_face_of_a_file_with_points_is_in_profile_where_its_nose_leaves_the_mi
     tmp_path, nose, profiles
 ):
     points = [0.3, 0.3, 0.4, 0.3, 0.3 + 0.1 * nose, 0.4]
-    (found,) = seen(load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.6, 0.9, *points]], FACES_TOML)]), BRIGHT)
-    assert (found.sides, found.profiles) == (1, profiles)
+    (result,) = seen(
+        load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.6, 0.9, *points]], FACES_TOML)]), BRIGHT
+    )
+    assert (result.sides, result.profiles) == (1, profiles)
 
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, 3), (0.2, 2), (0.05, 1)])
 def test_a_face_of_centerface_has_the_height_and_the_scale_that_are_planted(planted, height, scale):
     path = planted(height=height)
     for frame in (with_a_bright_cell(), with_a_bright_cell(1080, 1920)):
-        (found,) = seen(load_people([str(path)]), frame)
-        assert (found.persons, found.scale) == (1, scale)
-        assert found.face == pytest.approx(height, abs=2e-3)
+        (result,) = seen(load_people([str(path)]), frame)
+        assert (result.persons, result.scale) == (1, scale)
+        assert result.face == pytest.approx(height, abs=2e-3)
 
 
 @pytest.mark.parametrize("side", [0.0, 0.4])
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
 def test_profile_is_told_of_heads_that_are_bent(planted, nose, side, profiles):
-    (found,) = seen(load_people([str(planted(nose=nose, side=side))]), with_a_bright_cell())
-    assert (found.sides, found.profiles) == (1, profiles)
+    (result,) = seen(load_people([str(planted(nose=nose, side=side))]), with_a_bright_cell())
+    assert (result.sides, result.profiles) == (1, profiles)
 
 
 def test_centerface_is_taken_out_of_a_wheel_or_of_what_is_installed(planted, tmp_path, monkeypatch):
@@ -227,14 +229,14 @@ def in_input(left, top, right, bottom, **more):
 
 
 def test_a_person_by_joints_has_the_height_that_is_planted_and_a_small_one_has_none(tmp_path):
-    (found,) = seen(load_people([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))]), BRIGHT)
-    assert (found.persons, found.face, found.sides) == (1, 0, 0)
-    assert found.height == pytest.approx(0.6, abs=2e-3)
+    (result,) = seen(load_people([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))]), BRIGHT)
+    assert (result.persons, result.face, result.sides) == (1, 0, 0)
+    assert result.height == pytest.approx(0.6, abs=2e-3)
     small, tiny = in_input(0.1, 0.2, 0.2, 0.44), in_input(0.5, 0.2, 0.6, 0.38)
-    (found,) = seen(load_people([with_joints(tmp_path, small, tiny)]), BRIGHT)
-    assert (found.persons, found.height) == (1, 0)  # .24 counts, .18 does not; neither is measured
-    (found,) = seen(load_people([with_joints(tmp_path, in_input(0, 0, 1, 1, score=0.2))]), BRIGHT)
-    assert found == NOBODY
+    (result,) = seen(load_people([with_joints(tmp_path, small, tiny)]), BRIGHT)
+    assert (result.persons, result.height) == (1, 0)  # .24 counts, .18 does not; neither is measured
+    (result,) = seen(load_people([with_joints(tmp_path, in_input(0, 0, 1, 1, score=0.2))]), BRIGHT)
+    assert result == NOBODY
 
 
 def test_what_has_few_sure_joints_is_nobody(tmp_path):
@@ -242,8 +244,8 @@ def test_what_has_few_sure_joints_is_nobody(tmp_path):
     unsure[2:51:3] = 0.1
     for n_sure, persons in ((4, 0), (5, 1)):
         unsure[2 : 3 * n_sure : 3] = 0.8
-        (found,) = seen(load_people([with_joints(tmp_path, unsure)]), BRIGHT)
-        assert found.persons == persons
+        (result,) = seen(load_people([with_joints(tmp_path, unsure)]), BRIGHT)
+        assert result.persons == persons
 
 
 def test_a_face_and_joints_of_one_person_are_one_and_the_face_of_another_is_a_second(tmp_path, planted):
@@ -257,8 +259,8 @@ def test_a_face_and_joints_of_one_person_are_one_and_the_face_of_another_is_a_se
         ([behind], 2, 0),  # whose face it is stands nearer, and is not measured
         ([of_face, of_face], 2, 0.6),
     ):
-        (found,) = seen(load_people([face, with_joints(tmp_path, *rows)]), frame)
-        assert (found.persons, found.height) == (persons, pytest.approx(height, abs=2e-3)), rows
+        (result,) = seen(load_people([face, with_joints(tmp_path, *rows)]), frame)
+        assert (result.persons, result.height) == (persons, pytest.approx(height, abs=2e-3)), rows
 
 
 def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted):
@@ -266,13 +268,13 @@ def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, 
     head = (0.504, 0.511 * FILLED)
     for top, scale in ((0.1, 1), (0.4, 2)):
         row = in_input(0.4, top, 0.6, 1.0, head=head)
-        (found,) = seen(load_people([face, with_joints(tmp_path, row)]), with_a_bright_cell())
-        assert found.scale == scale
+        (result,) = seen(load_people([face, with_joints(tmp_path, row)]), with_a_bright_cell())
+        assert result.scale == scale
 
 
 def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
-    (found,) = seen(load_people([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]), BRIGHT)
-    assert found.scale == 1
+    (result,) = seen(load_people([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]), BRIGHT)
+    assert result.scale == 1
 
 
 @pytest.mark.parametrize(
@@ -281,8 +283,8 @@ def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
 )
 def test_without_a_face_the_torso_tells_the_scale_or_nothing_does(tmp_path, height, torso, sure, scale):
     row = in_input(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
-    (found,) = seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
-    assert (found.persons, found.scale) == (1, scale)
+    (result,) = seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
+    assert (result.persons, result.scale) == (1, scale)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +342,9 @@ def test_a_window_is_what_its_median_frame_is():
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    found = window(CLOSE, PAIR, OfFrame(1, 0.05, 0, 0, 0, 1))
-    assert found["present"] == 1
-    assert not {"close", "medium", "long"} & found.keys()
+    result = window(CLOSE, PAIR, OfFrame(1, 0.05, 0, 0, 0, 1))
+    assert result["present"] == 1
+    assert not {"close", "medium", "long"} & result.keys()
     back = OfFrame(1, 0, 0.9, 0, 0, 0)
     assert "face" not in window(back, back, CLOSE)
     assert window(back, back, CLOSE)["height"] == pytest.approx(0.9)
@@ -350,13 +352,13 @@ def test_a_scale_that_no_majority_of_frames_has_is_undecided():
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_a_window_has_columns_that_agree_whatever_its_frames(frames):
-    found = people_values(frames)
-    assert {*found} <= {*COLUMNS}
-    assert found["present"] == (found["persons"] > 0)
-    assert sum(found.get(name, 0) for name in ("close", "medium", "long")) <= found["present"]
-    assert found["present"] <= 2 * found["screen"]
+    result = people_values(frames)
+    assert {*result} <= {*COLUMNS}
+    assert result["present"] == (result["persons"] > 0)
+    assert sum(result.get(name, 0) for name in ("close", "medium", "long")) <= result["present"]
+    assert result["present"] <= 2 * result["screen"]
     again = people_values(frames[::-1])
-    assert again == found  # the order of frames is nothing
+    assert again == result  # the order of frames is nothing
 
 
 # --- of a picture
@@ -370,8 +372,8 @@ def test_where_a_nose_lies_does_not_change_with_the_head_bent_or_larger(size, tu
     eyes = np.stack([-axis / 2, axis / 2])
     point = -axis / 2 + nose * axis + 0.7 * across
     boxes = np.array([[0, 0, size, size, 1.0]])
-    (found,) = noses_of(boxes, np.stack([*eyes, point])[None], 1.0)
-    assert found == pytest.approx(nose, abs=1e-6)
+    (result,) = noses_of(boxes, np.stack([*eyes, point])[None], 1.0)
+    assert result == pytest.approx(nose, abs=1e-6)
 
 
 def test_of_boxes_that_overlap_the_surest_stays():
@@ -399,18 +401,18 @@ def test_the_real_networks_find_who_is_in_films(shared_data):
     av = pytest.importorskip("av")
     wheel, joints = (os.environ[name] for name in REAL)
     people = load_people([wheel, f"onnx:{joints}"])
-    found = {}
+    result = {}
     for name in ("test.avi", "flipping_a_pancake.mkv", "v_GGSY1Qvo990.mp4", "nasa_13013.mp4"):
         with av.open(shared_data / "videos" / name) as container:
             frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
         first = name.startswith("nasa")  # in the middle there is a worker
-        (found[name],) = seen(people, frames[0 if first else len(frames) // 2])
-    assert {name: frame.persons for name, frame in found.items()} == {
+        (result[name],) = seen(people, frames[0 if first else len(frames) // 2])
+    assert {name: frame.persons for name, frame in result.items()} == {
         "test.avi": 1,
         "flipping_a_pancake.mkv": 1,
         "v_GGSY1Qvo990.mp4": 1,
         "nasa_13013.mp4": 0,
     }
-    assert found["test.avi"].scale == 3  # a face that fills the picture
-    assert found["v_GGSY1Qvo990.mp4"].scale == 1  # a woman who lifts weights, seen whole
-    assert found["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)
+    assert result["test.avi"].scale == 3  # a face that fills the picture
+    assert result["v_GGSY1Qvo990.mp4"].scale == 1  # a woman who lifts weights, seen whole
+    assert result["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)

@@ -33,9 +33,9 @@ def runner(network=None, outputs=OUTPUTS, **compute):
 def test_frames_are_normalised_in_their_own_channels():
     batch = clips(3)
     expected = (batch / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
-    found = runner()(batch)
-    assert found["frames"] == pytest.approx(expected.mean(axis=(2, 3)), abs=1e-5)
-    assert found["pooled"] == pytest.approx(expected.mean(axis=(1, 2, 3)), abs=1e-5)
+    result = runner()(batch)
+    assert result["frames"] == pytest.approx(expected.mean(axis=(2, 3)), abs=1e-5)
+    assert result["pooled"] == pytest.approx(expected.mean(axis=(1, 2, 3)), abs=1e-5)
 
 
 def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
@@ -77,9 +77,9 @@ def test_a_batch_that_nobody_may_write_is_taken_and_may_be_overwritten_once_begu
     batch.setflags(write=True)
     pending = runner().start(list(batch))
     batch[:] = 0
-    found = pending.result()
-    assert np.array_equal(found.arrays["frames"], expected)
-    assert (found.finite.tolist(), found.at_once.tolist()) == ([True] * 3, [1] * 3)
+    result = pending.result()
+    assert np.array_equal(result.arrays["frames"], expected)
+    assert (result.finite.tolist(), result.at_once.tolist()) == ([True] * 3, [1] * 3)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])

@@ -71,19 +71,19 @@ def on_the_card(batches, card, *, ahead=0, **compute):
         if compute.get("compiled"):
             patch.setattr(torch, "compile", lambda network, **_: network)
         run = runner("cuda", card, **compute)
-        found, waiting = [], []
+        result, waiting = [], []
         for batch in batches:
             mine = batch.copy()
             waiting.append(run.start(list(mine)))
             mine[:] = 0
             if len(waiting) > ahead:
-                found.append(waiting.pop(0).result())
-        found += [each.result() for each in waiting]
-        return run, found
+                result.append(waiting.pop(0).result())
+        result += [each.result() for each in waiting]
+        return run, result
 
 
-def same(found, expected):
-    for here, there in zip(found, expected, strict=True):
+def same(result, expected):
+    for here, there in zip(result, expected, strict=True):
         for output in OUTPUTS:
             values = here.arrays[output.name]
             assert values.dtype == np.dtype(output.dtype)
@@ -102,11 +102,11 @@ def same(found, expected):
 def test_any_batches_on_any_streams_give_the_bits_of_a_cpu(sizes, at_once, late, compiled, ahead):
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
-    run, found = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once, compiled=compiled)
-    same(found, on_a_cpu(batches))
+    run, result = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once, compiled=compiled)
+    same(result, on_a_cpu(batches))
     parts = sum(-(-n // at_once) for n in sizes)
     assert run.network.sizes == [at_once] * parts  # always filled up: one shape, one choice of kernels
-    assert all((each.at_once == at_once).all() for each in found)
+    assert all((each.at_once == at_once).all() for each in result)
     assert len(card.uploads) == 0
     assert run.busy_s == parts  # the pretended card takes a second for each call
 
@@ -136,14 +136,14 @@ def test_out_of_memory_of_any_kind_anywhere_changes_no_bit(
     card = Card(late=late, fails=fails)
     refused = ""
     try:
-        run, found = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once)
+        run, result = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once)
     except BackboneError as error:
         refused = str(error)
     if refused:
         assert "not fit in the memory" in refused
         assert len(hits) > max(k for k in range(5) if at_once >> k)  # each failure halves, and one is the end
         return
-    same(found, on_a_cpu(batches))
+    same(result, on_a_cpu(batches))
     assert bool(hits) == bool(card.alive_at_release)  # what the allocator keeps is given back first
     assert set(run.network.sizes) <= {max(at_once >> k, 1) for k in range(5)}
     assert run.clips_at_once == max(at_once >> len(hits), 1)
@@ -163,10 +163,10 @@ def test_each_failure_halves(place, kind, times):
         return None
 
     batches = [clips(10)]
-    run, found = on_the_card(batches, Card(fails=fails), clips_at_once=4)
-    same(found, on_a_cpu(batches))
+    run, result = on_the_card(batches, Card(fails=fails), clips_at_once=4)
+    same(result, on_a_cpu(batches))
     assert run.clips_at_once == 4 >> times
-    assert set(found[0].at_once.tolist()) == {4 >> times}  # which clips got fewer is known
+    assert set(result[0].at_once.tolist()) == {4 >> times}  # which clips got fewer is known
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -241,13 +241,13 @@ def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monk
     try:
         way = Compute(device="cuda", clips_at_once=8)
         run = Runner("net", Greedy(), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
-        found = run.start(clips(5)).result()
+        result = run.start(clips(5)).result()
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert run.clips_at_once == 2
-    assert found.at_once.tolist() == [2] * 5
+    assert result.at_once.tolist() == [2] * 5
     (there,) = on_a_cpu([clips(5)])
-    assert np.abs(found.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
+    assert np.abs(result.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
 
 
 @pytest.mark.parametrize("place", ["forward", "synchronize"])

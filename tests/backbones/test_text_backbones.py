@@ -77,10 +77,10 @@ def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specif
     pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
     pixels += torch.tensor(affine.shift)[:, None, None]
     with torch.inference_mode():
-        wanted = model(pixel_values=pixels, **padded(folders["xclip"], TEXTS)).logits_per_video
-        wanted = wanted / model.logit_scale.exp()
-    texts, found = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
-    np.testing.assert_allclose(unit(found) @ unit(texts).T, wanted, atol=SAME)
+        expected = model(pixel_values=pixels, **padded(folders["xclip"], TEXTS)).logits_per_video
+        expected = expected / model.logit_scale.exp()
+    texts, result = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
+    np.testing.assert_allclose(unit(result) @ unit(texts).T, expected, atol=SAME)
 
 
 def unit(rows):
@@ -94,9 +94,9 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     network, _ = load_lsmdc(find_weights(weights))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
-    found = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
-    np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
-    scores = scale * found @ expected["video_embedding"].T
+    result = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
+    np.testing.assert_allclose(result, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
+    scores = scale * result @ expected["video_embedding"].T
     np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=SAME * scale)
 
 

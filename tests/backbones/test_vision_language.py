@@ -111,11 +111,11 @@ def test_answers_are_those_of_transformers_whatever_else_is_in_the_batch(checkpo
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
     assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))
     clips = np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
-    found = backbone.encode(clips)["pooled"]
-    wanted = [[by_hand(checkpoint, clip, question) for question in QUESTIONS.values()] for clip in clips]
-    assert found == pytest.approx(np.array(wanted), abs=1e-5)
-    assert np.ptp(found[:, 0]) > 1e-5
-    assert np.array_equal(backbone.encode(clips[1:])["pooled"], found[1:])
+    result = backbone.encode(clips)["pooled"]
+    expected = [[by_hand(checkpoint, clip, question) for question in QUESTIONS.values()] for clip in clips]
+    assert result == pytest.approx(np.array(expected), abs=1e-5)
+    assert np.ptp(result[:, 0]) > 1e-5
+    assert np.array_equal(backbone.encode(clips[1:])["pooled"], result[1:])
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
     assert "tokenizer.json" in backbone.provenance["preset"]["constants"]
 
@@ -181,5 +181,5 @@ def test_a_store_of_answers_is_read_as_a_file_of_them(tmp_path):
         with_answers(data, Path(features), om.find_target("en_s", data.codebook))
     named = {"architecture": {"features": ["level:EN", "level:S"]}}
     store = seal_arrays(tmp_path / "answers", movie_of, {"answers": {"pooled": p}}, **named)
-    found, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
-    assert found.answers[:, 0] == pytest.approx(p[:, 1] / p.sum(axis=1))
+    result, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
+    assert result.answers[:, 0] == pytest.approx(p[:, 1] / p.sum(axis=1))

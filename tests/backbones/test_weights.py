@@ -31,9 +31,9 @@ def hub(in_hub, checkpoints):
 
 
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
-    found = find_weights(checkpoints["clip"])
-    assert found.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
-    assert found.record() == {"hub": None, "weights_sha256": found.sha256, "licence": "NOASSERTION"}
+    result = find_weights(checkpoints["clip"])
+    assert result.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
+    assert result.record() == {"hub": None, "weights_sha256": result.sha256, "licence": "NOASSERTION"}
 
 
 def test_a_seed_says_untrained_and_has_no_digest():
@@ -47,12 +47,12 @@ def test_a_seed_says_untrained_and_has_no_digest():
 
 
 def test_a_repository_is_resolved_to_a_commit_without_network(hub):
-    found = find_weights("lab/net")
-    assert found.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
-    assert found.sha256 == sha256(hub / "model.safetensors")
-    assert fetch("lab/net", hub.name) == find_weights(f"lab/net@{hub.name}") == found
+    result = find_weights("lab/net")
+    assert result.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
+    assert result.sha256 == sha256(hub / "model.safetensors")
+    assert fetch("lab/net", hub.name) == find_weights(f"lab/net@{hub.name}") == result
     provenance = load_backbone("clip", 2, weights="lab/net").provenance
-    assert provenance["hub"] == found.record()["hub"]
+    assert provenance["hub"] == result.record()["hub"]
     assert "untrained" not in provenance
 
 

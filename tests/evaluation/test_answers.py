@@ -45,8 +45,8 @@ def test_the_row_is_the_answers_probability_and_one_without_is_a_half(corpus):
     own = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
     rows = data.rows(own["clip_id"].tolist())
     assert np.array_equal(own["score"], answered.answers[rows, 0] - 0.5)
-    found = run.metrics.query("model == 'answers' and metric == 'auc' and task == 'en_s>en_s@agreed'")
-    assert found["movie_mean"].item() > 0.9
+    result = run.metrics.query("model == 'answers' and metric == 'auc' and task == 'en_s>en_s@agreed'")
+    assert result["movie_mean"].item() > 0.9
     assert roc_auc_score(truth, answered.answers[:, 0]) > 0.95
 
 

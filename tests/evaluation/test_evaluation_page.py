@@ -31,10 +31,10 @@ def test_the_pages_lines_give_the_numbers_of_our_table(predictions, tmp_path, mo
     Path("runs/mine").mkdir(parents=True)
     predictions.write(Path("runs/mine/predictions.csv"))
     (lines,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    found: dict[str, object] = {}
-    exec(lines, found)  # noqa: S102 - our own page
+    result: dict[str, object] = {}
+    exec(lines, result)  # noqa: S102 - our own page
     table = summarise(predictions)
     ours = table[(table["model"] == "mlp") & (table["task"] == "hn_s>enhn_s")].set_index("metric")
     for name in ("average_precision", "f1_pos", "within_movie_auc"):
-        assert found[name] == pytest.approx(ours.loc[name, "pooled"], abs=1e-12), name
+        assert result[name] == pytest.approx(ours.loc[name, "pooled"], abs=1e-12), name
     assert ours.loc["within_movie_auc", "n_undefined"] == 1

@@ -17,14 +17,14 @@ UNIT = (0.0, 1.0)
 def test_the_interval_is_students():
     values = [0.2, 0.4, 0.5, 0.3]
     expected = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    found = t_interval(values)
-    assert (found.low, found.high) == pytest.approx(expected)
-    assert (found.mean, found.n_movies, found.n_undefined) == (pytest.approx(0.35), 4, 0)
+    result = t_interval(values)
+    assert (result.low, result.high) == pytest.approx(expected)
+    assert (result.mean, result.n_movies, result.n_undefined) == (pytest.approx(0.35), 4, 0)
 
 
 def test_undefined_movies_are_left_out_and_counted():
-    found = t_interval([0.2, math.nan, 0.4])
-    assert (found.mean, found.n_movies, found.n_undefined) == (pytest.approx(0.3), 2, 1)
+    result = t_interval([0.2, math.nan, 0.4])
+    assert (result.mean, result.n_movies, result.n_undefined) == (pytest.approx(0.3), 2, 1)
 
 
 def test_one_movie_or_two_have_a_mean_and_no_interval_and_none_has_neither():
@@ -50,34 +50,34 @@ def test_on_the_logit_scale_it_is_students_of_the_jackknifed_logit_of_the_mean()
     without = special.logit([np.delete(values, movie).mean() for movie in range(5)])
     pseudo = 5 * special.logit(values.mean()) - 4 * without
     reach = stats.t.ppf(0.975, 4) * stats.sem(pseudo)
-    found = t_interval(values, bounds=UNIT)
-    assert found.mean == values.mean()
+    result = t_interval(values, bounds=UNIT)
+    assert result.mean == values.mean()
     expected = special.expit(special.logit(values.mean()) + np.array([-reach, reach]))
-    assert (found.low, found.high) == pytest.approx(tuple(expected))
+    assert (result.low, result.high) == pytest.approx(tuple(expected))
     # Kappa and correlations: the same on -1 to 1.
     double = t_interval(2 * values - 1, bounds=(-1.0, 1.0))
-    assert (double.low, double.high) == pytest.approx((2 * found.low - 1, 2 * found.high - 1))
+    assert (double.low, double.high) == pytest.approx((2 * result.low - 1, 2 * result.high - 1))
     # Errors have one bound: the log scale, on which the mean of films' errors is in the middle.
     above = t_interval(values, bounds=(0.0, math.inf))
     assert above.low * above.high == pytest.approx(values.mean() ** 2)
 
 
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
-    found = t_interval([1, 1, 1, 1, 1, 0.9], bounds=UNIT)
-    assert 0 < found.low < 0.95
-    assert found.mean < found.high < 1
+    result = t_interval([1, 1, 1, 1, 1, 0.9], bounds=UNIT)
+    assert 0 < result.low < 0.95
+    assert result.mean < result.high < 1
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=12))
 def test_an_interval_with_bounds_stays_between_them_around_the_mean_or_is_undefined_at_them(values):
-    found = t_interval(values, bounds=UNIT)
-    if 0 < found.mean < 1:
-        assert 0 <= found.low <= found.mean + 1e-12
-        assert found.mean - 1e-12 <= found.high <= 1
+    result = t_interval(values, bounds=UNIT)
+    if 0 < result.mean < 1:
+        assert 0 <= result.low <= result.mean + 1e-12
+        assert result.mean - 1e-12 <= result.high <= 1
     else:
-        assert math.isnan(found.low)
-        assert math.isnan(found.high)
+        assert math.isnan(result.low)
+        assert math.isnan(result.high)
 
 
 def test_the_interval_of_the_method_is_wider_by_nadeau_and_bengios_factor():
@@ -93,9 +93,11 @@ def test_the_jackknife_of_a_mean_over_movies_is_the_t_interval():
     movies = np.repeat(list("abcdefg"), 4)
     values = rng.random(7)
     clips = np.repeat(values, 4)
-    found = jackknife_interval(lambda rows: float(clips[rows].mean()), movies, bounds=UNIT)
+    result = jackknife_interval(lambda rows: float(clips[rows].mean()), movies, bounds=UNIT)
     expected = t_interval(values, bounds=UNIT)
-    assert (found.mean, found.low, found.high) == pytest.approx((expected.mean, expected.low, expected.high))
+    assert (result.mean, result.low, result.high) == pytest.approx(
+        (expected.mean, expected.low, expected.high)
+    )
 
 
 def test_of_many_movies_five_hundred_groups_are_left_out():
@@ -112,9 +114,9 @@ def test_of_many_movies_five_hundred_groups_are_left_out():
     for _ in range(10):
         values = rng.random(1000)
         clips = np.repeat(values, 2)
-        found = jackknife_interval(lambda rows, clips=clips: float(clips[rows].mean()), movies)
+        result = jackknife_interval(lambda rows, clips=clips: float(clips[rows].mean()), movies)
         one = t_interval(values)
-        reach.append((found.high - found.low) / (one.high - one.low))
+        reach.append((result.high - result.low) / (one.high - one.low))
     # A standard error of 499 degrees of freedom varies by 3 %; t of 499 is as wide as t of 999 to .1 %.
     assert np.mean(reach) == pytest.approx(1.0, abs=0.03)
 
@@ -122,10 +124,10 @@ def test_of_many_movies_five_hundred_groups_are_left_out():
 def test_a_jackknife_without_a_movie_that_the_metric_needs_is_undefined():
     y, movies = np.array([1, 0, 0, 0]), np.array(list("aabb"))
     score = np.array([0.4, 0.1, 0.5, 0.2])
-    found = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), movies, bounds=UNIT)
-    assert found.mean == pytest.approx(2 / 3)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
+    result = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), movies, bounds=UNIT)
+    assert result.mean == pytest.approx(2 / 3)
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
     alone = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), np.full(4, "a"))
     assert math.isnan(alone.low)
 
@@ -155,13 +157,13 @@ def test_the_interval_of_a_ratio_holds_the_ratio_of_means():
     tops = 0.16 + 0.04 * common + 0.03 * rng.normal(size=common.shape)
     held = []
     for top, bottom in zip(tops, bottoms, strict=True):
-        found = ratio_interval(top, bottom)
-        held.append(found.low <= 0.8 <= found.high)
+        result = ratio_interval(top, bottom)
+        held.append(result.low <= 0.8 <= result.high)
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
 
 
 def test_a_ratio_to_what_may_be_nothing_has_no_interval():
-    found = ratio_interval([0.1, 0.2, 0.1], [0.2, -0.2, 0.1])
-    assert found.mean == pytest.approx(4.0)
-    assert math.isnan(found.low)
+    result = ratio_interval([0.1, 0.2, 0.1], [0.2, -0.2, 0.1])
+    assert result.mean == pytest.approx(4.0)
+    assert math.isnan(result.low)
     assert math.isnan(ratio_interval([0.1, 0.2], [0.1, 0.2]).low)

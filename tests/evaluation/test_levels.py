@@ -51,15 +51,15 @@ def summary(noise, seed=0):
 
 
 def test_a_planted_model_is_above_chance_with_its_whole_interval():
-    found, y, _ = summary(noise=0.6)
+    result, y, _ = summary(noise=0.6)
     for name in ("quadratic_kappa", "spearman"):
-        row = found.loc[name]
+        row = result.loc[name]
         assert row["pooled_chance"] == row["movie_chance"] == 0
         assert 0.5 < row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1
         assert 0.5 < row["movie_low"] < row["movie_mean"] < row["movie_high"] < 1
-    assert 0.5 < found.loc["spearman", "method_low"] < found.loc["spearman", "movie_low"]
-    assert np.isnan(found.loc["quadratic_kappa", "method_low"])  # it held .60 to .80 with six films
-    row = found.loc["mean_absolute_error"]
+    assert 0.5 < result.loc["spearman", "method_low"] < result.loc["spearman", "movie_low"]
+    assert np.isnan(result.loc["quadratic_kappa", "method_low"])  # it held .60 to .80 with six films
+    row = result.loc["mean_absolute_error"]
     assert 0 < row["pooled"] < row["pooled_high"] < row["pooled_chance"]
     assert row["pooled_chance"] == row["best_constant"] == np.mean(np.abs(y - np.median(y)))
     assert np.isnan(row["prevalence"])
@@ -68,10 +68,12 @@ def test_a_planted_model_is_above_chance_with_its_whole_interval():
 def test_a_model_that_knows_nothing_is_at_chance():
     inside = np.zeros(2)
     for seed in range(20):
-        found, _, _ = summary(noise=None, seed=seed)
-        assert found.loc["mean_absolute_error", "pooled"] > found.loc["mean_absolute_error", "pooled_chance"]
+        result, _, _ = summary(noise=None, seed=seed)
+        assert (
+            result.loc["mean_absolute_error", "pooled"] > result.loc["mean_absolute_error", "pooled_chance"]
+        )
         for place, name in enumerate(("quadratic_kappa", "spearman")):
-            inside[place] += found.loc[name, "movie_low"] <= 0 <= found.loc[name, "movie_high"]
+            inside[place] += result.loc[name, "movie_low"] <= 0 <= result.loc[name, "movie_high"]
     assert (inside >= 16).all()
 
 

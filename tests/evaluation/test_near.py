@@ -19,14 +19,14 @@ def spans(rows):
 @given(INTERVALS, INTERVALS)
 def test_overlapping_pairs_are_those_of_all_pairs(left, right):
     first, second = spans(left), spans(right)
-    found = overlapping(first, second)
+    result = overlapping(first, second)
     expected = {
         (row, column)
         for row, one in enumerate(first)
         for column, other in enumerate(second)
         if one[0] <= other[1] and other[0] <= one[1]
     }
-    pairs = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    pairs = list(zip(result.first.tolist(), result.second.tolist(), strict=True))
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == expected
 

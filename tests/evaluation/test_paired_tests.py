@@ -17,15 +17,15 @@ def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(values):
     sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=len(values))]
     expected = np.mean(np.array(sums) >= abs(sum(values)))
     # Tenths are not exact in binary: equal sums must still count as equal.
-    found = sign_flip(np.array(values) / 10)
-    assert found.p == pytest.approx(expected)
-    assert found.exact
-    assert found.n_patterns == 2 ** len(values)
+    result = sign_flip(np.array(values) / 10)
+    assert result.p == pytest.approx(expected)
+    assert result.exact
+    assert result.n_patterns == 2 ** len(values)
 
 
 def test_movies_that_do_not_define_the_metric_are_left_out_and_counted():
-    found = sign_flip([0.1, np.nan, 0.2, np.nan])
-    assert (found.n_pairs, found.p) == (2, 0.5)
+    result = sign_flip([0.1, np.nan, 0.2, np.nan])
+    assert (result.n_pairs, result.p) == (2, 0.5)
     assert np.isnan(sign_flip([np.nan]).p)
 
 
@@ -54,10 +54,10 @@ def test_what_is_detectable_is_what_tables_of_power_say():
 
 def test_the_corrected_t_is_students_with_the_variance_of_overlapping_training_sides():
     values = np.random.default_rng(3).normal(0.5, 1, 10)
-    found, plain = corrected_t([*values, np.nan]), ttest_1samp(values, 0)
-    assert found.t == pytest.approx(plain.statistic * np.sqrt((1 / 10) / (1 / 10 + 1 / 9)))
-    assert found.p > plain.pvalue
-    interval = t_interval(values, 1 - found.p, covers="method")
+    result, plain = corrected_t([*values, np.nan]), ttest_1samp(values, 0)
+    assert result.t == pytest.approx(plain.statistic * np.sqrt((1 / 10) / (1 / 10 + 1 / 9)))
+    assert result.p > plain.pvalue
+    interval = t_interval(values, 1 - result.p, covers="method")
     assert interval.low == pytest.approx(0, abs=1e-12)
 
 

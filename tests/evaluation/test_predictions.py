@@ -127,7 +127,7 @@ def test_a_movies_clips_are_predicted_in_the_order_of_the_manifest_under_both_pr
     """Whatever looks at neighbouring clips relies on it."""
     data = make_planted(direction=1.0, film=1.0)
     for seen in (False, True):
-        found = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions.table
-        for _, part in found.groupby(["model", "movie"]):
+        result = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions.table
+        for _, part in result.groupby(["model", "movie"]):
             places = [data.clip_ids.tolist().index(clip) for clip in part["clip_id"]]
             assert places == sorted(places)

@@ -40,14 +40,14 @@ def test_what_features_know_is_rare_among_refits_and_said(data):
     how = {"task": "hn_s", "test": "enhn_s", "seed": 3}
     run = om.evaluate(data, [linear], **how)
     done = []
-    found = with_refits(run, data, [linear], 19, done.append, **how)
+    result = with_refits(run, data, [linear], 19, done.append, **how)
     assert done == [*range(1, 20)]
-    told = found.record["refits"]
+    told = result.record["refits"]
     (row,) = told["models"]
     assert (row["p"], told["n"] + told["left_out"]) == (1 / (1 + told["n"]), 19)
     assert abs(row["refits"] - 0.5) < 0.15
-    assert found.record == with_refits(run, data, [linear], 19, **how).record
-    assert any("19 refits" in line for line in om.run_report(found).answers)
+    assert result.record == with_refits(run, data, [linear], 19, **how).record
+    assert any("19 refits" in line for line in om.run_report(result).answers)
     noise = replace(data, X=np.random.default_rng(0).normal(size=data.X.shape).astype(np.float32))
     of_noise = with_refits(om.evaluate(noise, [linear], **how), noise, [linear], 9, **how)
     assert of_noise.record["refits"]["models"][0]["p"] > 0.1
@@ -70,10 +70,10 @@ def test_what_no_film_defines_has_no_p():
     levels = np.repeat(["S", "EN"] * 4, 12)
     pure = dataset(np.random.default_rng(0).normal(size=(96, 6)), levels, movies)
     run = om.evaluate(pure, ["linear"], "en_s")
-    found = with_refits(run, pure, [BUILTIN_MODELS["linear"]], 2, task="en_s")
-    (row,) = found.record["refits"]["models"]
+    result = with_refits(run, pure, [BUILTIN_MODELS["linear"]], 2, task="en_s")
+    (row,) = result.record["refits"]["models"]
     assert (row["p"], row["observed"]) == (None, None)
-    assert any("p - by" in line for line in om.run_report(found).answers)
+    assert any("p - by" in line for line in om.run_report(result).answers)
 
 
 def test_the_command_says_what_refits_take_and_their_p(toy_films):

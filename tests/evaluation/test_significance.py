@@ -52,9 +52,9 @@ def test_smooth_features_that_know_nothing_of_smooth_concepts_are_no_finding():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         present = smooth(rng, lengths, 0.7, 8) > 0.6
-        found = permutation_pvalues(smooth(rng, lengths, 0.9, 16), present, movies, n_permutations=199)
-        p += found.p.tolist()
-        assert 0.2 < np.mean(found.lag1) < 0.7
+        result = permutation_pvalues(smooth(rng, lengths, 0.9, 16), present, movies, n_permutations=199)
+        p += result.p.tolist()
+        assert 0.2 < np.mean(result.lag1) < 0.7
     # At most 7 % of 96, plus twice the standard error of .022.
     assert np.mean(np.array(p) <= 0.05) <= 0.07 + 0.044
 
@@ -95,10 +95,10 @@ def test_a_planted_concept_is_significant_beside_null_ones(clips):
     rng = np.random.default_rng(2)
     present = rng.random((200, 4)) < 0.3
     moved = X + 1.5 * present[:, :1] * np.eye(16)[3]
-    found = permutation_pvalues(moved, present, movies, n_permutations=999)
-    assert found.p_holm[0] == pytest.approx(4 / 1000)
-    assert (found.p_holm[1:] > 0.05).all()
-    assert found.statistic[0] > np.abs(found.statistic[1:]).max()
+    result = permutation_pvalues(moved, present, movies, n_permutations=999)
+    assert result.p_holm[0] == pytest.approx(4 / 1000)
+    assert (result.p_holm[1:] > 0.05).all()
+    assert result.statistic[0] > np.abs(result.statistic[1:]).max()
 
 
 def test_a_concepts_result_does_not_depend_on_the_others(clips):

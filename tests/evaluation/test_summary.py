@@ -33,24 +33,24 @@ def test_rows_of_one_clip_tested_in_two_folds_are_drawn_together():
 
 
 def test_every_row_has_its_intervals_and_chance_levels():
-    found = summarise(table(film=0.5)).set_index("metric")
-    for row in found.to_dict(orient="index").values():
+    result = summarise(table(film=0.5)).set_index("metric")
+    for row in result.to_dict(orient="index").values():
         assert 0 <= row["pooled_low"] < row["pooled"] < row["pooled_high"] <= 1
         assert 0 <= row["movie_low"] < row["movie_mean"] < row["movie_high"] <= 1
-    assert (found["across_models"] == found.index.isin(["average_precision", "auc"])).all()
-    assert found.loc["auc", "pooled_chance"] == found.loc["within_movie_auc", "movie_chance"] == 0.5
-    assert found.loc["f1_pos", "pooled_chance"] == found.loc["f1_pos", "best_constant"]
+    assert (result["across_models"] == result.index.isin(["average_precision", "auc"])).all()
+    assert result.loc["auc", "pooled_chance"] == result.loc["within_movie_auc", "movie_chance"] == 0.5
+    assert result.loc["f1_pos", "pooled_chance"] == result.loc["f1_pos", "best_constant"]
     # A film's random ranking does better than its prevalence, by the more the fewer its clips.
-    ap = found.loc["average_precision"]
+    ap = result.loc["average_precision"]
     assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
 
 
 def test_the_interval_of_the_method_is_wider_and_there_is_none_where_thresholds_decide():
     """Folds' thresholds move together: benchmarks/planted/scores.py measures .73 to .95 for these."""
-    found = summarise(table(film=0.5)).set_index("metric")
+    result = summarise(table(film=0.5)).set_index("metric")
     absent = ["f1_weighted", "f1_macro", "balanced_accuracy"]
-    assert found.loc[absent, ["method_low", "method_high"]].isna().all(axis=None)
-    rest = found.drop(absent)
+    assert result.loc[absent, ["method_low", "method_high"]].isna().all(axis=None)
+    rest = result.drop(absent)
     assert (rest["method_low"] < rest["movie_low"]).all()
     assert (rest["movie_high"] < rest["method_high"]).all()
 
@@ -63,15 +63,15 @@ def test_several_seeds_have_the_interval_of_their_mean():
         for seed in range(3)
     ]
     both = Predictions(pd.concat(shaken, ignore_index=True))
-    found, each = summarise(both).set_index("metric"), by_seed(both)
+    result, each = summarise(both).set_index("metric"), by_seed(both)
     seeds = each[each["metric"] == "auc"]["pooled"]
-    assert found.loc["auc", "pooled"] == pytest.approx(seeds.mean())
-    assert found.loc["auc", "seed_sd"] == pytest.approx(seeds.std())
-    assert found.loc["auc", "pooled_low"] < seeds.min()
+    assert result.loc["auc", "pooled"] == pytest.approx(seeds.mean())
+    assert result.loc["auc", "seed_sd"] == pytest.approx(seeds.std())
+    assert result.loc["auc", "pooled_low"] < seeds.min()
 
 
 def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0():
     perfect = table(film=0.0).table
-    found = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
-    assert (found["pooled"] == 1).all()
-    assert found[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)
+    result = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
+    assert (result["pooled"] == 1).all()
+    assert result[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)

@@ -35,12 +35,13 @@ def below(pid: int) -> list[int]:
         with suppress(OSError):
             words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             children.setdefault(int(words[1]), []).append(int(entry.parent.name))
-    found, waiting = [], [pid]
+    descendants = []
+    waiting = [pid]
     while waiting:
-        some = children.get(waiting.pop(), [])
-        found += some
-        waiting += some
-    return found
+        own_children = children.get(waiting.pop(), [])
+        descendants += own_children
+        waiting += own_children
+    return descendants
 
 
 def with_backbone(site: Path, name: str) -> dict[str, str]:
@@ -114,8 +115,8 @@ class Folder:
             for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
                 until((self.folder / ready).exists)
                 running.send_signal(each)
-            said, _ = running.communicate(timeout=600)
-        return running.returncode, said
+            output, _ = running.communicate(timeout=600)
+        return running.returncode, output
 
     @property
     def asked(self) -> str:

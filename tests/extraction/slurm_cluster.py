@@ -126,17 +126,17 @@ class Slurm:
 
     def jobs_on(self, name: str) -> list[int]:
         """Find the processes of jobs on a node, and those of Slurm that hold them and outlive slurmd."""
-        wanted = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.folder}/slurm.conf".encode()}
-        found = []
+        of_node = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.folder}/slurm.conf".encode()}
+        pids = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if wanted <= set((entry / "environ").read_bytes().split(b"\0")):
+                if of_node <= set((entry / "environ").read_bytes().split(b"\0")):
                     words = (entry / "stat").read_text(encoding="utf-8", errors="replace")
                     parent = Path("/proc") / words.rpartition(")")[2].split()[1]
                     if b"slurmstepd" in (parent / "cmdline").read_bytes():
-                        found.append(int(parent.name))
-                    found.append(int(entry.name))
-        return found
+                        pids.append(int(parent.name))
+                    pids.append(int(entry.name))
+        return pids
 
     def stop(self) -> None:
         for name in NODES:
@@ -161,12 +161,12 @@ class Slurm:
 
     def jobs(self, number: str) -> Jobs:
         """Look a job up, or the tasks of an array: task, or "" -> its fields."""
-        found = {}
+        fields_of_task = {}
         for line in self.ask("scontrol", "show", "job", "-o", number).splitlines():
             fields = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
             if "JobState" in fields:
-                found[fields.get("ArrayTaskId", "")] = fields
-        return found
+                fields_of_task[fields.get("ArrayTaskId", "")] = fields
+        return fields_of_task
 
     def wait(
         self, number: str, *, timeout_s: float = 1800, seen: Callable[[Jobs], object] = lambda _: None

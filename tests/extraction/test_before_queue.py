@@ -161,9 +161,9 @@ def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s)
 def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(films, gone, level):
     for i in gone:
         (films / f"{i}.mp4").unlink()
-    found = {finding.about: finding for finding in examine_run(work(films))}
-    assert found["videos"].level == level
-    assert f"{3 - len(gone)} of 3 videos" in found["videos"].text
+    result = {finding.about: finding for finding in examine_run(work(films))}
+    assert result["videos"].level == level
+    assert f"{3 - len(gone)} of 3 videos" in result["videos"].text
 
 
 def test_a_version_that_is_sealed_already_is_a_fault(films):
@@ -175,9 +175,9 @@ def test_a_version_that_is_sealed_already_is_a_fault(films):
 
 
 def test_tasks_without_clips_are_counted(films):
-    found = {finding.about: finding for finding in examine_run(work(films, shard=(0, 8)))}
-    assert found["clips"].level == "note"
-    assert "7 of 8 tasks" in found["clips"].text
+    result = {finding.about: finding for finding in examine_run(work(films, shard=(0, 8)))}
+    assert result["clips"].level == "note"
+    assert "7 of 8 tasks" in result["clips"].text
 
 
 def with_a_network(extraction, device: str):
@@ -290,8 +290,8 @@ def test_who_begins_anew_beside_a_renamed_stage_reads_its_name(films):
 def test_before_a_queue_a_renamed_stage_is_a_fault_and_one_of_other_settings_is_none(films):
     work(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
-    found = [finding for finding in examine_run(work(films)) if "other.staging" in finding.text]
-    assert [finding.level for finding in found] == ["fault"]
+    result = [finding for finding in examine_run(work(films)) if "other.staging" in finding.text]
+    assert [finding.level for finding in result] == ["fault"]
     with_more_frames = examine_run(work(films, n_frames=3))
     assert [finding.text for finding in with_more_frames if "other.staging" in finding.text] == []
 
@@ -316,9 +316,9 @@ def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):
     from obygaze_features.extraction.doctor import weights_of
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    found = list(weights_of(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
-    assert [finding.level for finding in found] == ["fault", "ok", "fault", "ok"]
-    assert "lab/net" in found[2].text
+    result = list(weights_of(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
+    assert [finding.level for finding in result] == ["fault", "ok", "fault", "ok"]
+    assert "lab/net" in result[2].text
     with pytest.raises(BackboneError, match="xclop"):
         list(weights_of(["xclop"]))
 
@@ -327,8 +327,8 @@ def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):
 def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
     from obygaze_features.extraction.doctor import examine
 
-    found = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
-    assert [finding.level for finding in found] == ["fault"]
+    result = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
+    assert [finding.level for finding in result] == ["fault"]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT])

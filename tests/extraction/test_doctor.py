@@ -109,8 +109,8 @@ def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
-    found = doctor.examine_place(tmp_path / "stores" / "films")
-    assert [finding.about for finding in found] == ["path", "locks", "space", "inodes"]
+    result = doctor.examine_place(tmp_path / "stores" / "films")
+    assert [finding.about for finding in result] == ["path", "locks", "space", "inodes"]
     assert list(tmp_path.iterdir()) == []
 
 

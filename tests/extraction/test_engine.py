@@ -125,9 +125,9 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by, wish):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--workers", 1, "--batch-size", 1]
-    said = stop_by(wish, tmp_path, 1, *command).stderr
-    assert "Run the same command again to go on" in said
-    assert "Traceback" not in said
+    output = stop_by(wish, tmp_path, 1, *command).stderr
+    assert "Run the same command again to go on" in output
+    assert "Traceback" not in output
     assert 1 <= len(read_stage(tmp_path / "films.staging").status()) < len(corpus)
 
 

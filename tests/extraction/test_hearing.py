@@ -56,19 +56,19 @@ def statuses(store):
 
 @pytest.mark.long  # decodes films
 def test_a_clip_without_sound_is_absent_where_others_have_it(both):
-    found = statuses(both)
-    assert found["full-1"] == ("ok", "")
-    assert found["silent-1"] == ("ok", "no sound track")
-    assert found["short-2"] == ("ok", "no sound between 8 and 12 s")
-    assert found["short-1"][0] == "partial"
+    result = statuses(both)
+    assert result["full-1"] == ("ok", "")
+    assert result["silent-1"] == ("ok", "no sound track")
+    assert result["short-2"] == ("ok", "no sound between 8 and 12 s")
+    assert result["short-1"][0] == "partial"
     assert "no sound for" in clip_of(both, "short-1").reason
-    assert found["none-0"][0] == "failed"
+    assert result["none-0"][0] == "failed"
     with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
         both["sound"].read("silent-1", "frames")
     assert both.attributes["spec_version"] == "1.2"
     assert of.verify(both, "full").ok
-    said = outcome(read_stage(both.path.with_name("both.staging")), RunReport(), None, Stop(), "clip")
-    assert re.search(r"3 +absent in sound +no sound track +silent-0", str(said.text))
+    summary = outcome(read_stage(both.path.with_name("both.staging")), RunReport(), None, Stop(), "clip")
+    assert re.search(r"3 +absent in sound +no sound track +silent-0", str(summary.text))
 
 
 @pytest.mark.long

@@ -168,9 +168,9 @@ def test_search_like_a_clip_or_a_file_reads_a_layer_by_its_name(films, store, we
     assert of.search_like(store, "c03").backbone == "clip"
     assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
     line = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
-    found = obygaze(tmp_path, *line, "--weights", weights)
-    assert found.returncode == 0, found.stderr
-    first = json.loads(found.stdout)["hits"][0]
+    result = obygaze(tmp_path, *line, "--weights", weights)
+    assert result.returncode == 0, result.stderr
+    first = json.loads(result.stdout)["hits"][0]
     assert first["clip_id"] == "c03"
     assert math.isclose(first["score"], 1, abs_tol=1e-5)
 

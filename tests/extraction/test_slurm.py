@@ -101,9 +101,9 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     tmp_path, command, signals, code, asked
 ):
     site = Folder(tmp_path, command)
-    ended, said = site.run(*ARRAY, signals=signals)
+    ended, output = site.run(*ARRAY, signals=signals)
     assert ended == code
-    assert said.splitlines()[-1].endswith(f"share 2 ended with {code}")
+    assert output.splitlines()[-1].endswith(f"share 2 ended with {code}")
     assert site.asked == asked
     assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
 
@@ -116,9 +116,9 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     ],
 )
 def test_a_time_limit_that_is_too_short_is_refused(tmp_path, limit, refused):
-    code, said = Folder(tmp_path, limit=limit).run(*ARRAY)
+    code, output = Folder(tmp_path, limit=limit).run(*ARRAY)
     assert code == (2 if refused else 0)
-    assert ("is too short" in said) == refused
+    assert ("is too short" in output) == refused
 
 
 # --- scripts for a site
@@ -223,8 +223,8 @@ def test_the_job_that_seals_tells_the_last_error_of_each_task_that_failed(tmp_pa
     }
     for task, lines in logs.items():
         (tmp_path / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    code, said = Folder(tmp_path).run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
-    errors = [line.partition("last error: ")[2] for line in said.splitlines() if "last error: " in line]
+    code, output = Folder(tmp_path).run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
+    errors = [line.partition("last error: ")[2] for line in output.splitlines() if "last error: " in line]
     assert (code, errors) == (0, [second, preempted])
 
 
@@ -232,20 +232,20 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
     begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20\n"
     logs = {"0": "ended with 0\n", "1": "ended with 1\n", "2": ""}
     for task, end in logs.items():
-        said = f"--- 2026-01-01 11:00:00 share {task} {end}" if end else "obygaze: note\n"
-        (tmp_path / f"extract-9_{task}.log").write_text(begun + said, encoding="utf-8")
+        output = f"--- 2026-01-01 11:00:00 share {task} {end}" if end else "obygaze: note\n"
+        (tmp_path / f"extract-9_{task}.log").write_text(begun + output, encoding="utf-8")
     site = Folder(tmp_path, "exit 1")
-    code, said = site.run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
+    code, output = site.run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
     assert code == 1
-    named = [line for line in said.splitlines() if line.startswith(("failed: ", "killed: "))]
+    named = [line for line in output.splitlines() if line.startswith(("failed: ", "killed: "))]
     assert [line.split()[1].rstrip(":") for line in named] == ["extract-9_1.log", "extract-9_2.log"]
 
 
 def test_an_error_of_the_first_minute_gets_one_more_turn(tmp_path):
     site = Folder(tmp_path, "exit 1")
-    code, said = site.run(*ARRAY, SLURM_RESTART_COUNT="1")
+    code, output = site.run(*ARRAY, SLURM_RESTART_COUNT="1")
     assert (code, site.asked) == (1, "")
-    assert "--array=2" in said
+    assert "--array=2" in output
     assert site.run(*ARRAY, SLURM_RESTART_COUNT="1", QUICK="0")[0] == 1
     assert site.asked == "requeue 9_2"
 
@@ -286,8 +286,8 @@ def submit(site: Folder, *words: str, **variables: str) -> tuple[int, str]:
     ids=" ".join,
 )
 def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(site, typed):
-    code, said = submit(site, "films.csv", "films", *typed)
-    assert code == 0, said
+    code, output = submit(site, "films.csv", "films", *typed)
+    assert code == 0, output
     first, second = site.asked.splitlines()
     assert first.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert second.startswith("17 --dependency=afterany:17 ")
@@ -306,10 +306,10 @@ def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(sit
     ids=["manifest", "licence", "order", "place", "share"],
 )
 def test_what_would_stop_the_tasks_is_found_before_anything_is_queued(site, words, named):
-    code, said = submit(site, *words)
+    code, output = submit(site, *words)
     assert (code, site.asked) == (1, "")
-    assert named in said
-    assert "Traceback" not in said
+    assert named in output
+    assert "Traceback" not in output
 
 
 def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(site):
@@ -322,9 +322,9 @@ def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_
 
 @pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
 def test_a_script_that_slurm_refuses_is_found_before_the_other_is_queued(site, script):
-    code, said = submit(site, "films.csv", "films", REFUSED=script)
+    code, output = submit(site, "films.csv", "films", REFUSED=script)
     assert (code, site.asked) == (1, "")
-    assert "nothing was submitted" in said
+    assert "nothing was submitted" in output
 
 
 def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(site):
@@ -332,14 +332,14 @@ def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(si
     shares.mkdir(parents=True)
     (shares / "number").write_text("8\n", encoding="utf-8")
     (shares / "0").write_text('{"cluster": "beta", "host": "n7"}', encoding="utf-8")
-    code, said = submit(site, "films.csv", "films")
+    code, output = submit(site, "films.csv", "films")
     assert (code, site.asked) == (1, "")
-    assert "beta" in said
+    assert "beta" in output
     (shares / "0").write_text('{"cluster": "alpha", "host": "n7"}', encoding="utf-8")
     assert "cluster" not in submit(site, "films.csv", "films")[1]
 
 
 def test_a_site_whose_login_node_is_unlike_the_others_submits_without_looking(site):
-    code, said = submit(site, "absent.csv", "films", CHECK="no")
-    assert code == 0, said
+    code, output = submit(site, "absent.csv", "films", CHECK="no")
+    assert code == 0, output
     assert len(site.asked.splitlines()) == 2

@@ -219,8 +219,8 @@ def written(tmp_path) -> Path:
 def test_the_scripts_that_a_site_gets_make_the_store_in_one_command(
     slurm, films, local, tmp_path, tree, written
 ):
-    said = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment).stdout
-    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", said)[:2]
+    output = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment).stdout
+    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", output)[:2]
     assert states(slurm.wait(array)) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}
     assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)

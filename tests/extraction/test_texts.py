@@ -41,8 +41,8 @@ def texts(count):
     return TextList(((("long", LONG)), *rows))
 
 
-def write(path, found):
-    lines = "".join(f"{name},{text}\n" for name, text in found.rows)
+def write(path, text_list):
+    lines = "".join(f"{name},{text}\n" for name, text in text_list.rows)
     path.write_text(f"text_id,text\n{lines}", encoding="utf-8")
 
 
@@ -52,20 +52,20 @@ def extract(job, store, batch_size, **options):
 
 
 def test_what_a_text_gets_depends_on_neither_batch_nor_order(sentence, tmp_path):
-    found = texts(40)
+    text_list = texts(40)
     fingerprints = set()
     for batch_size in (1, 7, 64):
-        job = TextJob(found, "texts", (sentence,))
+        job = TextJob(text_list, "texts", (sentence,))
         report = extract(job, tmp_path / str(batch_size), batch_size)
         assert (report.ok, report.partial, report.failed) == (39, 1, 0)
         fingerprints.add(open_store(seal(None, tmp_path / str(batch_size), licence="CC0-1.0")).fingerprint)
-    turned = TextJob(TextList(found.rows[::-1]), "texts", (sentence,))
+    turned = TextJob(TextList(text_list.rows[::-1]), "texts", (sentence,))
     extract(turned, tmp_path / "turned", 5)
     store = open_store(seal(None, tmp_path / "turned", licence="CC0-1.0"))
     assert len(fingerprints) == 1
     original = open_store(tmp_path / "1")
     assert np.array_equal(original["sentence"].pooled(), store["sentence"].pooled())
-    for name, text in found.rows:
+    for name, text in text_list.rows:
         (one,) = sentence.tokenize([text])
         alone = sentence.encode(np.array([one.ids]))[0]
         assert np.array_equal(store["sentence"].read(name, "pooled"), alone)
@@ -94,8 +94,8 @@ def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(tmp_path):
 
     provenance = load_text_backbone_provenance()
     odd = TextBackbone("odd", 2, tokenize, encode, provenance)
-    found = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
-    report = extract(TextJob(found, "texts", (odd,)), tmp_path / "odd", 64)
+    text_list = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
+    report = extract(TextJob(text_list, "texts", (odd,)), tmp_path / "odd", 64)
     assert (report.ok, report.failed) == (1, 2)
     store = open_store(seal(None, tmp_path / "odd", licence="CC0-1.0"))
     assert [clip.reason for clip in store.clips] == [
@@ -144,7 +144,7 @@ def test_a_list_of_texts_is_extracted_in_shards_as_clips_are(folders, obygaze, t
     dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
     assert json.loads(dry.stdout)["texts"] == 16
     for shard, left in (("1/2", 16), ("0/2", 0)):
-        said = obygaze(tmp_path, *how, "--shard", shard, "--json")
-        assert json.loads(said.stdout)["clips"]["left"] == left, said.stderr
+        result = obygaze(tmp_path, *how, "--shard", shard, "--json")
+        assert json.loads(result.stdout)["clips"]["left"] == left, result.stderr
     seal(None, tmp_path / "captions", licence="CC0-1.0")
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)

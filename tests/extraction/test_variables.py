@@ -166,9 +166,9 @@ def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(tmp_
     chances = speech_chances([voice]) > SPEECH
     for start_s, end_s in [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]:
         first, last = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
-        (found,) = measure([(start_s, end_s)])
-        assert found["speech"] == chances[first:last].mean()
-        assert measure([(0.0, 2.0), (start_s, end_s)], camera=[None] * 2)[1] == found
+        (result,) = measure([(start_s, end_s)])
+        assert result["speech"] == chances[first:last].mean()
+        assert measure([(0.0, 2.0), (start_s, end_s)], camera=[None] * 2)[1] == result
     assert "speech" in measure([(7.9, 8.0)])[0]
     assert "speech" not in measure([(7.97, 8.0)])[0]
 
@@ -178,8 +178,8 @@ def test_samples_that_are_no_numbers_are_missing(tmp_path, sample):
     samples = tone(997, 3, 0.01, RATE)
     samples[RATE : RATE + 5] = sample
     path = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
-    (found,) = film_variables(path, [(0.0, 3.0)])
-    assert found["loudness"] == pytest.approx(-43.0, abs=0.3)
+    (result,) = film_variables(path, [(0.0, 3.0)])
+    assert result["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
 def test_a_gap_in_the_sound_and_a_file_that_is_cut_off_are_noted(tmp_path):

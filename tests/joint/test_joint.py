@@ -1,6 +1,6 @@
 """Labs that exchange sums over films get the models that all their clips together would give, and no more."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -37,39 +37,74 @@ def labs(tmp_path_factory):
 
 
 def without_concept(clip, concept):
+    """Take a concept's mark from a clip."""
     return replace(clip, concepts=tuple(name for name in clip.concepts if name != concept))
 
 
+@dataclass(frozen=True)
+class Pooled:
+    """What one lab with everything would have: the task's clips of all labs.
+
+    Attributes
+    ----------
+    X
+        Features, [N, 8].
+    y
+        1 of violent clips, 0 of calm ones, [N].
+    present
+        Whether Gun and Dim light are marked, [N, 2].
+    movies
+        The film of each clip, [N].
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    present: np.ndarray
+    movies: np.ndarray
+
+    @property
+    def standardised(self):
+        """Standardised features, [N, 8]."""
+        return StandardScaler().fit_transform(self.X)
+
+
 @pytest.fixture(scope="module")
-def together(labs):
-    """What one lab with everything would have: features, labels, presences, movies of the task's clips."""
-    X = []
-    y = []
-    present = []
-    movies = []
+def pooled(labs):
+    """The clips of all three labs."""
+    parts = []
     for data in labs.values():
         in_task = np.isin(data.levels, ["calm", "violent"])
-        X.append(data.X[in_task].astype(np.float64))
-        y.append((data.levels[in_task] == "violent").astype(float))
-        present.append(data.present.loc[in_task, ["Gun", "Dim light"]].to_numpy())
-        movies.append(data.movies[in_task])
-    return np.concatenate(X), np.concatenate(y), np.concatenate(present), np.concatenate(movies)
+        part = Pooled(
+            X=data.X[in_task].astype(np.float64),
+            y=(data.levels[in_task] == "violent").astype(float),
+            present=data.present.loc[in_task, ["Gun", "Dim light"]].to_numpy(),
+            movies=data.movies[in_task],
+        )
+        parts.append(part)
+    return Pooled(
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        present=np.concatenate([part.present for part in parts]),
+        movies=np.concatenate([part.movies for part in parts]),
+    )
 
 
 @pytest.fixture(scope="module")
 def joint(labs):
+    """Sums of the three labs, joined."""
     return join([gram(data, TASK, least=10) for data in labs.values()])
 
 
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+def close(result, expected):
+    """Hold two arrays equal to eight digits."""
+    np.testing.assert_allclose(result, expected, rtol=1e-8, atol=1e-8)
 
 
 # --- joint is pooled
 # ---------------------------------------------------------------------------
-def test_standardising_is_that_of_all_clips(joint, together):
-    X, *_ = together
-    scaler, planes = StandardScaler().fit(X), joint.linear(penalty=1.0)
+def test_standardising_is_that_of_all_clips(joint, pooled):
+    scaler = StandardScaler().fit(pooled.X)
+    planes = joint.linear(penalty=1.0)
     close(planes.mean, scaler.mean_)
     close(planes.scale, scaler.scale_)
 
@@ -83,33 +118,34 @@ def test_constant_features_are_not_scaled_and_those_far_from_zero_are(labs):
 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 300.0])
-def test_ridge_regression_is_scikit_learns_on_all_clips(joint, together, penalty):
-    X, y, _, _ = together
-    Z = StandardScaler().fit_transform(X)
-    expected = Ridge(alpha=penalty).fit(Z, y)
-    found = joint.linear(penalty=penalty)
-    close(found.weights[0], expected.coef_)
-    close(found.decision_function(X)[:, 0], expected.predict(Z))
+def test_ridge_regression_is_scikit_learns_on_all_clips(joint, pooled, penalty):
+    expected = Ridge(alpha=penalty).fit(pooled.standardised, pooled.y)
+    planes = joint.linear(penalty=penalty)
+    close(planes.weights[0], expected.coef_)
+    close(planes.decision_function(pooled.X)[:, 0], expected.predict(pooled.standardised))
 
 
-def test_least_squares_is_that_of_all_clips(joint, together):
-    X, y, _, _ = together
-    Z = np.column_stack([StandardScaler().fit_transform(X), np.ones(len(X))])
-    expected = np.linalg.lstsq(Z, y, rcond=None)[0]
-    found = joint.linear(penalty=0.0)
-    close(found.weights[0], expected[:-1])  # one feature is constant: the shortest solution
-    close(found.decision_function(X)[:, 0], Z @ expected)
+def test_least_squares_is_that_of_all_clips(joint, pooled):
+    with_intercept = np.column_stack([pooled.standardised, np.ones(len(pooled.y))])
+    expected = np.linalg.lstsq(with_intercept, pooled.y, rcond=None)[0]
+    planes = joint.linear(penalty=0.0)
+    close(planes.weights[0], expected[:-1])  # one feature is constant: the shortest solution
+    close(planes.decision_function(pooled.X)[:, 0], with_intercept @ expected)
 
 
-def test_a_ridge_cav_is_that_of_all_clips(joint, together):
-    X, _, present, _ = together
-    Z, names = StandardScaler().fit_transform(X), joint.learnable()
-    assert names == ("Gun", "Dim light")  # shouting is in no clip
-    expected = fit_hyperplanes(Z, present.astype(float), names=names, kind="ridge", C=0.1)
-    found = joint.cav(penalty=10.0)
-    close(found.weights, expected.weights)
-    close(found.intercepts, expected.intercepts)
-    close(found.distances(X), expected.distances(Z))
+def test_a_concept_that_no_clip_has_cannot_be_learnt(joint):
+    assert "Shouting" in joint.about.concepts
+    assert joint.learnable() == ("Gun", "Dim light")
+
+
+def test_a_ridge_cav_is_that_of_all_clips(joint, pooled):
+    expected = fit_hyperplanes(
+        pooled.standardised, pooled.present.astype(float), names=("Gun", "Dim light"), kind="ridge", C=0.1
+    )
+    planes = joint.cav(penalty=10.0)
+    close(planes.weights, expected.weights)
+    close(planes.intercepts, expected.intercepts)
+    close(planes.distances(pooled.X), expected.distances(pooled.standardised))
 
 
 @pytest.mark.parametrize(
@@ -130,51 +166,51 @@ def test_a_concept_can_be_learnt_if_it_varies_whichever_film_is_left_out(
     assert planted.learnable() == ((first_concept,) if is_learnable else ())
 
 
-def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, together):
-    X, _, present, movies = together
-    Z = StandardScaler().fit_transform(X)
-    expected = tuned_ridge(Z, present.astype(bool), movies)
-    found = joint.cav()
-    close(found.losses, expected.losses.min(axis=0))
-    close(found.weights, expected.planes.weights)
-    close(found.intercepts, expected.planes.intercepts)
+def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, pooled):
+    expected = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
+    planes = joint.cav()
+    close(planes.losses, expected.losses.min(axis=0))
+    close(planes.weights, expected.planes.weights)
+    close(planes.intercepts, expected.planes.intercepts)
 
 
-def test_a_bottleneck_is_that_of_all_clips(joint, together):
+def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
     """Ridge CAVs, distances without the clip's film, ridge regression of the label on them."""
-    X, y, present, movies = together
-    Z = StandardScaler().fit_transform(X)
-    tuned = tuned_ridge(Z, present.astype(bool), movies)
-    values = StandardScaler().fit(tuned.distances)
-    found = joint.bottleneck()
-    close(found.head.mean, values.mean_)
-    close(found.head.scale, values.scale_)
-    V = values.transform(tuned.distances)
-    rest = tuned_ridge(V, (y == 1)[:, None], movies)
-    unit = (V**2).sum() / min(V.shape)
-    penalty = np.array([100.0, 10.0, 1.0, 0.1, 0.01])[rest.chosen[0]] * unit
-    expected = Ridge(alpha=penalty).fit(V, y)
-    close(found.head.weights[0], expected.coef_)
-    close(found.decision_function(X), expected.predict(values.transform(tuned.planes.distances(Z))))
+    cavs = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
+    scaler = StandardScaler().fit(cavs.distances)
+    values = scaler.transform(cavs.distances)
+    chosen = tuned_ridge(values, (pooled.y == 1)[:, None], pooled.movies).chosen[0]
+    unit = (values**2).sum() / min(values.shape)
+    expected = Ridge(alpha=np.array([100.0, 10.0, 1.0, 0.1, 0.01])[chosen] * unit).fit(values, pooled.y)
+
+    bottleneck = joint.bottleneck()
+
+    close(bottleneck.head.mean, scaler.mean_)
+    close(bottleneck.head.scale, scaler.scale_)
+    close(bottleneck.head.weights[0], expected.coef_)
+    values_of_all = scaler.transform(cavs.planes.distances(pooled.standardised))
+    close(bottleneck.decision_function(pooled.X), expected.predict(values_of_all))
 
 
-def test_leaving_a_film_out_is_never_having_had_it(joint, labs, together):
-    X, y, _, movies = together
-    rest = joint.without(["f5"])
-    never = join([gram(labs[lab], TASK, least=10) for lab in "ab"])
-    assert rest.linear().weights.tobytes() == never.linear().weights.tobytes()
-    errors = joint.film_errors(rest.linear(penalty=1.0))
-    Z = StandardScaler().fit(X[movies != "f5"])
-    expected = Ridge(alpha=1.0).fit(Z.transform(X[movies != "f5"]), y[movies != "f5"])
-    for film in ("f0", "f5"):
-        own = movies == film
-        close(errors[film], np.mean((expected.predict(Z.transform(X[own])) - y[own]) ** 2))
+def test_leaving_a_film_out_is_never_having_had_it(joint, labs):
+    without_film = joint.without(["f5"])
+    without_lab_c = join([gram(labs[lab], TASK, least=10) for lab in "ab"])
+    assert without_film.linear().weights.tobytes() == without_lab_c.linear().weights.tobytes()
 
 
-def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, tmp_path):
-    X, y, _, _ = together
-    Z = StandardScaler().fit_transform(X)
-    expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(Z, y)
+@pytest.mark.parametrize("film", ["f0", "f5"])
+def test_a_films_error_is_that_of_a_model_on_its_clips(joint, pooled, film):
+    errors = joint.film_errors(joint.without(["f5"]).linear(penalty=1.0))
+    is_known = pooled.movies != "f5"
+    scaler = StandardScaler().fit(pooled.X[is_known])
+    model = Ridge(alpha=1.0).fit(scaler.transform(pooled.X[is_known]), pooled.y[is_known])
+    of_film = pooled.movies == film
+    residuals = model.predict(scaler.transform(pooled.X[of_film])) - pooled.y[of_film]
+    close(errors[film], np.mean(residuals**2))
+
+
+def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp_path):
+    expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(pooled.standardised, pooled.y)
     save_joint(joint, joint.linear(penalty=1.0), tmp_path / "round-0.model")
     for number in range(10):
         step = take_round(labs, tmp_path, number, C=0.5)
@@ -182,7 +218,7 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
             break
     assert step.is_last
     close(step.planes.weights[0], expected.coef_[0])
-    close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
+    close(step.planes.decision_function(pooled.X)[:, 0], expected.decision_function(pooled.standardised))
     assert step.planes.penalties == [1 / 0.5]
 
 
@@ -214,37 +250,39 @@ def test_a_model_of_rounds_has_logits_and_counts_no_positive_clip(joint, labs, t
 
 # --- files
 # ---------------------------------------------------------------------------
-def test_sums_in_files_give_the_same_bytes_in_any_order(labs, joint, tmp_path):
+def test_sums_are_written_again_as_they_were(labs, tmp_path):
+    write_sums(gram(labs["a"], TASK, least=10), tmp_path / "a.sums")
+    write_sums(read_sums(tmp_path / "a.sums"), tmp_path / "again.sums")
+    assert (tmp_path / "again.sums").read_bytes() == (tmp_path / "a.sums").read_bytes()
+
+
+def test_sums_in_files_are_joined_in_any_order(labs, joint, tmp_path):
     for lab, data in labs.items():
         write_sums(gram(data, TASK, least=10), tmp_path / f"{lab}.sums")
-        write_sums(read_sums(tmp_path / f"{lab}.sums"), tmp_path / "again.sums")
-        assert (tmp_path / "again.sums").read_bytes() == (tmp_path / f"{lab}.sums").read_bytes()
-    read = join([read_sums(tmp_path / f"{lab}.sums") for lab in "cab"])
-    assert read.about.movies == joint.about.movies == sorted(sum(LABS.values(), ()))
-    assert read.cav().weights.tobytes() == joint.cav().weights.tobytes()
+    from_files = join([read_sums(tmp_path / f"{lab}.sums") for lab in ("c", "a", "b")])
+    assert from_files.about.movies == joint.about.movies == ["f0", "f1", "f2", "f3", "f4", "f5"]
+    assert from_files.cav().weights.tobytes() == joint.cav().weights.tobytes()
 
 
-def test_a_kept_linear_model_scores_clips_as_it_is(joint, together, tmp_path):
-    X, y, _, _ = together
+def test_a_kept_linear_model_scores_clips_as_it_is(joint, pooled, tmp_path):
     planes = joint.linear()
     save_joint(joint, planes, tmp_path / "joint.model")
     model = om.load_model(tmp_path / "joint.model")
-    close(model.logits(X), planes.decision_function(X)[:, 0])
+    close(model.logits(pooled.X), planes.decision_function(pooled.X)[:, 0])
     assert model.card.threshold == 0.5
     assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
-    assert model.card.n_positives == y.sum()
+    assert model.card.n_positives == pooled.y.sum()
     assert [metric["task"] for metric in model.card.metrics] == [TASK]
 
 
-def test_a_kept_cav_scores_clips_as_it_is(joint, together, tmp_path):
-    X, _, present, _ = together
+def test_a_kept_cav_scores_clips_as_it_is(joint, pooled, tmp_path):
     planes = joint.cav("Gun")
     save_joint(joint, planes, tmp_path / "joint.model", concept="Gun")
     model = om.load_model(tmp_path / "joint.model")
-    close(model.logits(X), planes.distances(X)[:, 0])
+    close(model.logits(pooled.X), planes.distances(pooled.X)[:, 0])
     assert model.card.threshold == 0.0
     assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
-    assert model.card.n_positives == present[:, 0].sum()
+    assert model.card.n_positives == pooled.present[:, 0].sum()
     assert [metric["task"] for metric in model.card.metrics] == ["Gun"]
 
 
@@ -295,47 +333,77 @@ def test_features_of_no_store_or_of_several_are_refused(labs, change):
         gram(replace(labs["a"], **change), TASK, least=10)
 
 
-def test_sums_that_do_not_belong_together_are_refused(labs):
-    a, b = (gram(labs[lab], TASK, least=10) for lab in "ab")
+def test_the_same_films_twice_are_not_joined(labs):
+    sums = gram(labs["a"], TASK, least=10)
     with pytest.raises(ModelError):
-        join([a, a])
-    for name, other in (("backbone", "other"), ("provenance_sha256", "0" * 64), ("concepts", ["Gun"])):
-        changed = replace(b, about=structs.replace(b.about, **{name: other}))
-        with pytest.raises(ModelError):
-            join([a, changed])
+        join([sums, sums])
 
 
-def test_what_cannot_be_fitted_is_refused(labs):
-    alone = join([gram(labs["c"], TASK, least=10)])
-    two = join([gram(labs["a"].take(labs["a"].movies != "f0"), TASK, least=10)])
-    assert len(two.about.movies) == 2
-    assert np.isfinite(two.linear().losses).all()
-    violent = join([gram(labs["b"].take(labs["b"].levels == "violent"), TASK, least=5)])
-    for fit in (
-        lambda: violent.linear(penalty=1.0),  # all of its clips are positive
-        alone.linear,  # one film: no penalty can be chosen
-        lambda: alone.cav("Gun"),  # in none of its clips
-        lambda: alone.cav("Rain"),
-        lambda: alone.without(["f9"]),
-        lambda: alone.without(["f5"]),
-        lambda: newton_step(alone),
-    ):
-        with pytest.raises(ModelError):
-            fit()
+@pytest.mark.parametrize(
+    ("field", "value"), [("backbone", "other"), ("provenance_sha256", "0" * 64), ("concepts", ["Gun"])]
+)
+def test_sums_of_other_features_or_concepts_are_not_joined(labs, field, value):
+    sums = gram(labs["a"], TASK, least=10)
+    others = gram(labs["b"], TASK, least=10)
+    others = replace(others, about=structs.replace(others.about, **{field: value}))
+    with pytest.raises(ModelError):
+        join([sums, others])
 
 
-def with_products(change):
-    def spoil(sums):
-        products = sums.products.copy()
-        change(products, sums.about.n_features, sums)
-        return replace(sums, products=products)
-
-    return spoil
+def test_a_penalty_is_chosen_on_two_films(labs):
+    data = labs["a"].take(labs["a"].movies != "f0")
+    two_films = join([gram(data, TASK, least=10)])
+    assert two_films.about.movies == ["f1", "f2"]
+    assert np.isfinite(two_films.linear().losses).all()
 
 
-def stretched(products, d, _):
-    products[:, :d, d] *= 1e6
-    products[:, d, :d] *= 1e6
+def test_positive_clips_alone_are_refused(labs):
+    violent = labs["b"].take(labs["b"].levels == "violent")
+    with pytest.raises(ModelError):
+        join([gram(violent, TASK, least=5)]).linear(penalty=1.0)
+
+
+@pytest.fixture(scope="module")
+def one_film(labs):
+    """Sums of film f5 alone, in which there is no gun."""
+    return join([gram(labs["c"], TASK, least=10)])
+
+
+def test_no_penalty_is_chosen_on_one_film(one_film):
+    with pytest.raises(ModelError):
+        one_film.linear()
+
+
+@pytest.mark.parametrize("concept", ["Gun", "Rain"], ids=["in no clip", "unknown"])
+def test_a_concept_that_no_clip_has_is_refused(one_film, concept):
+    with pytest.raises(ModelError):
+        one_film.cav(concept)
+
+
+@pytest.mark.parametrize("film", ["f9", "f5"], ids=["unknown", "the only one"])
+def test_a_film_that_cannot_be_left_out_is_refused(one_film, film):
+    with pytest.raises(ModelError):
+        one_film.without([film])
+
+
+def test_sums_of_no_losses_make_no_newton_step(one_film):
+    with pytest.raises(ModelError):
+        newton_step(one_film)
+
+
+def with_products(sums, change):
+    """Give sums other products, as `change` writes them into [films, columns, columns].
+
+    Columns are features, the label and concepts, in this order.
+    """
+    products = sums.products.copy()
+    change(products, sums.about.n_features, sums)
+    return replace(sums, products=products)
+
+
+def stretch_the_label(products, label, _):
+    products[:, :label, label] *= 1e6
+    products[:, label, :label] *= 1e6
 
 
 def beyond_what_three_can(products, *_):
@@ -345,56 +413,81 @@ def beyond_what_three_can(products, *_):
         products[:, first, second] = products[:, second, first] = size
 
 
-def faint(products, *_):
+def beyond_what_two_faint_ones_can(products, *_):
     """Let two columns of tiny variance, and nothing else, go along with each other more than they can."""
     products[:, :2] = products[:, :, :2] = 0
     products[:, :2, :2] = np.array([[1.0, 9.0], [9.0, 1.0]]) * 1e-14
 
 
-def lopsided(products, *_):
+def make_lopsided(products, *_):
     products[:, 0, 1] *= 0.9
 
 
-def without_variance(products, d, _):
-    products[:, d, d] = 0
-    products[:, d, :d] = products[:, :d, d] = 0
+def take_the_labels_variance(products, label, _):
+    products[:, label, label] = 0
+    products[:, label, :label] = products[:, :label, label] = 0
 
 
-def together_too_often(products, d, sums):
-    """A concept in fewer clips than it shares with the label."""
-    products[:, d, d + 1] = products[:, d + 1, d] = -sums.counts * sums.means[:, d] * sums.means[:, d + 1] - 1
+def together_too_often(products, label, sums):
+    """Put a concept in fewer clips than it shares with the label."""
+    too_few = -sums.counts * sums.means[:, label] * sums.means[:, label + 1] - 1
+    products[:, label, label + 1] = products[:, label + 1, label] = too_few
 
 
-def renamed(*movies):
-    return lambda sums: replace(sums, about=structs.replace(sums.about, movies=list(movies)))
+@pytest.mark.parametrize(
+    "change",
+    [
+        stretch_the_label,
+        beyond_what_three_can,
+        beyond_what_two_faint_ones_can,
+        make_lopsided,
+        take_the_labels_variance,
+        together_too_often,
+    ],
+)
+def test_products_that_no_films_have_are_refused(labs, change, tmp_path):
+    write_sums(with_products(gram(labs["a"], TASK, least=10), change), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
+
+
+def with_a_large_first_mean(sums):
+    means = sums.means.copy()
+    means[:, 0] *= 1e200
+    return replace(sums, means=means)
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        with_products(stretched),
-        with_products(faint),
-        with_products(lopsided),
-        with_products(without_variance),
-        with_products(beyond_what_three_can),
-        with_products(together_too_often),
         lambda sums: replace(sums, products=-sums.products),
         lambda sums: replace(sums, products=sums.products + 1e300),
-        lambda sums: replace(sums, means=sums.means * np.where(np.arange(sums.means.shape[1]) < 1, 1e200, 1)),
+        with_a_large_first_mean,
         lambda sums: replace(sums, counts=sums.counts + 1e15),
         lambda sums: replace(sums, counts=sums.counts * 1e7, products=sums.products * 1e7),
         lambda sums: replace(sums, counts=sums.counts + 1),
-        renamed("../x", "f1", "f2"),
-        renamed("f\u202e0", "f1", "f2"),
-        renamed("", "f1", "f2"),
         lambda sums: replace(sums, counts=sums.counts + 0.5),
         lambda sums: replace(sums, counts=sums.counts * 0),
         lambda sums: replace(sums, means=sums.means * np.nan),
         lambda sums: replace(sums, means=sums.means + 2),
         lambda sums: replace(sums, products=sums.products[:, :-1]),
         lambda sums: replace(sums, products=np.triu(sums.products)),
-        lambda sums: replace(sums, about=structs.replace(sums.about, movies=["f0", "f0", "f1"])),
         lambda sums: replace(sums, start={"start_mean": np.zeros(3)}),
+    ],
+    ids=[
+        "negative products",
+        "huge products",
+        "a huge mean",
+        "huge counts",
+        "more clips than there can be",
+        "a clip more than the products have",
+        "half a clip more",
+        "no clips",
+        "no means",
+        "means that are shifted",
+        "a column of products less",
+        "half of the products",
+        "the start of a round",
     ],
 )
 def test_arrays_that_no_films_have_are_refused(labs, spoil, tmp_path):
@@ -403,14 +496,28 @@ def test_arrays_that_no_films_have_are_refused(labs, spoil, tmp_path):
         read_sums(tmp_path / "bad.sums")
 
 
-def test_films_whose_clips_are_all_alike_are_possible(labs, tmp_path):
+@pytest.mark.parametrize(
+    "movies",
+    [["../x", "f1", "f2"], ["f\u202e0", "f1", "f2"], ["", "f1", "f2"], ["f0", "f0", "f1"]],
+    ids=["a path", "a mark that turns text", "no name", "twice"],
+)
+def test_names_that_no_films_have_are_refused(labs, movies, tmp_path):
     sums = gram(labs["a"], TASK, least=10)
-    for share in (0.0, 1.0):
-        means, products = sums.means.copy(), sums.products.copy()
-        means[:, sums.about.n_features :] = share
-        products[:, sums.about.n_features :] = products[:, :, sums.about.n_features :] = 0
-        write_sums(replace(sums, means=means, products=products), tmp_path / "alike.sums")
-        assert read_sums(tmp_path / "alike.sums").about == sums.about
+    write_sums(replace(sums, about=structs.replace(sums.about, movies=movies)), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["all negative", "all positive"])
+def test_films_whose_clips_are_all_alike_are_possible(labs, share, tmp_path):
+    sums = gram(labs["a"], TASK, least=10)
+    label = sums.about.n_features
+    means = sums.means.copy()
+    means[:, label:] = share
+    products = sums.products.copy()
+    products[:, label:] = products[:, :, label:] = 0
+    write_sums(replace(sums, means=means, products=products), tmp_path / "alike.sums")
+    assert read_sums(tmp_path / "alike.sums").about == sums.about
 
 
 @pytest.fixture
@@ -442,102 +549,151 @@ def test_gradients_that_no_films_have_are_refused(losses, tmp_path):
         read_sums(tmp_path / "bad.sums")
 
 
-def test_the_largest_curvatures_are_read_and_larger_ones_refused(losses, largest_losses, tmp_path):
-    for sums in (losses, largest_losses):
-        write_sums(sums, tmp_path / "good.sums")
-        assert read_sums(tmp_path / "good.sums").about == sums.about
+@pytest.mark.parametrize("fixture", ["losses", "largest_losses"])
+def test_curvatures_up_to_the_largest_are_read(request, fixture, tmp_path):
+    sums = request.getfixturevalue(fixture)
+    write_sums(sums, tmp_path / "good.sums")
+    assert read_sums(tmp_path / "good.sums").about == sums.about
+
+
+def test_twice_the_largest_curvatures_are_refused(largest_losses, tmp_path):
     write_sums(replace(largest_losses, products=2 * largest_losses.products), tmp_path / "bad.sums")
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
 
 
-def test_a_labs_error_is_that_of_a_model_of_all_others(joint, together):
-    X, y, _, movies = together
-    own = np.isin(movies, LABS["b"])
-    Z = StandardScaler().fit(X[~own])
-    expected = Ridge(alpha=3.0).fit(Z.transform(X[~own]), y[~own]).predict(Z.transform(X[own]))
-    error, of_share = joint.lab_error(LABS["b"], 3.0)
-    close(error, np.mean((expected - y[own]) ** 2))
-    close(of_share, np.mean((y[~own].mean() - y[own]) ** 2))
+def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
+    is_lab_b = np.isin(pooled.movies, ["f3", "f4"])
+    y_of_others = pooled.y[~is_lab_b]
+    scaler = StandardScaler().fit(pooled.X[~is_lab_b])
+    model = Ridge(alpha=3.0).fit(scaler.transform(pooled.X[~is_lab_b]), y_of_others)
+    predicted = model.predict(scaler.transform(pooled.X[is_lab_b]))
+    error, error_of_mean = joint.lab_error(["f3", "f4"], 3.0)
+    close(error, np.mean((predicted - pooled.y[is_lab_b]) ** 2))
+    close(error_of_mean, np.mean((y_of_others.mean() - pooled.y[is_lab_b]) ** 2))
 
 
-def test_a_file_that_holds_no_sums_is_refused(tmp_path):
-    for content in (b"", b"not sums", b"\x08\0\0\0\0\0\0\0{}      "):
-        (tmp_path / "x.sums").write_bytes(content)
-        with pytest.raises(ModelError):
-            read_sums(tmp_path / "x.sums")
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not sums", b"\x08\0\0\0\0\0\0\0{}      "],
+    ids=["empty", "a text", "an empty header"],
+)
+def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
+    (tmp_path / "x.sums").write_bytes(content)
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "x.sums")
 
 
-def test_sums_whose_provenance_no_model_may_have_are_refused(labs, tmp_path):
+@pytest.mark.parametrize("changed", [{"provenance_sha256": "0" * 64}, {"provenance": {}}])
+def test_sums_whose_provenance_no_model_may_have_are_refused(labs, changed, tmp_path):
     sums = gram(labs["a"], TASK, least=10)
-    for other in ({"provenance_sha256": "0" * 64}, {"provenance": {}}):
-        write_sums(replace(sums, about=structs.replace(sums.about, **other)), tmp_path / "a.sums")
-        with pytest.raises(ModelError, match="provenance"):
-            read_sums(tmp_path / "a.sums")
+    write_sums(replace(sums, about=structs.replace(sums.about, **changed)), tmp_path / "a.sums")
+    with pytest.raises(ModelError, match="provenance"):
+        read_sums(tmp_path / "a.sums")
 
 
 # --- what sums reveal (`benchmarks/planted/sums.py` attacks them)
 # ---------------------------------------------------------------------------
-def given_out(data, path, task=TASK, least=10):
-    sums = gram(data, task, least=least)
-    with recorded(data, sums, path / RECORD):
+def give_out(data, folder, least=10):
+    """Compute sums, as for another lab, and record them in a folder's file `RECORD`."""
+    sums = gram(data, TASK, least=least)
+    with recorded(data, sums, folder / RECORD):
         return sums
 
 
+def n_records(folder):
+    """Count the records of films that were given out."""
+    return len((folder / RECORD).read_text("utf-8").splitlines())
+
+
 def with_level(data, row, level):
+    """Give a clip another level."""
     levels = data.levels.copy()
     levels[row] = level
     return replace(data, labels=replace(data.labels, levels=levels))
 
 
-def with_concept(data, row):
+def with_concept_turned(data, row):
+    """Mark a clip with the first concept, or take that mark away."""
     present = data.labels.present.copy()
-    present[row, 0] ^= True
+    present[row, 0] = not present[row, 0]
     return replace(data, labels=replace(data.labels, present=present))
 
 
-def test_sums_that_differ_from_earlier_ones_in_a_few_clips_are_refused(labs, tmp_path):
-    """Subtracted, they give the features of these clips, whatever `least` is."""
+def without_clip(data, row):
+    """Leave a clip out."""
+    return data.take(np.delete(np.arange(len(data)), row))
+
+
+def first_violent_clip(data):
+    """Return the row of the first violent clip of film f0."""
+    return np.flatnonzero((data.movies == "f0") & (data.levels == "violent"))[0]
+
+
+def raw_products(sums):
+    """Undo the centring of products: sums over clips of one column times another."""
+    return sums.products + sums.counts[:, None, None] * sums.means[:, :, None] * sums.means[:, None]
+
+
+def test_the_difference_of_two_sums_is_a_clips_features(labs):
+    """Why sums that differ in few clips are refused, whatever `least` is."""
     data = labs["a"]
-    sums = given_out(data, tmp_path)
-    own = np.flatnonzero((data.movies == "f0") & (data.levels == "violent"))
-    mended = with_level(data, own[0], "calm")
-    raw = [each.products + each.counts[:, None, None] * each.means[:, :, None] * each.means[:, None]
-           for each in (sums, gram(mended, TASK, least=10))]  # fmt: skip
-    d = data.X.shape[1]
-    assert (raw[0] - raw[1])[0, :d, d] == pytest.approx(data.X[own[0]], abs=1e-9)
-    fewer = data.take(np.delete(np.arange(len(data)), own[0]))
-    for other in (mended, fewer, with_concept(data, own[0])):
-        with pytest.raises(ModelError, match="f0"):
-            given_out(other, tmp_path)
-    assert len((tmp_path / RECORD).read_text("utf-8").splitlines()) == len(sums.about.movies)
+    clip = first_violent_clip(data)
+    before = raw_products(gram(data, TASK, least=10))
+    after = raw_products(gram(with_level(data, clip, "calm"), TASK, least=10))
+    label = data.X.shape[1]
+    assert (before - after)[0, :label, label] == pytest.approx(data.X[clip], abs=1e-9)
 
 
-def test_each_film_is_recorded_once_for_each_choice_of_clips(labs, tmp_path):
-    """Of films that differ in many clips, or of whose clips a concept alone differs, both are given out."""
+@pytest.mark.parametrize(
+    "change",
+    [lambda data, clip: with_level(data, clip, "calm"), without_clip, with_concept_turned],
+    ids=["another level", "a clip less", "a concept more or less"],
+)
+def test_sums_that_differ_from_earlier_ones_in_a_clip_are_refused(labs, change, tmp_path):
+    data = labs["a"]
+    give_out(data, tmp_path)
+    with pytest.raises(ModelError, match="f0"):
+        give_out(change(data, first_violent_clip(data)), tmp_path)
+    assert n_records(tmp_path) == 3  # of f0, f1 and f2, before
+
+
+def test_a_record_names_the_clips_of_the_label(labs, tmp_path):
     data = labs["b"]
-    films = len(given_out(data, tmp_path, least=2).about.movies)
+    give_out(data, tmp_path)
     record = msgspec.json.decode((tmp_path / RECORD).read_text("utf-8").splitlines()[0])
-    of_label = data.clip_ids[(data.movies == record["movie"]) & (data.levels == "violent")]
-    assert record["columns"][""] == sorted(of_label)
-    first = np.flatnonzero(data.movies == "f3")
-    half = data.take(np.delete(np.arange(len(data)), first[: len(first) // 2]))
-    for times in range(2):
-        for given in (half, data):
-            given_out(given, tmp_path, least=2)
-            assert len((tmp_path / RECORD).read_text("utf-8").splitlines()) == films + 1, times
+    is_positive = (data.movies == record["movie"]) & (data.levels == "violent")
+    assert record["columns"][""] == sorted(data.clip_ids[is_positive])
 
 
-def test_the_same_clips_again_and_other_features_are_given_out(labs, tmp_path):
-    data = labs["a"]
-    given_out(data, tmp_path)
+def test_sums_that_differ_in_half_of_a_films_clips_are_given_out_and_recorded_once(labs, tmp_path):
+    data = labs["b"]
+    of_f3 = np.flatnonzero(data.movies == "f3")
+    half_of_f3 = without_clip(data, of_f3[: len(of_f3) // 2])
+    give_out(data, tmp_path, least=2)
+    assert n_records(tmp_path) == 2  # f3 and f4
+    give_out(half_of_f3, tmp_path, least=2)
+    assert n_records(tmp_path) == 3
+    give_out(data, tmp_path, least=2)
+    give_out(half_of_f3, tmp_path, least=2)
+    assert n_records(tmp_path) == 3
+
+
+def test_the_same_clips_are_given_out_again_without_a_record(labs, tmp_path):
+    give_out(labs["a"], tmp_path)
     record = (tmp_path / RECORD).read_bytes()
-    assert record == (given_out(data, tmp_path) and (tmp_path / RECORD).read_bytes())
-    mended = with_level(data, np.flatnonzero(data.levels == "violent")[0], "calm")
-    given_out(replace(mended, pool="max"), tmp_path)
+    give_out(labs["a"], tmp_path)
+    assert (tmp_path / RECORD).read_bytes() == record
+
+
+def test_other_features_of_changed_clips_are_given_out(labs, tmp_path):
+    data = labs["a"]
+    give_out(data, tmp_path)
+    changed = with_level(data, first_violent_clip(data), "calm")
+    give_out(replace(changed, pool="max"), tmp_path)
 
 
 def test_a_damaged_record_stops_and_is_named(labs, tmp_path):
     (tmp_path / RECORD).write_text("{}\n", "utf-8")
     with pytest.raises(ModelError, match=RECORD):
-        given_out(labs["a"], tmp_path)
+        give_out(labs["a"], tmp_path)

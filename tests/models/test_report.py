@@ -77,10 +77,10 @@ def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():
 
 
 def test_json_is_the_document_with_null_for_what_is_undefined():
-    found = json.loads(to_json(HARD))
-    assert list(found) == ["title", "notes", "record", "tables", "rows"]
-    assert found["tables"] == [{"title": "first_one", "notes": ["50 %"]}, {"title": "second", "notes": []}]
-    assert found["rows"][1] == {"name": None, "count": None, "share": None, "good": False}
+    result = json.loads(to_json(HARD))
+    assert list(result) == ["title", "notes", "record", "tables", "rows"]
+    assert result["tables"] == [{"title": "first_one", "notes": ["50 %"]}, {"title": "second", "notes": []}]
+    assert result["rows"][1] == {"name": None, "count": None, "share": None, "good": False}
 
 
 @settings(deadline=None, max_examples=50)

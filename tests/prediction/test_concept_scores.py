@@ -21,12 +21,12 @@ def test_a_planted_concept_is_found_and_noise_is_not():
     present = (rng.random((240, 3)) < 0.3).astype(float)
     values = rng.normal(size=(240, 3)) + np.array([2.0, 0.0, 0.0]) * present
     present[:, 2] = 0
-    found, noise, never = concept_metrics("m", ("Gun", "Light", "Never"), values, present, movies)
-    assert found["movie_low"] > found["movie_chance"]
+    result, noise, never = concept_metrics("m", ("Gun", "Light", "Never"), values, present, movies)
+    assert result["movie_low"] > result["movie_chance"]
     assert noise["movie_low"] < noise["movie_chance"] < noise["movie_high"]
     own = [average_precision(present[movies == m, 0], values[movies == m, 0]) for m in np.unique(movies)]
-    assert found["movie_mean"] == pytest.approx(np.mean(own))
-    assert (found["task"], found["n_movies"]) == ("concept:Gun", 6)
+    assert result["movie_mean"] == pytest.approx(np.mean(own))
+    assert (result["task"], result["n_movies"]) == ("concept:Gun", 6)
     assert (never["movie_mean"], never["movie_low"], never["n_movies"]) == (None, None, 0)
 
 
@@ -35,16 +35,16 @@ def test_the_error_of_films_shares_is_of_films_left_out():
     movies = np.repeat(["a", "b", "c", "d"], [20, 30, 40, 50])
     scores = rng.normal(size=140)
     held_out = HeldOut(scores, (rng.random(140) < expit(2 * scores - 1)).astype(int), movies)
-    found = Calibration.fit(held_out, n_draws=10)
+    result = Calibration.fit(held_out, n_draws=10)
     p = left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))
     errors = [abs((p - held_out.y)[movies == movie].mean()) for movie in np.unique(movies)]
-    assert found.film_error == pytest.approx(np.mean(errors))
-    assert found.worst_film_error == pytest.approx(max(errors))
+    assert result.film_error == pytest.approx(np.mean(errors))
+    assert result.worst_film_error == pytest.approx(max(errors))
     factor = 1.533 * np.sqrt(1 + 1 / 4)  # of Student's t with 4 degrees of freedom, 90 % lie below 1.533
-    assert found.film_margin == pytest.approx(factor * np.sqrt(np.mean(np.square(errors))), rel=1e-3)
-    assert found.bracket(0.5) == (0.5 - found.film_margin, 0.5 + found.film_margin)
-    assert found.bracket(0.001)[0] == 0
-    assert found.bracket(0.999)[1] == 1
+    assert result.film_margin == pytest.approx(factor * np.sqrt(np.mean(np.square(errors))), rel=1e-3)
+    assert result.bracket(0.5) == (0.5 - result.film_margin, 0.5 + result.film_margin)
+    assert result.bracket(0.001)[0] == 0
+    assert result.bracket(0.999)[1] == 1
 
 
 def test_a_film_left_out_has_no_part_in_its_own_probabilities():

@@ -30,7 +30,7 @@ DECIDING = (*MODELS, "cav")
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory):
+def new_films(tmp_path_factory):
     """60 clips each of g0 and g1, which the models have not seen, and of f0, which they have.
 
     Of these g1-00 has no features.
@@ -86,10 +86,10 @@ def planted_truth(clips, model):
 
 
 @pytest.mark.parametrize("name", DECIDING)
-def test_an_unseen_film_is_called_as_planted_with_calibrated_probabilities(shelf, more, name):
-    table = predict(load_model(shelf.paths[name]), [more.store], more.manifest).table
+def test_an_unseen_film_is_called_as_planted_with_calibrated_probabilities(shelf, new_films, name):
+    table = predict(load_model(shelf.paths[name]), [new_films.store], new_films.manifest).table
     unseen = table[(table["movie"] != "f0") & (table["flags"] != "unlike")].set_index("clip_id")
-    truth = planted_truth(more.manifest.clips, name)
+    truth = planted_truth(new_films.manifest.clips, name)
     unseen = unseen[unseen.index.isin(truth)]
     assert len(unseen) > 90
     y = np.array([truth[clip_id] for clip_id in unseen.index], dtype=int)
@@ -99,13 +99,13 @@ def test_an_unseen_film_is_called_as_planted_with_calibrated_probabilities(shelf
     assert (unseen["p"] <= unseen["p_high"]).all()
 
 
-def test_a_table_has_the_columns_of_the_specification(shelf, more):
-    table = predict(load_model(shelf.paths["linear"]), [more.store]).table
+def test_a_table_has_the_columns_of_the_specification(shelf, new_films):
+    table = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
     assert tuple(table.columns) == COLUMNS
 
 
-def test_a_bottlenecks_table_has_three_columns_for_each_concept(shelf, more):
-    table = predict(load_model(shelf.paths["pcbm_lr"]), [more.store]).table
+def test_a_bottlenecks_table_has_three_columns_for_each_concept(shelf, new_films):
+    table = predict(load_model(shelf.paths["pcbm_lr"]), [new_films.store]).table
     assert tuple(table.columns) == (
         *COLUMNS,
         *("Gun_value", "Gun_p", "Gun_contribution"),
@@ -114,29 +114,33 @@ def test_a_bottlenecks_table_has_three_columns_for_each_concept(shelf, more):
     )
 
 
-def test_rows_are_in_the_order_of_movies_and_times(shelf, more):
-    table = predict(load_model(shelf.paths["linear"]), [more.store], more.manifest).table
+def test_rows_are_in_the_order_of_movies_and_times(shelf, new_films):
+    table = predict(load_model(shelf.paths["linear"]), [new_films.store], new_films.manifest).table
     assert table["movie"].tolist() == ["f0"] * 60 + ["g0"] * 60 + ["g1"] * 59
     for _, film in table.groupby("movie"):
         assert film["start_s"].is_monotonic_increasing
 
 
-def test_videos_are_those_of_the_manifest(shelf, more):
+def test_videos_are_those_of_the_manifest(shelf, new_films):
     model = load_model(shelf.paths["linear"])
-    assert set(predict(model, [more.store], more.manifest).table["video"]) == {"f0.mp4", "g0.mp4", "g1.mp4"}
-    assert set(predict(model, [more.store]).table["video"]) == {""}
+    assert set(predict(model, [new_films.store], new_films.manifest).table["video"]) == {
+        "f0.mp4",
+        "g0.mp4",
+        "g1.mp4",
+    }
+    assert set(predict(model, [new_films.store]).table["video"]) == {""}
 
 
-def test_clips_of_a_training_film_are_flagged(shelf, more):
-    table = predict(load_model(shelf.paths["linear"]), [more.store]).table
+def test_clips_of_a_training_film_are_flagged(shelf, new_films):
+    table = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
     is_flagged = table["flags"].str.contains("trained_on")
     assert set(table.loc[is_flagged, "movie"]) == {"f0"}
     assert is_flagged.sum() == 60
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_contributions_add_up_to_the_logit_in_the_file_too(shelf, more, name):
-    text = predict(load_model(shelf.paths[name]), [more.store]).to_csv()
+def test_contributions_add_up_to_the_logit_in_the_file_too(shelf, new_films, name):
+    text = predict(load_model(shelf.paths[name]), [new_films.store]).to_csv()
     judged = [row for row in csv.DictReader(io.StringIO(text)) if "unlike" not in row["flags"]]
     assert len(judged) > 150
     for row in judged:
@@ -145,17 +149,17 @@ def test_contributions_add_up_to_the_logit_in_the_file_too(shelf, more, name):
 
 
 @pytest.mark.parametrize("concept", ["Gun", "Dim light"])
-def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts(shelf, more, concept):
-    table = predict(load_model(shelf.paths["bank"]), [more.store]).table.set_index("clip_id")
-    concepts_of = {clip.clip_id: clip.concepts for clip in more.manifest.clips}
+def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts(shelf, new_films, concept):
+    table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table.set_index("clip_id")
+    concepts_of = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
     p = table[f"{concept}_p"].dropna()
     is_there = np.array([concept in concepts_of[clip_id] for clip_id in p.index])
     assert ((p > 0.5) == is_there).mean() > 0.85
     assert calibration_error(is_there, p, n_bins=4) < 0.15
 
 
-def test_a_bank_decides_nothing(shelf, more):
-    table = predict(load_model(shelf.paths["bank"]), [more.store]).table
+def test_a_bank_decides_nothing(shelf, new_films):
+    table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table
     assert table[["logit", "p", "called"]].isna().all().all()
     assert not [column for column in table.columns if column.endswith("contribution")]
 
@@ -184,14 +188,14 @@ def test_no_probability_is_null_in_json(shelf, alien):
     json.dumps(clips, allow_nan=False)
 
 
-def test_several_stores_are_one_table(shelf, more, alien):
-    table = predict(load_model(shelf.paths["linear"]), [alien, more.store]).table
+def test_several_stores_are_one_table(shelf, new_films, alien):
+    table = predict(load_model(shelf.paths["linear"]), [alien, new_films.store]).table
     assert len(table) == 29 + 179
     assert table["movie"].is_monotonic_increasing
 
 
-def test_clips_without_features_are_counted_by_reason(shelf, more, alien):
-    predictions = predict(load_model(shelf.paths["linear"]), [alien, more.store])
+def test_clips_without_features_are_counted_by_reason(shelf, new_films, alien):
+    predictions = predict(load_model(shelf.paths["linear"]), [alien, new_films.store])
     assert predictions.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
 
 
@@ -200,9 +204,9 @@ def test_two_stores_with_the_same_clips_are_refused(shelf, alien):
         predict(load_model(shelf.paths["linear"]), [alien, alien])
 
 
-def test_remarks_count_clips(shelf, more, alien):
+def test_remarks_count_clips(shelf, new_films, alien):
     model = load_model(shelf.paths["linear"])
-    predictions = predict(model, [alien, more.store])
+    predictions = predict(model, [alien, new_films.store])
     is_unlike = predictions.has("unlike")
     is_of_alien = predictions.table["movie"] == "g8"
     evidence, judged, known, *others = remarks(predictions, model)
@@ -225,9 +229,9 @@ def test_a_line_break_in_a_reason_begins_no_remark(shelf, alien):
         assert "\r" not in line
 
 
-def test_one_clip_is_no_plural(shelf, more):
+def test_one_clip_is_no_plural(shelf, new_films):
     model = load_model(shelf.paths["linear"])
-    predictions = predict(model, [more.store])
+    predictions = predict(model, [new_films.store])
     of_training_film = predictions.table[predictions.has("trained_on")]
     lines = remarks(replace(predictions, table=of_training_film.head(1)), model)
     assert "of 1 clip called positive" in lines[1]
@@ -267,11 +271,11 @@ def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, 
 
 @pytest.mark.parametrize("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, more, name, quantile):
+def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, new_films, name, quantile):
     from obygaze_models.concepts.head_scores import head_scores
 
     model = load_model(shelf.paths[name])
-    X = more.store["descriptors"].pooled()[3:9]
+    X = new_films.store["descriptors"].pooled()[3:9]
     values = model.concept_values(X)
     values[:, 0] = np.quantile(model.estimator.train_values_[:, 0], quantile)
     expected = head_scores(model.estimator.head_, values)
@@ -279,26 +283,26 @@ def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shel
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_a_kept_model_intervenes_as_the_trained_one(shelf, more, name):
+def test_a_kept_model_intervenes_as_the_trained_one(shelf, new_films, name):
     """The file's quantiles are those of the training clips' cross-fitted values."""
     from obygaze_models.models.registry import BUILTIN_MODELS
 
-    X = more.store["descriptors"].pooled()[3:9]
+    X = new_films.store["descriptors"].pooled()[3:9]
     trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run).intervene(X, {"Gun": 0.9})
     kept = load_model(shelf.paths[name]).intervene(X, {"Gun": 0.9})
     np.testing.assert_allclose(trained, kept, atol=1e-9)
 
 
-def test_an_explanation_names_the_levels_of_its_decision(shelf, more):
+def test_an_explanation_names_the_levels_of_its_decision(shelf, new_films):
     model = load_model(shelf.paths["pcbm_lr"])
-    explanation = explain(model, [more.store], "g0-00", {})
+    explanation = explain(model, [new_films.store], "g0-00", {})
     levels = "(violent)" if explanation.decision.called else "(calm)"
     assert levels in describe(explanation, model)
 
 
-def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, more):
+def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, new_films):
     model = load_model(shelf.paths["pcbm_lr"])
-    explanation = explain(model, [more.store], "g0-00", {})
+    explanation = explain(model, [new_films.store], "g0-00", {})
     metrics_of = {row["task"]: row for row in model.card.metrics if "movie_chance" in row}
     for concept in model.concepts:
         metrics = metrics_of[f"concept:{concept}"]
@@ -307,15 +311,15 @@ def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, mor
 
 
 @pytest.fixture(scope="module", params=["pcbm_lr", "pcbm_dt"])
-def gun_added(request, shelf, more):
+def gun_added(request, shelf, new_films):
     """A clip that is called negative and in which no gun is seen, explained as if there were one.
 
     Returns the clip's row of predictions and the explanation, with its gun set to the .95 quantile.
     """
     model = load_model(shelf.paths[request.param])
-    table = predict(model, [more.store]).table
+    table = predict(model, [new_films.store]).table
     row = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
-    return row, explain(model, [more.store], row["clip_id"], {"Gun": 0.95})
+    return row, explain(model, [new_films.store], row["clip_id"], {"Gun": 0.95})
 
 
 def test_an_explanation_has_the_decision_of_the_prediction(gun_added):
@@ -332,9 +336,9 @@ def test_a_gun_would_make_the_clip_violent(gun_added):
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "bank"])
-def test_a_concept_is_seen_where_its_plane_and_its_probability_agree(shelf, more, name):
+def test_a_concept_is_seen_where_its_plane_and_its_probability_agree(shelf, new_films, name):
     model = load_model(shelf.paths[name])
-    group = more.store["descriptors"]
+    group = new_films.store["descriptors"]
     X = group.pooled()[group.usable]
     bank = model.estimator if name == "bank" else model.estimator.bank_
     scaled = X if bank.scaler_ is None else bank.scaler_.transform(X)
@@ -350,12 +354,12 @@ def test_a_model_without_concepts_has_no_thresholds_of_them(shelf):
 
 
 @pytest.fixture(scope="module")
-def twenty_explanations(shelf, more):
+def twenty_explanations(shelf, new_films):
     """Rows of predictions of twenty clips by `pcbm_lr`, with their explanations."""
     model = load_model(shelf.paths["pcbm_lr"])
-    table = predict(model, [more.store]).table
+    table = predict(model, [new_films.store]).table
     rows = table[table["p"].notna()].head(20).to_dict(orient="records")
-    return [(row, explain(model, [more.store], row["clip_id"], {})) for row in rows]
+    return [(row, explain(model, [new_films.store], row["clip_id"], {})) for row in rows]
 
 
 def test_concepts_that_reach_their_threshold_are_seen(shelf, twenty_explanations):
@@ -471,9 +475,9 @@ def test_a_model_that_is_there_is_not_overwritten(shelf):
 
 
 @pytest.mark.parametrize("name", [*DECIDING, "bank"])
-def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(shelf, more, name):
+def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(shelf, new_films, name):
     model = load_model(shelf.paths[name])
-    among_others = predict(model, [more.store], more.manifest).table
-    alone = predict(model, [more.store], more.manifest, movies={"g0"}).table
+    among_others = predict(model, [new_films.store], new_films.manifest).table
+    alone = predict(model, [new_films.store], new_films.manifest, movies={"g0"}).table
     expected = among_others[among_others["movie"] == "g0"].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, expected, check_exact=True)

@@ -44,9 +44,9 @@ def other_features(drawn, seed=1):
 
 def test_a_film_under_another_name_is_known_by_its_features(films, without_pictures, tmp_path):
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
-    found = om.predict(without_pictures, store)
-    assert found.has("trained_on").all()
-    (known,) = found.recognition.films.values()
+    result = om.predict(without_pictures, store)
+    assert result.has("trained_on").all()
+    (known,) = result.recognition.films.values()
     assert (known.movie, known.trained_as, known.by, known.share) == ("another name", "b", "features", 1.0)
 
 
@@ -54,10 +54,10 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     new = film(np.random.default_rng(5), look(np.random.default_rng(5)))
     mixed = np.concatenate([films["b"].features[:3], new.features[3:]])
     store = sealed(tmp_path, "asked", {"mixed": Drawn(new.pictures, mixed)}, with_pictures=False)
-    found = om.predict(without_pictures, store)
-    flagged = found.table.loc[found.has("trained_on"), "clip_id"].tolist()
+    result = om.predict(without_pictures, store)
+    flagged = result.table.loc[result.has("trained_on"), "clip_id"].tolist()
     assert flagged == ["mixed-0", "mixed-1", "mixed-2"]
-    assert not found.recognition.films
+    assert not result.recognition.films
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, 
     copy = other_features(films["c"])
     copied = Drawn([way(frames) for frames in copy.pictures], copy.features)
     store = sealed(tmp_path, "asked", {"copy": copied}, with_pictures=True)
-    found = om.predict(with_pictures, store)
-    assert found.has("trained_on").all()
-    assert found.recognition.films["copy"].by == "pictures"
-    assert found.recognition.films["copy"].trained_as == "c"
-    assert found.recognition.no_pictures == ""
+    result = om.predict(with_pictures, store)
+    assert result.has("trained_on").all()
+    assert result.recognition.films["copy"].by == "pictures"
+    assert result.recognition.films["copy"].trained_as == "c"
+    assert result.recognition.no_pictures == ""
 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
@@ -90,9 +90,9 @@ def test_where_no_pictures_are_kept_that_is_said(films, with_pictures, without_p
     bare = sealed(tmp_path, "bare", asked, with_pictures=False)
     full = sealed(tmp_path, "full", asked, with_pictures=True)
     for model, store in ((with_pictures, bare), (without_pictures, full), (without_pictures, bare)):
-        found = om.predict(model, store)
-        assert not found.has("trained_on").any()
-        assert found.recognition.no_pictures
+        result = om.predict(model, store)
+        assert not result.has("trained_on").any()
+        assert result.recognition.no_pictures
 
 
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
@@ -104,9 +104,9 @@ def test_a_new_film_is_not_known(with_pictures, tmp_path):
 @pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"])
 def test_a_name_is_a_second_witness_however_it_is_spelled(films, without_pictures, tmp_path, name):
     store = sealed(tmp_path, "asked", {name: other_features(films["b"])}, with_pictures=False)
-    found = om.predict(without_pictures, store)
-    assert found.has("trained_on").all()
-    assert found.recognition.films[name].by == "name"
+    result = om.predict(without_pictures, store)
+    assert result.has("trained_on").all()
+    assert result.recognition.films[name].by == "name"
 
 
 def test_rows_that_many_films_have_tell_none(tmp_path):

@@ -15,95 +15,163 @@ from obygaze_models.report.run_tables import run_report, short_report
 from tests.conftest import planted
 
 
-@pytest.mark.parametrize(("direction", "beats"), [(2.0, True), (0.0, False)])
-def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(direction, beats):
-    run = evaluate(planted(direction=direction), {"linear": linear_probe()}, task="hn_s", test="enhn_s")
-    report = short_report(run)
-    (sentence,) = report.answers
-    # Which baselines it is compared with: all of the run but random guesses.
-    named = "always_positive, always_negative, movie_prior"
-    assert (f"better than each of the baselines {named}: linear;" in sentence) == beats
-    assert any(f"each of the baselines {named}" in note for note in document(report)["notes"])
+def linear_run(data, task="hn_s", **options):
+    """Evaluate a linear model beside the baselines."""
+    return evaluate(data, {"linear": linear_probe()}, task=task, **options)
+
+
+@pytest.fixture(scope="module")
+def strong():
+    """A run of a linear model of six films, in which S clips are moved by two standard deviations."""
+    return linear_run(planted(direction=2.0), test="enhn_s")
+
+
+@pytest.fixture(scope="module")
+def knows_nothing():
+    """A run of a linear model of noise."""
+    return linear_run(planted(direction=0.0), test="enhn_s")
+
+
+def lead_over(run, baseline):
+    """Return the interval of the linear model's lead over a baseline in AUC, and its films ahead."""
+    comparison = compare(side(saved(run), "linear"), side(saved(run), baseline))
+    by_film = comparison.movies.query("metric == 'auc'")["difference"]
+    return t_interval(by_film, covers="method"), (by_film > 0).sum()
+
+
+def nearest_baseline(sentence):
+    """Return the baseline that a sentence compares the best model with."""
+    return re.search(r"nearest of these, (\w+),", sentence)[1]
+
+
+BASELINES = "always_positive, always_negative, movie_prior"
+"""All baselines but random guesses, of which one draw's luck would decide."""
+
+
+def test_a_model_that_beats_the_baselines_is_said_to(strong):
+    (sentence,) = short_report(strong).answers
+    assert f"better than each of the baselines {BASELINES}: linear;" in sentence
+    assert "no model is shown" not in sentence
+
+
+def test_a_model_that_knows_nothing_is_not_said_to_beat_the_baselines(knows_nothing):
+    (sentence,) = short_report(knows_nothing).answers
+    assert "no model is shown" in sentence
+    assert f"{BASELINES}: linear;" not in sentence
+
+
+def test_a_lead_is_that_over_the_nearest_baseline(strong):
+    (sentence,) = short_report(strong).answers
+    nearest = nearest_baseline(sentence)
+    lead, n_films_ahead = lead_over(strong, nearest)
+    assert f"ahead of the nearest of these, {nearest}, by {lead.mean:+.3f} [{lead.low:+.3f}, " in sentence
+    assert f"on {n_films_ahead} of 6 movies" in sentence
+
+
+def test_a_deficit_is_the_lead_the_other_way_round(knows_nothing):
+    (sentence,) = short_report(knows_nothing).answers
+    nearest = nearest_baseline(sentence)
+    lead, n_films_ahead = lead_over(knows_nothing, nearest)
+    assert lead.mean < 0
+    assert f"behind the nearest of these, {nearest}, by {-lead.mean:.3f} [{-lead.high:.3f}, " in sentence
+    assert f"on {n_films_ahead} of 6 movies" in sentence
+
+
+@pytest.mark.parametrize("fixture", ["strong", "knows_nothing"])
+def test_random_guesses_are_in_the_run_and_not_the_nearest_baseline(request, fixture):
+    run = request.getfixturevalue(fixture)
     assert {"random_half", "random_prevalence"} < set(run.metrics["model"])
-    assert ("no model is shown" in sentence) != beats
-    # The same by `compare`, against the baseline that the sentence names.
-    nearest = re.search(r"nearest of these, (\w+),", sentence)[1]
-    by_film = compare(side(saved(run), "linear"), side(saved(run), nearest)).movies.query("metric == 'auc'")
-    above = t_interval(by_film["difference"], covers="method")
-    assert not nearest.startswith("random_")  # one draw's luck
-    if beats:
-        assert (
-            f"ahead of the nearest of these, {nearest}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
-        )
-    else:  # the difference the other way round
-        assert above.mean < 0
-        assert (
-            f"behind the nearest of these, {nearest}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
-        )
-    assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
-    answer, meaning = run_report(run).answers
-    assert answer == sentence
-    (block,) = report.blocks
-    assert [row[0] for row in block.rows] == ["linear", "(chance)"]
-    auc = run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
-    assert f" {100 * auc.movie_mean:.0f} of 100 " in meaning
-    assert block.rows[0][1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
+    report = short_report(run)
+    assert nearest_baseline(report.answers[0]) in BASELINES.split(", ")
+    assert any(f"each of the baselines {BASELINES}" in note for note in document(report)["notes"])
+
+
+def test_a_short_report_has_a_row_for_each_model_and_chance(strong):
+    report = short_report(strong)
+    (table,) = report.blocks
+    model, chance = table.rows
+    assert model[0] == "linear"
+    assert chance[0] == "(chance)"
+    auc = strong.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
+    assert model[1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
     assert len(plain(report).splitlines()) <= 11
 
 
+def test_the_long_report_says_in_words_what_an_auc_means(strong):
+    answer, meaning = run_report(strong).answers
+    assert answer == short_report(strong).answers[0]
+    auc = strong.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
+    assert f" {100 * auc.movie_mean:.0f} of 100 " in meaning
+
+
 def test_the_same_lead_on_every_film_has_no_interval():
-    (sentence,) = short_report(
-        evaluate(planted(direction=50.0), {"linear": linear_probe()}, task="hn_s")
-    ).answers
+    (sentence,) = short_report(linear_run(planted(direction=50.0))).answers
     assert "by +0.500 [undefined] in AUC by movie, on 6 of 6 movies" in sentence
 
 
-def test_the_more_models_the_less_one_interval_is_worth():
+def lead_in(report):
+    """Read the lead of the best model, and its interval, in a report's sentence."""
+    lead = re.search(r"by .* in AUC", report.answers[0])[0]
+    return [float(number) for number in re.findall(r"-?\d\.\d+", lead)]
+
+
+def test_the_more_models_the_wider_the_interval_of_the_best():
     """Of many models without knowledge the best is ahead by chance."""
     data = planted(direction=0.0)
-    models = {f"copy{i}": linear_probe() for i in range(4)}
-    sentence = re.search(
-        r"by .* in AUC", short_report(evaluate(data, ({"copy0": linear_probe()}), task="hn_s")).answers[0]
-    )[0]
-    four = re.search(r"by .* in AUC", short_report(evaluate(data, models, task="hn_s")).answers[0])[0]
-    alone = [float(number) for number in re.findall(r"-?\d\.\d+", sentence)]
-    together = [float(number) for number in re.findall(r"-?\d\.\d+", four)]
-    assert alone[0] == together[0]
-    assert together[1] < alone[1] < alone[2] < together[2]
+    four_models = {f"copy{number}": linear_probe() for number in range(4)}
+    lead, low, high = lead_in(short_report(linear_run(data)))
+    lead_of_four, low_of_four, high_of_four = lead_in(short_report(evaluate(data, four_models, task="hn_s")))
+    assert lead_of_four == lead
+    assert low_of_four < low < high < high_of_four
 
 
-def test_levels_are_answered_by_their_error_and_seen_movies_are_said_to_be_seen():
-    data = planted(direction=3.0)
-    report = short_report(evaluate(data, {"linear": linear_probe()}, task="levels"))
+def test_ordered_levels_are_answered_by_their_error():
+    report = short_report(linear_run(planted(direction=3.0), task="levels"))
     assert "MAE" in report.answers[0]
     assert report.blocks[0].headers[0] == "model"
-    seen = short_report(evaluate(data, {"linear": linear_probe()}, task="hn_s", seen=True))
-    assert any("SEEN" in note for note in seen.notes)
 
 
-def test_films_of_one_clip_are_not_compared_within_films_and_no_number_is_undefined():
+def test_seen_movies_are_said_to_be_seen():
+    report = short_report(linear_run(planted(direction=3.0), seen=True))
+    assert any("SEEN" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("make_report", [short_report, run_report])
+def test_films_of_one_clip_are_not_compared_within_films(make_report):
     data = planted(direction=3.0, n_movies=24)
-    run = evaluate(data.take(np.unique(data.movies, return_index=True)[1]), ["linear"], task="enhn_s")
-    for report in (short_report(run), run_report(run)):
-        text = plain(report)
-        assert "undefined" not in text
-        assert " by movie, mean of" not in text
-        assert not {"AP", "AUC"} & {name for block in report.blocks for name in block.headers}
-        assert "linear" in [row[0] for row in report.blocks[0].rows]
+    first_clips = np.unique(data.movies, return_index=True)[1]
+    report = make_report(linear_run(data.take(first_clips), task="enhn_s"))
+    text = plain(report)
+    assert "undefined" not in text
+    assert " by movie, mean of" not in text
+    for block in report.blocks:
+        assert "AP" not in block.headers
+        assert "AUC" not in block.headers
+    assert "linear" in [row[0] for row in report.blocks[0].rows]
 
 
-def test_a_control_whose_scores_do_not_vary_is_printed_as_none():
-    models = {"linear": linear_probe(), "pcbm_lr_shuffled": linear_probe()}
-    run = evaluate(planted(direction=2.0), models, task="hn_s")
-    table = run.predictions.table
-    is_control = table["model"] == "pcbm_lr_shuffled"
+CONTROL = "pcbm_lr_shuffled"
+
+
+@pytest.fixture(scope="module")
+def run_with_control():
+    """A run of a linear model and of one under the name of a control."""
+    models = {"linear": linear_probe(), CONTROL: linear_probe()}
+    return evaluate(planted(direction=2.0), models, task="hn_s")
+
+
+def test_a_control_has_a_row(run_with_control):
+    for block in short_report(run_with_control).blocks:
+        assert CONTROL in [row[0] for row in block.rows]
+        assert not any(CONTROL in note for note in block.notes)
+
+
+@pytest.mark.parametrize("make_report", [short_report, run_report])
+def test_a_control_whose_scores_do_not_vary_has_a_note_for_a_row(run_with_control, make_report):
+    table = run_with_control.predictions.table
+    is_control = table["model"] == CONTROL
     constant = table.assign(score=table["score"].where(~is_control, table["fold"].astype(float)))
-    flat = replace(run, predictions=replace(run.predictions, table=constant))
-    for report, has_row in (
-        (short_report(run), True),
-        (short_report(flat), False),
-        (run_report(flat), False),
-    ):
-        for block in report.blocks:
-            assert ("pcbm_lr_shuffled" in [row[0] for row in block.rows]) == has_row
-            assert any("pcbm_lr_shuffled" in note for note in block.notes) != has_row
+    predictions = replace(run_with_control.predictions, table=constant)
+    for block in make_report(replace(run_with_control, predictions=predictions)).blocks:
+        assert CONTROL not in [row[0] for row in block.rows]
+        assert any(CONTROL in note for note in block.notes)

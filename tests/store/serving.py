@@ -90,9 +90,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site = self.server
-        wanted = self.headers.get("Range", "")
+        asked_range = self.headers.get("Range", "")
         path = unquote(urlsplit(self.path).path)
-        site.asked.append((self.command, path, wanted))
+        site.asked.append((self.command, path, asked_range))
         file = site.root / path.lstrip("/")
         if not file.is_file() or any(path.endswith(name) for name in site.lost):
             if site.page:
@@ -103,8 +103,8 @@ class Handler(BaseHTTPRequestHandler):
         data = bytearray(file.read_bytes())
         if any(path.endswith(name) for name in site.flips):
             data[len(data) // 2] ^= 1
-        if wanted and site.ranges:
-            first, end = byte_range(wanted, len(data))
+        if asked_range and site.ranges:
+            first, end = byte_range(asked_range, len(data))
             if first >= len(data):
                 self.send_error(416)
                 return
@@ -130,9 +130,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def byte_range(wanted: str, size: int) -> tuple[int, int]:
+def byte_range(asked_range: str, size: int) -> tuple[int, int]:
     """Return the first byte that a Range header asks for, and the end; a file has `size` bytes."""
-    low, _, high = wanted.removeprefix("bytes=").partition("-")
+    low, _, high = asked_range.removeprefix("bytes=").partition("-")
     if not low:  # the last bytes, as many as stated
         return max(0, size - int(high)), size
     if not high:

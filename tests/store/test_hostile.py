@@ -122,7 +122,8 @@ uses = {
     "pull": lambda: main(["store", "pull", path, path + "-copy"]),
 }
 for path in sys.argv[2:]:
-    codes, said = {}, ""
+    codes = {}
+    message = ""
     for name, use in uses.items():
         try:
             use()
@@ -130,8 +131,8 @@ for path in sys.argv[2:]:
         except SystemExit as left:
             codes[name] = left.code
         except ValueError as error:
-            codes[name], said = 1, str(error)
-    print(json.dumps([codes, said, peak_mb()]))
+            codes[name], message = 1, str(error)
+    print(json.dumps([codes, message, peak_mb()]))
 """
 
 

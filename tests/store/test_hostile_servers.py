@@ -156,11 +156,11 @@ class Crumbs(Handler):
     """Sends a byte of a hundred for each request, and breaks off."""
 
     def do_GET(self):  # noqa: N802
-        wanted = self.headers.get("Range", "")
-        self.server.asked.append((self.command, self.path, wanted))
-        first = int(wanted.removeprefix("bytes=").partition("-")[0] or 0)
-        span = {"Content_Range": f"bytes {first}-99/100"} if wanted else {}
-        self.answer(206 if wanted else 200, b"x", Content_Length=str(100 - first), **span)
+        expected = self.headers.get("Range", "")
+        self.server.asked.append((self.command, self.path, expected))
+        first = int(expected.removeprefix("bytes=").partition("-")[0] or 0)
+        span = {"Content_Range": f"bytes {first}-99/100"} if expected else {}
+        self.answer(206 if expected else 200, b"x", Content_Length=str(100 - first), **span)
         self.close_connection = True
 
 

@@ -1,5 +1,9 @@
 """MObyGaze's tables find what is planted in each modality, on each expert's labels."""
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,136 +14,207 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import to_json
 from obygaze_studies.mobygaze import mobygaze_report, tables
 
-FILMS = [f"f{k}" for k in range(5)]
-PER_FILM = 24
+FILMS = [f"f{number}" for number in range(5)]
+WINDOWS_A_FILM = 24
+WINDOW_S = 30.0
+STRENGTH = {"seen": 0.3, "heard": 2.5}
+"""By how much the level moves a feature of each modality."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """120 windows of five films that two experts judged; the level is heard, and hardly seen.
+
+    Attributes
+    ----------
+    manifest
+        A row for each window and expert, annotator1 and annotator2, who err in 15 % of windows.
+    seen, heard
+        Stores of four frames a window.
+    """
+
+    manifest: of.Manifest
+    seen: of.Store
+    heard: of.Store
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Windows of five films that two experts judged; the level is heard, and hardly seen."""
+    """120 windows of five films."""
     folder = tmp_path_factory.mktemp("mobygaze")
     generator = np.random.default_rng(0)
-    n = len(FILMS) * PER_FILM
-    truth = generator.random(n) < 0.4
+    n = len(FILMS) * WINDOWS_A_FILM
+    is_s = generator.random(n) < 0.4
     clips = []
     movie_of = {}
-    spans = {}
+    span_of = {}
     for i in range(n):
-        film = FILMS[i // PER_FILM]
-        start = 30.0 * (i % PER_FILM)
-        clip_id = f"{film}-{i % PER_FILM:02}"
+        film = FILMS[i // WINDOWS_A_FILM]
+        start = WINDOW_S * (i % WINDOWS_A_FILM)
+        clip_id = f"{film}-{i % WINDOWS_A_FILM:02}"
         movie_of[clip_id] = film
-        spans[clip_id] = (start, start + 30)
-        for name in ("annotator1", "annotator2"):
-            level = "S" if truth[i] ^ (generator.random() < 0.15) else "EN"
-            clips.append(of.Clip(clip_id, film, f"{film}.mp4", start, start + 30, level, (), name))
+        span_of[clip_id] = (start, start + WINDOW_S)
+        for expert in ("annotator1", "annotator2"):
+            level = "S" if is_s[i] ^ (generator.random() < 0.15) else "EN"
+            clips.append(of.Clip(clip_id, film, f"{film}.mp4", *span_of[clip_id], level, (), expert))
     stores = {}
-    for name, weight in (("seen", 0.3), ("heard", 2.5)):
+    for name, strength in STRENGTH.items():
         frames = generator.normal(size=(n, 4, 5)).astype(np.float32)
-        frames[:, :, 0] += (weight * truth)[:, None]
+        frames[:, :, 0] += (strength * is_s)[:, None]
         arrays = {name: {"frames": frames, "pooled": frames.mean(axis=1)}}
-        path = seal_arrays(folder / name, movie_of, arrays, n_frames=4, spans=spans)
+        path = seal_arrays(folder / name, movie_of, arrays, n_frames=4, spans=span_of)
         stores[name] = of.open_store(path)
-    codebook = builtin_codebook("mobygaze")
-    return of.Manifest(tuple(clips), folder, codebook), stores
+    manifest = of.Manifest(tuple(clips), folder, builtin_codebook("mobygaze"))
+    return Corpus(manifest, stores["seen"], stores["heard"])
 
 
-def means(report):
+def mean_auc(report):
+    """Return the mean AUC over films by what it is tested on, features, labels and model."""
     rows = report.data[report.data["metric"] == "auc"]
     return rows.set_index(["tested_on", "features", "labels", "model"])["movie_mean"]
 
 
-@pytest.mark.long
-def test_each_modality_and_all_stand_beside_the_other_expert_for_every_rule(corpus):
-    manifest, stores = corpus
-    report = mobygaze_report(
-        manifest,
-        {"visual": (stores["seen"], None), "audio": (stores["heard"], None)},
-        task="en_s",
-        models=("linear",),
-    )
-    assert [block.title.partition(":")[0] for block in report.blocks] == [
-        *("en_s@annotator1", "en_s@annotator2", "en_s@agreed"),
-    ]
-    mean = means(report)
-    rules = ("merged", "of annotator1", "of annotator2", "soft")
-    for rule in rules:
-        heard = mean["en_s@agreed", "audio", rule, "linear"]
-        seen = mean["en_s@agreed", "visual", rule, "linear"]
-        both = mean["en_s@agreed", "all", rule, "linear"]
-        assert heard > max(0.9, seen + 0.1)
-        assert abs(both - heard) < 0.05
-    assert 0.6 < mean["en_s@annotator1", "", "", "other_expert"] < 0.85
-    rows = report.blocks[0].rows
-    assert [row[:3] for row in rows[-2:]] == [("", "", "other_expert"), ("", "", "(chance)")]
-    assert len(rows) == 3 * len(rules) + 2
+RULES = ("merged", "of annotator1", "of annotator2", "soft")
+
+
+@pytest.fixture(scope="module")
+def linear_report(corpus):
+    """The report on linear models of both modalities."""
+    features = {"visual": (corpus.seen, None), "audio": (corpus.heard, None)}
+    return mobygaze_report(corpus.manifest, features, task="en_s", models=("linear",))
 
 
 @pytest.mark.long
-def test_attention_reads_the_frames_of_each_modality(corpus):
-    manifest, stores = corpus
-    report = mobygaze_report(
-        manifest, {"audio": (stores["heard"], None)}, task="en_s", models=("attention",), rules=("merged",)
-    )
-    mean = means(report)
-    assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.9
+def test_there_is_a_table_for_each_expert_and_for_what_they_agree_on(linear_report):
+    tested_on = [block.title.partition(":")[0] for block in linear_report.blocks]
+    assert tested_on == ["en_s@annotator1", "en_s@annotator2", "en_s@agreed"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", RULES)
+def test_sound_tells_the_planted_level_and_pictures_hardly(linear_report, rule):
+    auc = mean_auc(linear_report)
+    heard = auc["en_s@agreed", "audio", rule, "linear"]
+    seen = auc["en_s@agreed", "visual", rule, "linear"]
+    both = auc["en_s@agreed", "all", rule, "linear"]
+    assert heard > 0.9
+    assert heard > seen + 0.1
+    assert both == pytest.approx(heard, abs=0.05)
+
+
+@pytest.mark.long
+def test_the_other_expert_and_chance_stand_below_the_models(linear_report):
+    rows = linear_report.blocks[0].rows
+    assert len(rows) == 3 * len(RULES) + 2  # pictures, sound and both by each rule
+    assert rows[-2][:3] == ("", "", "other_expert")
+    assert rows[-1][:3] == ("", "", "(chance)")
+    assert 0.6 < mean_auc(linear_report)["en_s@annotator1", "", "", "other_expert"] < 0.85
+
+
+@pytest.mark.long
+def test_attention_reads_the_frames_of_a_modality(corpus):
+    features = {"audio": (corpus.heard, None)}
+    report = mobygaze_report(corpus.manifest, features, task="en_s", models=("attention",), rules=("merged",))
+    assert mean_auc(report)["en_s@agreed", "audio", "merged", "attention"] > 0.9
     assert set(report.data["model"]) == {"attention", "other_expert"}
+
+
+def segments_of_two_windows(manifest):
+    """Make segments of a minute, which are S where one of their two windows is."""
+    segments = {}
+    for clip in manifest:
+        minute = int(clip.start_s // 60)
+        key = (f"{clip.movie}-s{minute}", clip.annotator)
+        level = clip.level
+        if key in segments and segments[key].level == "S":
+            level = "S"
+        start = 60.0 * minute
+        segments[key] = of.Clip(key[0], clip.movie, "", start, start + 60, level, (), clip.annotator)
+    return manifest.with_clips(segments.values())
 
 
 @pytest.mark.long
 def test_segments_are_bags_of_the_stores_windows(corpus):
-    manifest, stores = corpus
-    merged = {}
-    for clip in manifest:  # two windows are a segment, which begins and ends as they do
-        first = int(clip.start_s // 60)
-        at = (f"{clip.movie}-s{first}", clip.annotator)
-        level = "S" if "S" in (clip.level, merged[at].level if at in merged else "") else "EN"
-        merged[at] = of.Clip(at[0], clip.movie, "", 60.0 * first, 60.0 * first + 60, level, (), at[1])
     report = mobygaze_report(
-        manifest.with_clips(merged.values()),
-        {"audio": (stores["heard"], None), "visual": (stores["seen"], None)},
+        segments_of_two_windows(corpus.manifest),
+        {"audio": (corpus.heard, None), "visual": (corpus.seen, None)},
         task="en_s",
         models=("linear", "attention"),
         rules=("merged",),
         bags=True,
     )
-    mean = means(report)
-    assert mean["en_s@agreed", "all", "merged", "linear"] > 0.85
-    assert mean["en_s@agreed", "audio", "merged", "attention"] > 0.85
-    assert mean["en_s@agreed", "visual", "merged", "attention"] < 0.8
+    auc = mean_auc(report)
+    assert auc["en_s@agreed", "all", "merged", "linear"] > 0.85
+    assert auc["en_s@agreed", "audio", "merged", "attention"] > 0.85
+    assert auc["en_s@agreed", "visual", "merged", "attention"] < 0.8
 
 
-def test_tables_are_handed_over_when_made_and_runs_that_are_kept_are_read_again(
-    corpus, tmp_path, monkeypatch, capsys
-):
-    manifest, stores = corpus
-    heard = {"audio": (stores["heard"], None)}
-    how = {"task": "en_s", "models": ("linear",), "kept": tmp_path}
-    handed = []
+@dataclass(frozen=True)
+class Resumed:
+    """A report that was interrupted after its first part, and made again.
 
-    def made(own, whole):
-        handed.append((own, whole))
-        if len(handed) == 1:
+    Attributes
+    ----------
+    folder
+        Where its runs are kept.
+    files_when_interrupted
+        Names of the files there, when it was interrupted.
+    handed_over
+        Each part, and the whole until then, as they were handed over.
+    report
+        The whole report.
+    """
+
+    folder: Path
+    files_when_interrupted: list[str]
+    handed_over: list[tuple[Any, Any]]
+    report: Any
+
+
+@pytest.fixture(scope="module")
+def resumed(corpus, tmp_path_factory):
+    """The report of a linear model of sound, interrupted and made again."""
+    folder = tmp_path_factory.mktemp("kept")
+    features = {"audio": (corpus.heard, None)}
+    handed_over = []
+
+    def interrupt_after_the_first(part, whole):
+        handed_over.append((part, whole))
+        if len(handed_over) == 1:
             raise KeyboardInterrupt
 
+    options = {"task": "en_s", "models": ("linear",), "kept": folder, "made": interrupt_after_the_first}
     with pytest.raises(KeyboardInterrupt):
-        mobygaze_report(manifest, heard, made=made, **how)
-    assert handed[0][0].data.equals(handed[0][1].data)
-    assert [path.name for path in tmp_path.iterdir()] == ["merged-audio-0.json"]
-    whole = mobygaze_report(manifest, heard, made=made, **how)
-    assert [set(own.data["labels"]) - {""} for own, _ in handed[1:]] == [
-        {"merged"},
-        {"of annotator1", "of annotator2"},
-        {"soft"},
-    ]
+        mobygaze_report(corpus.manifest, features, **options)
+    files = [path.name for path in folder.iterdir()]
+    report = mobygaze_report(corpus.manifest, features, **options)
+    return Resumed(folder, files, handed_over, report)
 
+
+def test_a_table_is_handed_over_when_it_is_made(resumed):
+    first_part, first_whole = resumed.handed_over[0]
+    assert first_part.data.equals(first_whole.data)
+    assert resumed.files_when_interrupted == ["merged-audio-0.json"]
+
+
+def test_parts_are_handed_over_by_their_labels(resumed):
+    labels = [set(part.data["labels"]) - {""} for part, _ in resumed.handed_over[1:]]
+    assert labels == [{"merged"}, {"of annotator1", "of annotator2"}, {"soft"}]
+
+
+def test_runs_that_are_kept_are_read_again(corpus, resumed, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(tables.om, "evaluate", refuse)
-    assert to_json(mobygaze_report(manifest, heard, **how)) == to_json(whole)
-    monkeypatch.setattr(tables, "mobygaze_report", lambda *_, **__: whole)
-    of.write_manifest(manifest, tmp_path / "films.csv")
-    words = ["mobygaze", str(tmp_path / "films.csv"), f"audio={stores['heard'].where}", "--json"]
+    features = {"audio": (corpus.heard, None)}
+    report = mobygaze_report(corpus.manifest, features, task="en_s", models=("linear",), kept=resumed.folder)
+    assert to_json(report) == to_json(resumed.report)
+
+
+def test_the_command_prints_the_report_as_json(corpus, resumed, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tables, "mobygaze_report", lambda *_, **__: resumed.report)
+    of.write_manifest(corpus.manifest, tmp_path / "films.csv")
+    words = ["mobygaze", str(tmp_path / "films.csv"), f"audio={corpus.heard.where}", "--json"]
     table_of_contents().main(words, standalone_mode=False)
-    assert capsys.readouterr().out == to_json(whole)
+    assert capsys.readouterr().out == to_json(resumed.report)

@@ -26,107 +26,177 @@ MARKS = ("S", "EN", "Body")
 
 
 def segment(number, start, end, level, concepts=(), annotator="a", movie="m"):
+    """Make a segment MOVIE-ANNOTATOR-NUMBER."""
     return Clip(f"{movie}-{annotator}-{number}", movie, "", start, end, level, concepts, annotator)
 
 
 def manifest(*clips):
+    """Make a manifest under MObyGaze's codebook."""
     return Manifest(clips, Path(), builtin_codebook("mobygaze"))
 
 
-def test_a_window_has_this_experts_marks_and_the_words_of_the_other():
+@pytest.fixture(scope="module")
+def windows():
+    """Windows of 10 s of 25 s that the experts a and b judged.
+
+    Expert a calls 6 s EN and 19 s S with Body; b calls 20 s EN and 5 s S. The last 5 s are no window.
+    """
     segments = manifest(
         segment(0, 0, 6, "EN"),
         segment(1, 6, 25, "S", ("Body",)),
         segment(0, 0, 20, "EN", annotator="b"),
         segment(1, 20, 25, "S", annotator="b"),
     )
-    said = {"m-a-0": "one two", "m-b-0": "three four five six", "m-b-1": "seven"}
-    windows = expert_windows(segments, said, MARKS, seconds=10)
-    assert windows["expert"].tolist() == ["a", "a", "b", "b"]  # the last 5 s are no window
-    assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
-    assert windows[[*MARKS]].to_numpy().tolist() == [[0.4, 0.6, 0.4], [1, 0, 1], [0, 1, 0], [0, 1, 0]]
-    assert windows["other S"].tolist() == [0, 0, 0.4, 1]
+    text_of = {"m-a-0": "one two", "m-b-0": "three four five six", "m-b-1": "seven"}
+    return expert_windows(segments, text_of, MARKS, seconds=10)
+
+
+def test_each_expert_has_windows_in_the_order_of_the_film(windows):
+    assert windows["expert"].tolist() == ["a", "a", "b", "b"]
     assert windows["place"].tolist() == [0, 0.5, 0, 0.5]
+
+
+def test_a_window_has_the_words_of_the_other_experts_segments(windows):
+    assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
+
+
+def test_a_mark_of_a_window_is_the_share_of_its_time(windows):
+    assert windows["S"].tolist() == [0.4, 1, 0, 0]
+    assert windows["EN"].tolist() == [0.6, 0, 1, 1]
+    assert windows["Body"].tolist() == [0.4, 1, 0, 0]
+    assert windows["other S"].tolist() == [0, 0, 0.4, 1]
+
+
+def test_a_window_is_positive_if_any_of_it_is_and_negative_if_all_of_it_is_easy(windows):
     assert window_rows(windows, "S")["y"].tolist() == [1, 1, 0, 0]
+
+
+def test_a_window_that_is_not_all_easy_is_not_negative(windows):
     assert window_rows(windows.assign(EN=0.9), "S")["y"].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("wrong", [segment(1, 0, 5, "S"), segment(1, None, None, "S", annotator="b")])
-def test_one_annotator_or_segments_without_times_are_refused(wrong):
+@pytest.mark.parametrize(
+    "second",
+    [segment(1, 0, 5, "S"), segment(1, None, None, "S", annotator="b")],
+    ids=["of one annotator", "without times"],
+)
+def test_segments_that_make_no_windows_are_refused(second):
     with pytest.raises(ManifestError):
-        expert_windows(manifest(segment(0, 0, 5, "EN"), wrong), {}, MARKS)
+        expert_windows(manifest(segment(0, 0, 5, "EN"), second), {}, MARKS)
 
 
-def planted(seed=0, n_films=6, n=60):
-    """Windows of two experts who agree: "kiss" is said in three of four that are S, and more in any S."""
-    rng = np.random.default_rng(seed)
+@pytest.fixture(scope="module")
+def planted():
+    """60 windows of each of six films, by two experts who agree.
+
+    In three of four windows that are S "kiss" is said, and in all of them three words more.
+    """
+    rng = np.random.default_rng(0)
     rows = []
-    for film in range(n_films):
-        for place in range(n):
+    for film in range(6):
+        for place in range(60):
             is_s = rng.random() < 0.1 + 0.1 * film
             n_words = rng.integers(4, 9) + (3 if is_s else 0)
             words = [str(word) for word in rng.integers(100, 400, n_words)]
             if is_s and rng.random() < 0.75:
                 words.append("kiss")
-            marks = {"S": float(is_s), "EN": 1.0 - is_s, "other S": float(is_s)}
             for expert in ("1", "2"):
-                rows.append({"movie": f"f{film}", "expert": expert, "place": place / n} | marks)
-                rows[-1]["words"] = " ".join(words)
+                row = {"movie": f"f{film}", "expert": expert, "place": place / 60, "words": " ".join(words)}
+                row |= {"S": float(is_s), "EN": 1.0 - is_s, "other S": float(is_s)}
+                rows.append(row)
     return pd.DataFrame(rows)
 
 
-def test_planted_words_are_found_and_those_dealt_anew_tell_their_number_alone(monkeypatch):
-    monkeypatch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)
-    windows = planted()
-    found = study_windows(
-        windows, "S", lambda texts: np.array([["kiss" in text, 1] for text in texts], float)
-    )
-    value = found[found["trained"] == "1"].groupby("model")["value"].mean()
-    assert value["sentences"] == pytest.approx(
-        0.875, abs=0.05
-    )  # three of four are told apart, the rest by chance
-    assert value["words"] > value["words, shuffled within films"] + 0.1
-    gain = found.query(f"model == 'sentences and {MANY} less {MANY}' and trained == '1'")
+def says_kiss(texts):
+    """Encode texts as an encoder would that knows one word."""
+    return np.array([["kiss" in text, 1] for text in texts], float)
+
+
+@pytest.fixture(scope="module")
+def words_of_five_films():
+    """Learn words that are said in five films, since six are planted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(planted, words_of_five_films):  # noqa: ARG001
+    """The study of the planted windows."""
+    return study_windows(planted, "S", says_kiss)
+
+
+def mean_auc(table):
+    """Return the mean of both tests of a model that learnt of expert 1, by model."""
+    return table[table["trained"] == "1"].groupby("model")["value"].mean()
+
+
+def test_sentences_tell_what_a_planted_word_tells(table):
+    """Three of four positive windows are told apart, the rest by chance."""
+    assert mean_auc(table)["sentences"] == pytest.approx(0.875, abs=0.05)
+
+
+@pytest.mark.usefixtures("words_of_five_films")
+def test_a_planted_word_is_the_strongest(planted):
+    assert strongest_words(planted, "S", n=1)["for"] == ["kiss"]
+
+
+def test_a_planted_word_is_worth_more_than_the_number_of_words(table):
+    gain = table.query(f"model == 'sentences and {MANY} less {MANY}' and trained == '1'")
     assert (gain["low"] > 0).all()
-    assert value["place in the film"] == pytest.approx(0.5, abs=0.1)
-    assert found.loc[found["model"] == "the other expert's call", "value"].tolist() == [1, 1]
-    assert strongest_words(windows, "S", n=1)["for"] == ["kiss"]
 
 
-def test_words_that_are_dealt_anew_stay_in_their_film_and_windows_keep_their_number():
-    windows = planted()
-    dealt = shuffled(windows)
-    assert (dealt.str.split().str.len() == windows["words"].str.split().str.len()).all()
-    assert (dealt != windows["words"]).mean() > 0.9
-    for _, own in windows.groupby(["movie", "expert"]):
-        assert sorted(" ".join(own["words"]).split()) == sorted(" ".join(dealt[own.index]).split())
+def test_words_are_worth_more_than_words_that_are_shuffled(table):
+    auc = mean_auc(table)
+    assert auc["words"] > auc["words, shuffled within films"] + 0.1
 
 
-def test_labels_of_the_film_left_out_change_nothing_that_is_learnt_for_it():
-    rows = window_rows(planted(), "S")
+def test_the_place_in_the_film_tells_nothing(table):
+    assert mean_auc(table)["place in the film"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_experts_who_agree_tell_each_others_calls(table):
+    assert table.loc[table["model"] == "the other expert's call", "value"].tolist() == [1, 1]
+
+
+def test_shuffled_windows_keep_their_number_of_words(planted):
+    words = shuffled(planted)
+    assert (words.str.split().str.len() == planted["words"].str.split().str.len()).all()
+    assert (words != planted["words"]).mean() > 0.9
+
+
+def test_shuffled_words_stay_in_their_film(planted):
+    words = shuffled(planted)
+    for _, film in planted.groupby(["movie", "expert"]):
+        before = sorted(" ".join(film["words"]).split())
+        assert sorted(" ".join(words[film.index]).split()) == before
+
+
+def test_labels_of_the_film_left_out_change_nothing_that_is_learnt_for_it(planted):
+    """The film's scores stay: with its labels turned, its AUC is what it lacked before."""
+    rows = window_rows(planted, "S")
     X = np.random.default_rng(0).normal(size=(len(rows), 4))
-    other = rows.assign(y=rows["y"].where(rows["movie"] != "f3", 1 - rows["y"]))
-    before = learnt(rows, X, ["1"])
-    after = learnt(other, X, ["1"])
-    assert after.loc["f3"].to_numpy() == pytest.approx(1 - before.loc["f3"].to_numpy())  # the same scores
+    turned = rows.assign(y=rows["y"].where(rows["movie"] != "f3", 1 - rows["y"]))
+    before = learnt(rows, X, ["1"]).loc["f3"].to_numpy()
+    after = learnt(turned, X, ["1"]).loc["f3"].to_numpy()
+    assert after == pytest.approx(1 - before)
 
 
 def test_the_length_of_a_segment_that_was_drawn_around_its_level_tells_it():
     rng = np.random.default_rng(0)
-    clips = []
-    said = {}
+    segments = []
     for movie in "klmn":
         for annotator in "ab":
             start = 0.0
             for number in range(40):
-                level = ("EN", "S")[number % 2]
+                level = "EN" if number % 2 == 0 else "S"
                 end = start + rng.gamma(4) * (8 if level == "S" else 3)
-                clips.append(segment(number, start, end, level, annotator=annotator, movie=movie))
-                said[clips[-1].clip_id] = "some words that say nothing"
+                segments.append(segment(number, start, end, level, annotator=annotator, movie=movie))
                 start = end
-    found = study_segments(manifest(*clips), said).groupby("model")["value"].mean()
-    assert found["words"] == pytest.approx(0.5, abs=0.01)
-    assert found["number of words and seconds"] > 0.8
+    text_of = {clip.clip_id: "some words that say nothing" for clip in segments}
+    auc = study_segments(manifest(*segments), text_of).groupby("model")["value"].mean()
+    assert auc["words"] == pytest.approx(0.5, abs=0.01)
+    assert auc["number of words and seconds"] > 0.8
 
 
 @pytest.mark.long
@@ -137,13 +207,12 @@ def test_the_page_shows_what_the_script_prints(shared_data):
     script = root / "examples" / "words_of_mobygaze.py"
     printed = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
     page = (root / "docs" / "mobygaze-words.md").read_text(encoding="utf-8")
-    shown = page[page.index("### Segments") :].splitlines()
-    shown = [line for line in shown if not line.startswith(("| sentences", "## ", "- ", "  "))]
+    of_page = page[page.index("### Segments") :].splitlines()
+    not_printed = ("| sentences", "## ", "- ", "  ")
+    of_page = "\n".join(line for line in of_page if line and not line.startswith(not_printed))
+    of_script = "\n".join(line for line in printed.splitlines() if line)
     figure = r"[+-]?\d\.\d{3}"
-    assert [re.sub(figure, "", line) for line in filter(None, printed.splitlines())] == [
-        re.sub(figure, "", line) for line in filter(None, shown)
-    ]
-    ours = [float(number) for number in re.findall(figure, printed)]
-    assert ours == pytest.approx(
-        [float(number) for line in shown for number in re.findall(figure, line)], abs=0.005
-    )  # processors differ by .002
+    assert re.sub(figure, "", of_script) == re.sub(figure, "", of_page)
+    figures_of_script = [float(number) for number in re.findall(figure, of_script)]
+    figures_of_page = [float(number) for number in re.findall(figure, of_page)]
+    assert figures_of_script == pytest.approx(figures_of_page, abs=0.005)  # processors differ by .002

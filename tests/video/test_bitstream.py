@@ -203,5 +203,5 @@ def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
     assert (frames.status, probe(film).frames) == ("ok", 6)
     assert frames.time_s == pytest.approx([number / 25 for number in range(6)], abs=1e-3)
     rows = [image[:2, 0, 0].tolist() for image in frames.images]
-    wanted = [[(grey - 16) * 255 / 219, (grey - 7) * 255 / 219] for grey in greys]
-    assert rows == [pytest.approx(each, abs=2) for each in wanted]
+    expected = [[(grey - 16) * 255 / 219, (grey - 7) * 255 / 219] for grey in greys]
+    assert rows == [pytest.approx(each, abs=2) for each in expected]

@@ -85,26 +85,26 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
     rng = np.random.default_rng(0)
     convert = Converter()
     bits = av.VideoFormat(name, 16, 16).components[0].bits
-    found = []
+    result = []
     for matrix in WEIGHTS:
         for y, *chroma in rng.integers(16 << (bits - 8), 236 << (bits - 8), (60, 3)).tolist():
             u, v = (128 << (bits - 8), 128 << (bits - 8)) if name in GREY else chroma
             right = oracle(y, u, v, matrix, bits, full=full)
             if right.min() > 0 and right.max() < 255:
                 rgb = convert(flat(name, y, u, v, matrix=matrix, full=full)).rgb
-                found.append(rgb[8, 8] - right)
-    assert len(found) > 50
-    return np.array(found)
+                result.append(rgb[8, 8] - right)
+    assert len(result) > 50
+    return np.array(result)
 
 
 @pytest.mark.parametrize("name", [*EXACT, *GREY])
 @pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
 def test_conversion_is_right_to_a_level_and_without_bias(name, full):
-    found = errors(name, full=full)
+    result = errors(name, full=full)
     deep = full and name not in GREY and av.VideoFormat(name, 16, 16).components[0].bits > 8
     worst, bias = (1.5, 0.505) if deep else (0.6, 0.1)
-    assert np.abs(found).max() < worst
-    assert abs(found.mean()) < bias
+    assert np.abs(result).max() < worst
+    assert abs(result.mean()) < bias
 
 
 @pytest.mark.parametrize("name", USUAL)

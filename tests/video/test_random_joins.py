@@ -70,28 +70,28 @@ def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_f
         frames = read_frames(path, at(range(probe(path).frames)))
     except VideoError:
         frames = read_frames(path, uniform(len(expected)))
-    found = numbers_of(frames.images)
-    assert_order_of(expected, found)
+    result = numbers_of(frames.images)
+    assert_order_of(expected, result)
     _, first_rows = np.unique(frames.index, return_index=True)
     times_s = frames.time_s[first_rows]
     assert (np.diff(times_s) > 0).all() or says_estimates(frames)
     if frames.status == "ok" and not cut_bytes:
-        assert found == expected
+        assert result == expected
         if gap_free(starts, lengths) and min(lengths) > 1:  # behind one picture a step of two is no sign
-            line_s = frames.time_s[0] + np.arange(len(found)) * STEP_S
+            line_s = frames.time_s[0] + np.arange(len(result)) * STEP_S
             assert np.allclose(frames.time_s, line_s, rtol=0, atol=0.002) or says_estimates(frames)
     is_damaged = frames.status == "partial" or (cut_bytes and "damaged" in frames.why_sequential)
-    assert is_damaged or says_estimates(frames) or are_evenly_spaced(found, frames.time_s)
+    assert is_damaged or says_estimates(frames) or are_evenly_spaced(result, frames.time_s)
     if len(frames) and np.isfinite(frames.time_s).all():
         middle = len(frames) // 2
         time_s = frames.time_s[middle]
         one = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
-        assert numbers_of(one.images) == [found[middle]] or one.status == "partial"
+        assert numbers_of(one.images) == [result[middle]] or one.status == "partial"
 
 
-def assert_order_of(expected: list[int], found: list[int]) -> None:
+def assert_order_of(expected: list[int], result: list[int]) -> None:
     """Assert that all pictures found are expected ones, and come in their order."""
-    distinct = list(dict.fromkeys(found))
+    distinct = list(dict.fromkeys(result))
     assert [number for number in expected if number in distinct] == distinct
 
 

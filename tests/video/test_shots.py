@@ -82,12 +82,12 @@ def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
         strength = float(rng.uniform(0.6, 1))
         look, _ = FILMS[number]
         pictures += draw_clip(DemoClip("", "", concepts, look, strength, 7 * RATE, int(rng.integers(2**31))))
-    found = set(begins(written(tmp_path / "a.mp4", pictures)))
+    result = set(begins(written(tmp_path / "a.mp4", pictures)))
     for in_flicker, least in ((True, 80 / 121), (False, 205 / 229)):
         cuts = [cut for cut, flickers in planted_cuts.items() if flickers == in_flicker]
-        assert len(found.intersection(cuts)) >= least * len(cuts)
+        assert len(result.intersection(cuts)) >= least * len(cuts)
     between_parts = set(range(0, len(pictures), 7 * RATE))
-    assert len(found - planted_cuts.keys() - between_parts) <= 1
+    assert len(result - planted_cuts.keys() - between_parts) <= 1
 
 
 def test_shots_cover_the_film_without_gaps(film):
@@ -199,10 +199,10 @@ def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, drawn, is_fi
     parts = drawn(rng, 12), scene(rng, 12)
     film = [*parts[0], *parts[1]] if is_first else [*parts[1], *parts[0]]
     shots = find_shots(written(tmp_path / "a.mp4", film))
-    found = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
-    assert found[0][0] == pytest.approx(0 if is_first else 12, abs=0.5)
-    assert found[-1][1] == pytest.approx(12 if is_first else 24, abs=0.5)
-    assert sum(end - start for start, end in found) > 11
+    result = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
+    assert result[0][0] == pytest.approx(0 if is_first else 12, abs=0.5)
+    assert result[-1][1] == pytest.approx(12 if is_first else 24, abs=0.5)
+    assert sum(end - start for start, end in result) > 11
 
 
 def photograph(shared_data: Path) -> list[np.ndarray]:

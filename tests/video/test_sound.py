@@ -50,8 +50,8 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
     (samples,), _ = read(films[kind], rate, 0.0, 36.0)
     for at_s in AT_S:
         near = slice(round((at_s - 0.2) * rate), round((at_s + 0.2) * rate))
-        found = near.start + int(np.abs(samples[near]).argmax())
-        late = found / rate - at_s - ENCODERS_DELAY_S[kind]
+        result = near.start + int(np.abs(samples[near]).argmax())
+        late = result / rate - at_s - ENCODERS_DELAY_S[kind]
         assert abs(late) <= TICK_S[kind] / 2 + 1 / rate
 
 
@@ -254,11 +254,11 @@ def test_sound_that_cannot_be_sought_in_is_read_from_its_start(tmp_path):
 
 def test_a_track_of_an_unknown_codec_hides_no_other_and_keeps_its_number(tmp_path):
     film = write_film(tmp_path / "two.mp4", {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}, seconds=2.0)
-    wanted = SoundTrack(film, "1").parts(0, 2, [1], rate=RATE)[0]
+    expected = SoundTrack(film, "1").parts(0, 2, [1], rate=RATE)[0]
     for kind, other in ((b"mp4a", b"ac-9"), (b"esds", b"xxxx")):
         film.write_bytes(film.read_bytes().replace(kind, other, 1))
     for track in ("", "1", "fra"):
-        np.testing.assert_array_equal(SoundTrack(film, track).parts(0, 2, [1], rate=RATE)[0], wanted)
+        np.testing.assert_array_equal(SoundTrack(film, track).parts(0, 2, [1], rate=RATE)[0], expected)
     for track in ("0", "eng"):
         with pytest.raises(VideoError, match="codec"):
             SoundTrack(film, track)

@@ -49,16 +49,16 @@ def test_every_kind_that_pyav_names_has_a_fate_and_what_is_left_out_a_sentence(t
 
 def boxes_to(data: bytes, entry: bytes) -> list[int]:
     """Find the boxes around a track's sample description, and its one entry."""
-    found = []
+    result = []
     start = 0
     end = len(data)
     for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", entry):
         while data[start + 4 : start + 8] != name:
             start += int.from_bytes(data[start : start + 4], "big")
             assert start < end
-        found.append(start)
+        result.append(start)
         start += {b"stsd": 16, entry: 86}.get(name, 8)
-    return found
+    return result
 
 
 def with_box(path: Path, target: Path, entry: bytes, box: bytes) -> Path:

@@ -34,10 +34,10 @@ def test_what_is_said_before_the_pictures_begin_is_counted_and_not_used(shared_d
             if packet.dts is not None and (begun or not is_picture):
                 packet.stream = kept[packet.stream.index]
                 cut.mux(packet)
-    lines, said = read_words(late)
+    lines, note = read_words(late)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
-    assert "3 of 4" in said
-    assert "below zero" in said
+    assert "3 of 4" in note
+    assert "below zero" in note
 
 
 def test_what_holds_no_subtitles_is_one_error(tmp_path, shared_data):
@@ -81,7 +81,7 @@ def with_subtitles(target, film, marks):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "said"),
+    ("kind", "text", "expected"),
     [
         ("ass", "{\\p1}m 0 0 l 10 0{\\p0}Sign, {a note}here\\Nthere", "Sign, here there"),
         ("ass", "a <b and c> d", "a <b and c> d"),
@@ -91,13 +91,13 @@ def with_subtitles(target, film, marks):
         *((kind, PERSIAN, PERSIAN) for kind in FILES),
     ],
 )
-def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, said):
+def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, expected):
     path = tmp_path / f"a.{kind}"
     film = tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
-    assert [text for *_, text in read_subtitle_track(film)] == [said]
-    assert [line.text for line in read_subtitles(path)] == [said]
+    assert [text for *_, text in read_subtitle_track(film)] == [expected]
+    assert [line.text for line in read_subtitles(path)] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_of_several_text_tracks_the_one_that_players_show_is_read_and_named(
         path.write_text(FILES["srt"].format(path.stem), "utf-8")
     film = tmp_path / "film.mkv"
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", dict(zip(files, marks, strict=True)))
-    lines, said = read_words(film)
+    lines, note = read_words(film)
     assert [text for *_, text in lines] == [read]
-    assert f"text track {int(read) + 1} of 2" in said
+    assert f"text track {int(read) + 1} of 2" in note
 
 
 @pytest.mark.parametrize("lines", [4, 0])
@@ -133,9 +133,9 @@ def test_a_track_of_a_kind_that_is_not_read_hides_no_other(shared_data, tmp_path
     with_subtitles(film, nasa, dict.fromkeys(tracks))
     film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # TTML
     if lines:
-        read, said = read_words(film)
+        read, note = read_words(film)
         assert len(read) == lines
-        assert "1 of 2 subtitle tracks" in said
+        assert "1 of 2 subtitle tracks" in note
     else:
         with pytest.raises(VideoError, match="TTML"):
             read_words(film)

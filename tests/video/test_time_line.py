@@ -53,10 +53,10 @@ def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
         span = read_frames(film, uniform(40), start_s=start_s, end_s=end_s)
         inside = np.flatnonzero((frames.time_s >= start_s) & (frames.time_s < end_s))
         assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
-    found = probe(film)
-    assert found.stream is not None
-    assert (found.frames, found.stream.parts) == (55, 2)
-    assert found.duration_s == pytest.approx(2.2, abs=0.002)
+    result = probe(film)
+    assert result.stream is not None
+    assert (result.frames, result.stream.parts) == (55, 2)
+    assert result.duration_s == pytest.approx(2.2, abs=0.002)
 
 
 @pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
@@ -312,12 +312,12 @@ def test_pictures_that_a_cut_parted_from_those_they_refer_to_are_said(tmp_path, 
     cut = remux(whole, tmp_path / f"cut.{kind}", cut_first_group)
     film = joined(tmp_path / f"film.{kind}", [first, cut])
     frames = read_frames(film, at(range(probe(film).frames)))
-    found = numbers_of(frames.images)
+    result = numbers_of(frames.images)
     behind = 112 if codec == "libx264" else 109
-    torn = len(found) - 30 - (140 - behind)
-    assert found[:30] == list(range(30))
-    assert found[30 + torn :] == list(range(behind, 140))
-    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(found)) / 25, atol=0.0015)
+    torn = len(result) - 30 - (140 - behind)
+    assert result[:30] == list(range(30))
+    assert result[30 + torn :] == list(range(behind, 140))
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(result)) / 25, atol=0.0015)
     assert any(f"{torn} pictures at the start of parts" in note for note in frames.notes)
 
 

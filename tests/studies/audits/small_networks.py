@@ -46,7 +46,7 @@ class AttentionPooled(nn.Module):
         places = self.last(acts).flatten(2).permute(2, 0, 1)
         tokens = torch.cat([places.mean(dim=0, keepdim=True), places]) + self.pos[:, None]
         none = torch.zeros(3 * tokens.shape[2], dtype=tokens.dtype)
-        found, _ = nn.functional.multi_head_attention_forward(
+        result, _ = nn.functional.multi_head_attention_forward(
             *(tokens[:1], tokens, tokens, tokens.shape[2], self.heads, None, none, None, None, False, 0.0),
             *(self.c, None, False),
             use_separate_proj_weight=True,
@@ -54,4 +54,4 @@ class AttentionPooled(nn.Module):
             k_proj_weight=self.k,
             v_proj_weight=self.v,
         )
-        return found[0]
+        return result[0]

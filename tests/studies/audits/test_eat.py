@@ -27,45 +27,45 @@ def spread(seed, n, m):
 
 @pytest.mark.parametrize("case", ["small_5v5", "paper_shape_20v20_30_30"])
 def test_every_number_of_the_fixtures_comes_out(oracle, case):
-    wanted = oracle["eat"]["fixtures"][case]
-    found = associations(*(np.array(wanted[side]) for side in "XYAB"))
-    measured = effect(*found)
-    np.testing.assert_allclose(found[0], wanted["s_X"], rtol=1e-9)
-    np.testing.assert_allclose(found[1], wanted["s_Y"], rtol=1e-9)
-    assert measured["statistic"] == pytest.approx(wanted["stat_sum"], rel=1e-9)
-    assert measured["mean_difference"] == pytest.approx(wanted["stat_meandiff"], rel=1e-9)
-    assert measured["d"] == pytest.approx(wanted["effect_size_d_ddof1"], rel=1e-9)
-    n = len(found[0]) + len(found[1])
+    expected = oracle["eat"]["fixtures"][case]
+    result = associations(*(np.array(expected[side]) for side in "XYAB"))
+    measured = effect(*result)
+    np.testing.assert_allclose(result[0], expected["s_X"], rtol=1e-9)
+    np.testing.assert_allclose(result[1], expected["s_Y"], rtol=1e-9)
+    assert measured["statistic"] == pytest.approx(expected["stat_sum"], rel=1e-9)
+    assert measured["mean_difference"] == pytest.approx(expected["stat_meandiff"], rel=1e-9)
+    assert measured["d"] == pytest.approx(expected["effect_size_d_ddof1"], rel=1e-9)
+    n = len(result[0]) + len(result[1])
     wefe = measured["d"] * math.sqrt(n / (n - 1))
-    assert wefe == pytest.approx(wanted["effect_size_ddof0_wefe"], rel=1e-9)
-    assert measured["z"] == pytest.approx(wanted["z_closed_form"], rel=1e-9)
-    assert measured["p_normal"] == pytest.approx(wanted["p_normal_closed_form_one_sided"], rel=1e-9)
-    counted = exact(*found)
-    truth = wanted["exact_partitions"]
+    assert wefe == pytest.approx(expected["effect_size_ddof0_wefe"], rel=1e-9)
+    assert measured["z"] == pytest.approx(expected["z_closed_form"], rel=1e-9)
+    assert measured["p_normal"] == pytest.approx(expected["p_normal_closed_form_one_sided"], rel=1e-9)
+    counted = exact(*result)
+    truth = expected["exact_partitions"]
     assert (counted["n_ge"], counted["n_partitions"]) == (truth["n_ge"], truth["total"])
     assert counted["p_exact"] == truth["p_ge"]
     n_perm = 20_000
     p = counted["p_exact"]
     tolerance = 4 * math.sqrt(p * (1 - p) / n_perm) + 1 / n_perm
-    drawn = sampled(*found, n_perm=n_perm, seed=0)["p_sampled"]
+    drawn = sampled(*result, n_perm=n_perm, seed=0)["p_sampled"]
     assert drawn == pytest.approx(p, abs=tolerance)
-    assert sampled(*(side[::-1] for side in found), n_perm=n_perm, seed=0)["p_sampled"] == drawn
+    assert sampled(*(side[::-1] for side in result), n_perm=n_perm, seed=0)["p_sampled"] == drawn
     # The observed partition is one of those counted.
     assert drawn * (1 + n_perm) == pytest.approx(round(drawn * (1 + n_perm)), abs=1e-6)
 
 
 def test_the_printed_critical_d(oracle):
-    wanted = oracle["eat"]["paper_tables"]["critical_d_one_sided_0.05_n20"]
-    assert critical_d(20, 20) == pytest.approx(wanted, rel=1e-9)
+    expected = oracle["eat"]["paper_tables"]["critical_d_one_sided_0.05_n20"]
+    assert critical_d(20, 20) == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(1, 6), st.integers(1, 6))
 def test_meeting_in_the_middle_counts_as_enumeration_does(seed, n, m):
     # Tenths: many ties, and no sum of them is exact in binary.
-    found = spread(seed, n, m)
-    x = np.rint(found[0] * 5) / 10
-    y = np.rint(found[1] * 5) / 10
+    result = spread(seed, n, m)
+    x = np.rint(result[0] * 5) / 10
+    y = np.rint(result[1] * 5) / 10
     tenths = np.rint(np.concatenate([x, y]) * 10).astype(int)
     sums = [tenths[list(chosen)].sum() for chosen in combinations(range(n + m), n)]
     counted = exact(x, y)

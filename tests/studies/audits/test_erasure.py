@@ -103,8 +103,8 @@ def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
     _, _, items, images = world()
     unknown = replace(images, space=None)
     columns = {"attribute": "gender", "films": "film"}
-    found = records(audit_erase(unknown, items, **columns).data)
-    assert found == records(audit_erase(images, items, **columns).data)
+    result = records(audit_erase(unknown, items, **columns).data)
+    assert result == records(audit_erase(images, items, **columns).data)
     with pytest.raises(AuditError, match="space"):
         audit_erase(unknown, items, **columns, texts=texts(), tests=[])
 

@@ -32,17 +32,21 @@ def scorer(sims, prior=0.2):
 
 
 def test_the_published_scores_come_out_to_the_last_bit(oracle):
-    wanted = oracle["gender_score"]
-    for case in wanted["exact_cases"]:
+    expected = oracle["gender_score"]
+    for case in expected["exact_cases"]:
         assert revise(case["lm"], case["sim"], case["p_c"]) == case["gs"], case["name"]
-    for case in wanted["edge_cases"]:
+    for case in expected["edge_cases"]:
         assert revise(case["lm"], case["sim"], case["p_c"]) == pytest.approx(case["gs"], rel=1e-12)
 
 
 def test_the_published_ratio_comes_out(oracle):
-    wanted = oracle["gender_score"]["ratio"]
-    assert 100 * share(wanted["man"], wanted["woman"]) == pytest.approx(wanted["to_m_percent"], rel=1e-12)
-    assert 100 * share(wanted["woman"], wanted["man"]) == pytest.approx(wanted["to_w_percent"], rel=1e-12)
+    expected = oracle["gender_score"]["ratio"]
+    assert 100 * share(expected["man"], expected["woman"]) == pytest.approx(
+        expected["to_m_percent"], rel=1e-12
+    )
+    assert 100 * share(expected["woman"], expected["man"]) == pytest.approx(
+        expected["to_w_percent"], rel=1e-12
+    )
     assert share(0, 0) is None
 
 
@@ -60,13 +64,13 @@ def karpathy(shared_data):
 def test_the_scores_of_the_karpathy_captions_come_out(karpathy):
     rows, scored = karpathy
     results = audit_gender_score(*scored)
-    for row, found in zip(rows, records(results.data), strict=True):
+    for row, result in zip(rows, records(results.data), strict=True):
         # Sims have nine digits, and equal captions of two images their own: look the row's up again.
-        wanted = float(row["belief_revision_published"])
+        expected = float(row["belief_revision_published"])
         assert revise(float(row["lm_mean"]), float(row["sim_recovered"]), float(row["p_c"])) == pytest.approx(
-            wanted, rel=1e-6
+            expected, rel=1e-6
         )
-        assert found["gs"] == pytest.approx(wanted, rel=1e-6)
+        assert result["gs"] == pytest.approx(expected, rel=1e-6)
     named_by = results.record["summary"]["genders_named"]
     assert (named_by["man"] + named_by["man and woman"], named_by["man and woman"]) == (112, 9)
 

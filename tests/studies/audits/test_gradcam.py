@@ -160,15 +160,15 @@ def test_a_planted_detector_lights_up_where_its_colour_is(lab):
     images = read_manifest(lab / "stills.csv")
     network = small.Detectors()
     targets = {"0": scores_of(0), "1": scores_of(1)}
-    found = activation.map_pairs(
+    result = activation.map_pairs(
         images, read_pairs(lab / "pairs.csv", images), mapped(network, network.last), targets, {}
     )
-    warm, cold, other = found.raw
+    warm, cold, other = result.raw
     assert warm[:80, :80].sum() > 0.95 * warm.sum()
     assert cold[144:, 144:].sum() > 0.95 * cold.sum()
     assert not other.any()
-    assert [pair["peak"] > 0 for pair in found.pairs] == [True, True, False]
-    assert list(found.by_group()) == ["own", "other"]
+    assert [pair["peak"] > 0 for pair in result.pairs] == [True, True, False]
+    assert list(result.by_group()) == ["own", "other"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Cells of crossed attributes: small ones are drawn to the sum of effects, and intervals hold."""
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -10,97 +11,164 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.groups import audit_groups, estimate_cells, shrunken
 
 
-def test_without_departures_cells_are_the_sum_and_with_large_ones_they_are_their_means():
-    design = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], float)
-    design = np.vstack([design, design])
-    means = design @ [1.0, 2.0, -1.0]
+@pytest.fixture
+def two_effects():
+    """Means of eight cells that are sums of an intercept and two effects, and the design of these, [8, 3]."""
+    cells = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], float)
+    design = np.vstack([cells, cells])
+    return design @ [1.0, 2.0, -1.0], design
+
+
+def test_cells_that_are_sums_of_effects_stay_where_they_are(two_effects):
+    means, design = two_effects
     estimate, low, high = shrunken(means, np.full(8, 0.01), design)
     assert estimate == pytest.approx(means, abs=1e-6)
     assert (low < means).all()
     assert (means < high).all()
-    apart = means + 100 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
-    estimate, _, _ = shrunken(apart, np.full(8, 0.01), design)
-    assert estimate == pytest.approx(apart, abs=0.05)
 
 
-def planted(seed, spread, share):
+def test_cells_far_from_sums_of_effects_are_their_means(two_effects):
+    means, design = two_effects
+    far = means + 100 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
+    estimate, _, _ = shrunken(far, np.full(8, 0.01), design)
+    assert estimate == pytest.approx(far, abs=0.05)
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items in the cells of three attributes.
+
+    Attributes
+    ----------
+    y
+        The outcome of each item.
+    attributes
+        The three attributes' values, of each item.
+    truth
+        The planted mean of each cell.
+    """
+
+    y: np.ndarray
+    attributes: list[list[str]]
+    truth: dict[tuple[str, ...], float]
+
+
+def plant_items(seed, *, spread, is_share):
+    """Plant the means of 24 cells as sums of three effects, and a departure of each cell by `spread`.
+
+    Cells have 5, 20 or 100 items. Outcomes are 0 or 1 if `is_share`, else numbers.
+    """
     rng = np.random.default_rng(seed)
     cells = list(product("ab", "xyz", "1234"))
     sizes = rng.choice([5, 20, 100], len(cells))
-    effects = [
-        dict(zip(names, 0.5 * rng.normal(size=len(names)), strict=True)) for names in ("ab", "xyz", "1234")
-    ]
-    truth = np.array([sum(own[k] for own, k in zip(effects, cell, strict=True)) for cell in cells])
-    truth = truth + spread * rng.normal(size=len(cells))
-    if share:
-        truth = 1 / (1 + np.exp(1 - truth))
-    items = np.repeat(truth, sizes)
-    y = (rng.random(len(items)) < items).astype(float) if share else items + rng.normal(size=len(items))
-    at = [np.repeat([cell[k] for cell in cells], sizes).tolist() for k in range(3)]
-    return y, at, dict(zip(cells, truth, strict=True))
+    effects = {}
+    for values in ("ab", "xyz", "1234"):
+        effects |= dict(zip(values, 0.5 * rng.normal(size=len(values)), strict=True))
+    means = np.array([effects[a] + effects[b] + effects[c] for a, b, c in cells])
+    means = means + spread * rng.normal(size=len(cells))
+    if is_share:
+        means = 1 / (1 + np.exp(1 - means))
+    means_of_items = np.repeat(means, sizes)
+    n = len(means_of_items)
+    y = (rng.random(n) < means_of_items).astype(float) if is_share else means_of_items + rng.normal(size=n)
+    attributes = [np.repeat(values, sizes).tolist() for values in zip(*cells, strict=True)]
+    return Items(y, attributes, dict(zip(cells, means, strict=True)))
 
 
 @pytest.mark.long  # simulates
-@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("is_share", [False, True], ids=["numbers", "shares"])
 @pytest.mark.parametrize("spread", [0.1, 0.5])
-def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
-    held = []
-    own = []
-    raw = []
+def test_intervals_hold_and_estimates_are_nearer_than_means(spread, is_share):
+    holds = []
+    errors_of_estimates = []
+    errors_of_means = []
     for seed in range(8):
-        y, at, truth = planted(seed, spread, share)
-        for row in estimate_cells(y, at):
-            true = truth[row["cell"]]
-            held.append(row["low"] <= true <= row["high"])
-            own.append(abs(row["estimate"] - true))
-            raw.append(abs(row["mean"] - true))
-    assert np.mean(held) > 0.9
-    assert np.mean(own) < np.mean(raw)
+        items = plant_items(seed, spread=spread, is_share=is_share)
+        for row in estimate_cells(items.y, items.attributes):
+            truth = items.truth[row["cell"]]
+            holds.append(row["low"] <= truth <= row["high"])
+            errors_of_estimates.append(abs(row["estimate"] - truth))
+            errors_of_means.append(abs(row["mean"] - truth))
+    assert np.mean(holds) > 0.9
+    assert np.mean(errors_of_estimates) < np.mean(errors_of_means)
 
 
 @pytest.mark.long  # simulates
 def test_intervals_hold_where_few_cells_have_two_items():
     """How far the items of a cell differ is known by two degrees of freedom then."""
     rng = np.random.default_rng(0)
-    held = []
     cells = list(product("ab", "xy"))
+    cell_of_item = [*cells, cells[0], cells[2]]
+    attributes = [list(values) for values in zip(*cell_of_item, strict=True)]
+    holds = []
     for _ in range(60):
         truth = dict(zip(cells, 0.5 * rng.normal(size=4), strict=True))
-        items = [*cells, cells[0], cells[2]]
-        y = np.array([truth[cell] for cell in items]) + rng.normal(size=6)
-        rows = estimate_cells(y, [[cell[k] for cell in items] for k in range(2)])
-        held += [row["low"] <= truth[row["cell"]] <= row["high"] for row in rows]
-    assert np.mean(held) > 0.9
+        y = np.array([truth[cell] for cell in cell_of_item]) + rng.normal(size=6)
+        rows = estimate_cells(y, attributes)
+        holds += [row["low"] <= truth[row["cell"]] <= row["high"] for row in rows]
+    assert np.mean(holds) > 0.9
 
 
-@pytest.mark.parametrize(("unit", "shift"), [(1e-9, 0), (1e6, 0), (1, 1e8), (2.0**900, 0)])
+@pytest.mark.parametrize(
+    ("unit", "shift"),
+    [(1e-9, 0), (1e6, 0), (1, 1e8), (2.0**900, 0)],
+    ids=["small", "large", "far from zero", "huge"],
+)
 def test_intervals_go_with_the_unit_and_the_zero_of_a_number(unit, shift):
-    y, at, _ = planted(0, 0.3, share=False)
-    moved = estimate_cells(y * unit + shift, at)
-    for row, other in zip(estimate_cells(y, at), moved, strict=True):
+    items = plant_items(0, spread=0.3, is_share=False)
+    rows = estimate_cells(items.y, items.attributes)
+    rows_in_unit = estimate_cells(items.y * unit + shift, items.attributes)
+    for row, row_in_unit in zip(rows, rows_in_unit, strict=True):
         for name in ("estimate", "low", "high"):
-            assert (other[name] - shift) / unit == pytest.approx(row[name], abs=1e-5)
+            assert (row_in_unit[name] - shift) / unit == pytest.approx(row[name], abs=1e-5)
 
 
-def test_cells_that_are_all_alike_and_empty_cells_of_a_table():
+def test_cells_that_are_all_positive_have_intervals():
     rows = estimate_cells(np.ones(12), [["a"] * 6 + ["b"] * 6])
-    assert [(row["n"], row["mean"]) for row in rows] == [(6, 1.0), (6, 1.0)]
-    assert all(0.2 < row["low"] < row["estimate"] <= row["high"] <= 1 for row in rows)
-    for value in (7.5, 1e300):  # attributes that tell the same, and no spread
-        rows = estimate_cells(np.full(12, value), [["a"] * 6 + ["b"] * 6] * 2)
-        assert [row["estimate"] for row in rows] == pytest.approx([value] * 2)
-    items = {f"i{k}": {"y": str(k % 2), "by": "ab"[k // 4]} for k in range(8)}
+    assert [row["n"] for row in rows] == [6, 6]
+    assert [row["mean"] for row in rows] == [1.0, 1.0]
+    for row in rows:
+        assert 0.2 < row["low"] < row["estimate"] <= row["high"] <= 1
+
+
+@pytest.mark.parametrize("value", [7.5, 1e300])
+def test_cells_without_spread_by_two_attributes_that_tell_the_same(value):
+    attribute = ["a"] * 6 + ["b"] * 6
+    rows = estimate_cells(np.full(12, value), [attribute, attribute])
+    assert [row["estimate"] for row in rows] == pytest.approx([value, value])
+
+
+def test_cells_of_one_item_each_are_refused():
+    with pytest.raises(AuditError, match="no cell has two items"):
+        estimate_cells(np.arange(4.0), [["a", "b", "c", "d"]])
+
+
+@pytest.fixture
+def items():
+    """Eight items i0 to i7 with a column y of 0 and 1, and a column `by`, of four a and four b."""
+    return {f"i{number}": {"y": str(number % 2), "by": "ab"[number // 4]} for number in range(8)}
+
+
+def test_an_item_with_an_empty_cell_is_left_out_and_counted(items):
     items["i0"]["y"] = ""
     report = audit_groups(items, outcome="y", by=["by"])
-    assert [(row["by"], row["n"]) for row in records(report.data)] == [("a", 3), ("b", 4)]
+    n_items = {row["by"]: row["n"] for row in records(report.data)}
+    assert n_items == {"a": 3, "b": 4}
     assert report.record["left_out"] == 1
+
+
+def test_a_column_that_is_not_there_is_refused(items):
     with pytest.raises(AuditError, match="no column z"):
         audit_groups(items, outcome="z", by=["by"])
-    for by in (["by", "by"], ["mean"]):
-        with pytest.raises(AuditError, match="two columns"):
-            audit_groups(items, outcome="y", by=by)
-    with pytest.raises(AuditError, match="no cell has two items"):
-        estimate_cells(np.arange(4.0), [list("abcd")])
+
+
+@pytest.mark.parametrize("by", [["by", "by"], ["mean"]], ids=["twice", "a column of the report"])
+def test_two_columns_of_one_name_are_refused(items, by):
+    with pytest.raises(AuditError, match="two columns"):
+        audit_groups(items, outcome="y", by=by)
+
+
+def test_an_outcome_that_is_a_word_is_refused(items):
     items["i1"]["y"] = "much"
     with pytest.raises(AuditError, match="y of i1"):
         audit_groups(items, outcome="y", by=["by"])

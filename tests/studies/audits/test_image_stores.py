@@ -82,8 +82,8 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     scale = float(network.logit_scale.detach().exp())
     words = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
     assert obygaze(*words, "--out", "objects.csv") == 0
-    found = detected(read_objects([Path("objects.csv")]))
-    assert sorted(found) == sorted(SHAPES)
+    result = detected(read_objects([Path("objects.csv")]))
+    assert sorted(result) == sorted(SHAPES)
     names = ("disc", "box", "line")
     tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)
     words = tokenizer([f"a photo of a {name}" for name in names], padding=True, return_tensors="pt")
@@ -94,7 +94,7 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     for shape in SHAPES:
         image = torch.from_numpy(pictures.pooled()[pictures.clip_ids.index(shape)])[None]
         cosines = torch.nn.functional.cosine_similarity(image, text)
-        wanted = torch.softmax(scale * cosines, 0).numpy()
-        best = np.argsort(-wanted)
-        assert [one.label for one in found[shape]] == [names[place] for place in best]
-        assert [one.confidence for one in found[shape]] == pytest.approx(wanted[best], abs=1e-5)
+        expected = torch.softmax(scale * cosines, 0).numpy()
+        best = np.argsort(-expected)
+        assert [one.label for one in result[shape]] == [names[place] for place in best]
+        assert [one.confidence for one in result[shape]] == pytest.approx(expected[best], abs=1e-5)

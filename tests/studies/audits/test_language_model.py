@@ -57,38 +57,38 @@ def copied(folder, tmp_path):
 def plainly(model, text):
     """One token after the other: P(next | begin token and all before it), the end token last."""
     ids = [0, *model.tokenizer(text)["input_ids"], 0]
-    found = []
+    result = []
     for place in range(1, len(ids)):
         logits = model.network(input_ids=torch.tensor([ids[:place]])).logits[0, -1].double()
-        found.append(float(torch.softmax(logits, dim=0)[ids[place]]))
-    return found
+        result.append(float(torch.softmax(logits, dim=0)[ids[place]]))
+    return result
 
 
 def test_the_four_reductions_are_those_of_the_oracle(shared_data):
     oracle = json.loads((shared_data / "audits/oracle.json").read_text(encoding="utf-8"))
     (case,) = oracle["gender_score"]["lm_reduce_cases"]
-    found = reduce(np.array(case["token_logprobs"]))
-    assert found["n_tokens"] == 3
+    result = reduce(np.array(case["token_logprobs"]))
+    assert result["n_tokens"] == 3
     for name in ("mean", "prod", "gmean", "hmean"):
-        assert found[f"lm_{name}"] == pytest.approx(case[name], rel=1e-12)
+        assert result[f"lm_{name}"] == pytest.approx(case[name], rel=1e-12)
 
 
 def test_a_probability_next_to_nothing_is_no_division_by_zero():
-    found = reduce(np.array([-800.0, -1.0]))
-    assert found["lm_mean"] == pytest.approx(math.exp(-1) / 2)
-    assert found["lm_prod"] == 0
-    assert found["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)
+    result = reduce(np.array([-800.0, -1.0]))
+    assert result["lm_mean"] == pytest.approx(math.exp(-1) / 2)
+    assert result["lm_prod"] == 0
+    assert result["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(model, text):
-    wanted = plainly(model, text)
-    (found,) = model.score([model.tokens(text)])
-    assert found["n_tokens"] == len(wanted)
-    assert found["lm_mean"] == pytest.approx(np.mean(wanted), rel=1e-5)
-    assert found["lm_prod"] == pytest.approx(np.prod(wanted), rel=1e-4)
-    assert found["lm_gmean"] == pytest.approx(np.exp(np.mean(np.log(wanted))), rel=1e-5)
-    assert found["lm_hmean"] == pytest.approx(len(wanted) / np.sum(1 / np.array(wanted)), rel=1e-4)
+    expected = plainly(model, text)
+    (result,) = model.score([model.tokens(text)])
+    assert result["n_tokens"] == len(expected)
+    assert result["lm_mean"] == pytest.approx(np.mean(expected), rel=1e-5)
+    assert result["lm_prod"] == pytest.approx(np.prod(expected), rel=1e-4)
+    assert result["lm_gmean"] == pytest.approx(np.exp(np.mean(np.log(expected))), rel=1e-5)
+    assert result["lm_hmean"] == pytest.approx(len(expected) / np.sum(1 / np.array(expected)), rel=1e-4)
 
 
 def test_texts_scored_together_get_what_they_get_alone(model):

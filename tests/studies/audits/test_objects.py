@@ -23,10 +23,10 @@ def stores(tmp_path, keep):
 
 def test_planted_objects_are_found_most_probable_first(stores):
     rows = records(audit_objects(*stores, OBJECTS).data)
-    found = [(row["image_id"], row["object"]) for row in rows]
+    result = [(row["image_id"], row["object"]) for row in rows]
     others = "umbrella", "motorcycle", "motorcycle"  # equal ones come in the order of the list
-    wanted = [(OBJECTS[place], OBJECTS[place + 1], others[place]) for place in range(3)]
-    assert found == [(name, each) for name, three in zip(IMAGES, wanted, strict=True) for each in three]
+    expected = [(OBJECTS[place], OBJECTS[place + 1], others[place]) for place in range(3)]
+    assert result == [(name, each) for name, three in zip(IMAGES, expected, strict=True) for each in three]
     near, far = np.array([2, 1]) / 5**0.5
     mass = np.exp(10 * np.array([near, far, 0, 0]))
     rows = records(audit_objects(*stores, OBJECTS, scale=10).data)

@@ -42,10 +42,10 @@ def karpathy(shared_data):
 @pytest.fixture(scope="module")
 def encoded(tmp_path_factory, oracle, lists, karpathy):
     """A store of all texts that `obygaze extract` made, opened, and text -> id as the store carries them."""
-    wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]
-    sets = {one[side] for one in wanted["weat_text_only"] for side in "XYAB"}
+    expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]
+    sets = {one[side] for one in expected["weat_text_only"] for side in "XYAB"}
     texts = [word for name in sorted(sets) for word in lists[name]]
-    texts += [part for pair in wanted["sims"] for part in pair.split("|")]
+    texts += [part for pair in expected["sims"] for part in pair.split("|")]
     texts += [row[column] for row in karpathy for column in ("caption", "visual_context")]
     folder = tmp_path_factory.mktemp("real")
     listed = folder / "texts.txt"
@@ -61,17 +61,17 @@ def encoded(tmp_path_factory, oracle, lists, karpathy):
 
 def test_association_tests_of_word_lists_come_out(encoded, oracle, lists):
     texts, ids = encoded
-    wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["weat_text_only"]
+    expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["weat_text_only"]
     tests = [
         EatTest(
             one["X"],
             *(tuple(ids[word] for word in lists[one[side]]) for side in "XY"),
             *(tuple(lists[one[side]]) for side in "AB"),
         )
-        for one in wanted
+        for one in expected
     ]
     results = audit_eat(texts, texts, items={name: {} for name in ids.values()}, text_ids=ids, tests=tests)
-    for row, one in zip(records(results.data), wanted, strict=True):
+    for row, one in zip(records(results.data), expected, strict=True):
         assert row["d"] == pytest.approx(one["d"], abs=2e-4), one["X"]
         assert row["p_normal"] == pytest.approx(one["p_normal"], rel=2e-3)
         assert row["n_x"] == one["n"]
@@ -98,7 +98,7 @@ def test_gender_scores_of_the_demo_captions_come_out(encoded, oracle):
 
 def test_it_agrees_with_the_posters_encoder_as_far_as_two_encoders_do(encoded, oracle, karpathy):
     similarity = embedded_similarity(*encoded)
-    wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["karpathy_first300"]
+    expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["karpathy_first300"]
     sims = np.array([similarity(row["caption"], row["visual_context"]) for row in karpathy])
     scores = np.array(
         [
@@ -106,15 +106,15 @@ def test_it_agrees_with_the_posters_encoder_as_far_as_two_encoders_do(encoded, o
             for row, sim in zip(karpathy, sims, strict=True)
         ]
     )
-    np.testing.assert_allclose(sims[:10], wanted["first10_sim"], atol=CLOSE)
-    np.testing.assert_allclose(scores[:10], wanted["first10_gs"], atol=CLOSE)
-    assert sims.mean() == pytest.approx(wanted["mean_sim"], abs=CLOSE)
-    assert (sims.min(), sims.max()) == pytest.approx((wanted["min_sim"], wanted["max_sim"]), abs=CLOSE)
+    np.testing.assert_allclose(sims[:10], expected["first10_sim"], atol=CLOSE)
+    np.testing.assert_allclose(scores[:10], expected["first10_gs"], atol=CLOSE)
+    assert sims.mean() == pytest.approx(expected["mean_sim"], abs=CLOSE)
+    assert (sims.min(), sims.max()) == pytest.approx((expected["min_sim"], expected["max_sim"]), abs=CLOSE)
     for ours, column, name in (
         (sims, "sim_recovered", "pearson_sim"),
         (scores, "belief_revision_published", "pearson_gs"),
     ):
         theirs = [float(row[column]) for row in karpathy]
         correlation = np.corrcoef(ours, theirs)[0, 1]
-        assert correlation == pytest.approx(wanted[name], abs=CLOSE)
+        assert correlation == pytest.approx(expected[name], abs=CLOSE)
         assert correlation > 0.8

@@ -57,16 +57,16 @@ def test_the_guard_passes_what_only_measures():
 def test_no_module_imports_names_or_calls_a_generator():
     modules = [path for folder in ("obygaze*", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")]
     assert len(modules) > 100
-    found = {str(path): generators(path.read_text(encoding="utf-8")) for path in modules}
-    assert {path: names for path, names in found.items() if names} == {}
+    result = {str(path): generators(path.read_text(encoding="utf-8")) for path in modules}
+    assert {path: names for path, names in result.items() if names} == {}
 
 
 def test_no_dependency_is_a_generator():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = sum(project["optional-dependencies"].values(), project["dependencies"])
-    wanted += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert len(wanted) > 40
-    assert [one for one in wanted if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
+    expected = sum(project["optional-dependencies"].values(), project["dependencies"])
+    expected += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert len(expected) > 40
+    assert [one for one in expected if GENERATOR.search(re.split(r"[<>=;\[ ]", one)[0])] == []
 
 
 def test_no_audit_loads_a_network():

@@ -43,5 +43,5 @@ def test_a_store_without_texts_needs_a_table(tmp_path):
     sealed(tmp_path, None)
     with pytest.raises(AuditError, match="--text-items"):
         ids(tmp_path)
-    found = ids(tmp_path, TEXTS)
-    assert found == {text: name for name, text in TEXTS.items()}
+    result = ids(tmp_path, TEXTS)
+    assert result == {text: name for name, text in TEXTS.items()}

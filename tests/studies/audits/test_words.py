@@ -48,18 +48,18 @@ def test_the_published_captions_give_the_published_rates(published, oracle):
     assert results.record["summary"]["word_totals"] == wanted["word_totals"]
     assert results.record["summary"]["left_out_words"] == []
     assert results.record["summary"]["n_captions"] == 280_000
-    found = {(row["emotion"], row["level"], row["condition"]): row for row in records(results.data)}
-    assert len(found) == len(wanted["expected_full"]) == 12
+    result = {(row["emotion"], row["level"], row["condition"]): row for row in records(results.data)}
+    assert len(result) == len(wanted["expected_full"]) == 12
     for expected in wanted["expected_full"].values():
-        row = found[expected["emotion"], expected["level"], expected["condition"]]
+        row = result[expected["emotion"], expected["level"], expected["condition"]]
         assert {name: row[name] for name in expected} == expected
     for name, ratio in wanted["ratio_objectified_over_non"].items():
         level = {"1": "low", "2": "high"}[name[2]]
-        row = found[EMOTIONS[name[:2]], level, "Objectified"]
+        row = result[EMOTIONS[name[:2]], level, "Objectified"]
         assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
         assert row["ratio"] < 0.5, "the paper's claim"
     assert all(wanted["paper_claims_checked"].values())
-    rate = {group: row["per_1000"] for group, row in found.items()}
+    rate = {group: row["per_1000"] for group, row in result.items()}
     assert all(rate["anger", level, "Objectified"] < 1 for level in ("low", "high"))
     for level in ("low", "high"):
         shown = {emotion: rate[emotion, level, "Nonobjectified"] for emotion in EMOTION_WORDS}

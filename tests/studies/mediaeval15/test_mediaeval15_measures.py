@@ -81,30 +81,30 @@ def test_float32_ties_what_doubles_tell_apart_and_ties_go_by_name_descending():
 
 def test_every_measure_of_the_synthetic_run_is_as_printed(oracle, synthetic):
     folder, _, _ = synthetic
-    found = measures(
+    result = measures(
         read_trec(folder / "run.trec")["violence"], read_qrels(folder / "qrels.trec")["violence"]
     )
     expected = oracle["synthetic"]["trec"]
     assert len(expected) == 36
-    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-9)
-    assert found["map"] != pytest.approx(oracle["synthetic"]["sklearn_ap"], abs=5e-3)
+    assert {name: result[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    assert result["map"] != pytest.approx(oracle["synthetic"]["sklearn_ap"], abs=5e-3)
 
 
 def test_trec_evals_own_test_files_come_out_as_it_prints_them(oracle, shared_data):
     folder = shared_data / "audits" / "trec_eval"
     run = read_trec(folder / "results.test")
     qrels = read_qrels(folder / "qrels.test")
-    found = {topic: measures(run[topic], qrels[topic]) for topic in run}
-    found["all"] = mean_measures(list(found.values()))
+    result = {topic: measures(run[topic], qrels[topic]) for topic in run}
+    result["all"] = mean_measures(list(result.values()))
     expected = oracle["trec_eval_test"]
     for topic, value in expected["ap_full_precision"].items():
-        assert found[topic]["map"] == pytest.approx(value, rel=1e-12)
-    assert found["all"]["map"] == pytest.approx(expected["map"], rel=1e-12)
+        assert result[topic]["map"] == pytest.approx(value, rel=1e-12)
+    assert result["all"]["map"] == pytest.approx(expected["map"], rel=1e-12)
     printed = [line.split() for line in (folder / "out.test.aq").read_text("utf-8").splitlines()]
     compared = [
-        (f"{found[topic][name]:.4f}", f"{float(value):.4f}")
+        (f"{result[topic][name]:.4f}", f"{float(value):.4f}")
         for name, topic, value in printed
-        if name in found[topic] and "iprec" not in name  # which version 10 rounds otherwise
+        if name in result[topic] and "iprec" not in name  # which version 10 rounds otherwise
     ]
     assert len(compared) == 100
     assert all(ours == theirs for ours, theirs in compared)
@@ -120,8 +120,8 @@ def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_th
 
 
 def test_one_relevant_clip_at_the_top_is_all_there_is_to_find():
-    found = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
-    assert {found[name] for name in ("map", "Rprec", "bpref", "recip_rank", "recall_5")} == {1.0}
+    result = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
+    assert {result[name] for name in ("map", "Rprec", "bpref", "recip_rank", "recall_5")} == {1.0}
     two = measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})
     assert two["bpref"] == 0.5  # the one rejected clip is above one of both
 

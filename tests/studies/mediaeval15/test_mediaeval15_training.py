@@ -32,97 +32,133 @@ FAST = spec(lambda _: make_pipeline(ClippedScaler(), LogisticRegression()))
 
 
 def train_violence(sides, model):
+    """Train on the dev clips; return the test clips' scores of violence, and how the model was chosen."""
     return call_test_clips(sides, "violence", model)
 
 
 def train_affect(sides, model):
+    """Train on the dev clips; return the test clips' classes by axis, and how the models were chosen."""
     return call_test_clips(sides, "affect", model)
 
 
-def of_test(clips):
-    return [clip for clip in clips if clip.split == "test"]
+def annotations_of_test_clips(manifest):
+    """List the annotations of the test clips."""
+    return [clip for clip in of_manifest(manifest) if clip.split == "test"]
 
 
-def labelled(manifest, violent, **extras):
-    """Give clips other labels; `violent` and the extras take a clip, None is unlabelled."""
-    names = {True: "violent", False: "nonviolent", None: None}
-    cells = {True: "1", False: "0", None: ""}
-    return manifest.with_clips(
-        replace(
-            clip,
-            level=names[violent(clip)],
-            extras={
-                **clip.extras,
-                "violence": cells[violent(clip)],
-                **{name: value(clip) for name, value in extras.items()},
-            },
-        )
-        for clip in manifest
-    )
+def with_violence(manifest, is_violent):
+    """Label clips anew: `is_violent` is a function of a clip, of which None is unlabelled."""
+    level_of = {True: "violent", False: "nonviolent", None: None}
+    cell_of = {True: "1", False: "0", None: ""}
+    clips = []
+    for clip in manifest:
+        violent = is_violent(clip)
+        extras = clip.extras | {"violence": cell_of[violent]}
+        clips.append(replace(clip, level=level_of[violent], extras=extras))
+    return manifest.with_clips(clips)
 
 
-def test_separable_clips_have_average_precision_and_accuracies_of_1(make_task):
+@pytest.fixture
+def task(make_task):
+    """The store and the manifest of twelve films whose clips are told apart by 20 standard deviations."""
     store, manifest = make_task()
-    clips = of_manifest(manifest)
-    sides = load_sides(store, manifest)
-    run, selection = train_violence(sides, LINEAR)
-    assert average_precision(run, violence_qrels(of_test(clips))) == 1.0
-    found = selection["violence"]
-    assert (found["dev_clips"], found["dev_movies"]) == (120, 6)
-    assert [one["name"] for one in found["candidates"]] == [f"C={C:g}" for C in LINEAR.choose.values]
-    assert sum(one["chosen"] for one in found["candidates"]) == 1
-    calls, selection = train_affect(sides, LINEAR)
-    assert {one["step"] for one in selection["valence"]["candidates"]} == {1, 2}
-    for axis, called in calls.items():
-        assert accuracy(called, true_classes(of_test(clips), axis))[0]["accuracy_all"] == 1.0
+    return store, manifest
 
 
-def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean():
-    class Step:
-        def __init__(self, p):
-            self.p = p
-
-        def scores(self, X, _):
-            return np.full(len(X), np.log(self.p / (1 - self.p)))
-
-    def called(*above):
-        ladder = OrdinalModel(tuple(Step(p) for p in above))
-        return called_ranks(ladder, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist()
-
-    assert called(0.55, 0.5) == [2], "the expected class is 1.05; the classes have .45, .05 and .5"
-    assert called(0.9, 0.1) == [1]
-    assert called(0.2, 0.1) == [0]
+@pytest.fixture
+def sides(task):
+    """Its dev clips, of six films, and its test clips, of the six others."""
+    return load_sides(*task)
 
 
-def test_any_model_of_the_zoo_is_trained_and_a_baseline_knows_nothing(make_task):
-    sides = load_sides(*make_task())
-    assert len(set(train_violence(sides, BUILTIN_MODELS["always_positive"])[0].values())) == 1
+def test_separable_clips_have_an_average_precision_of_1(task, sides):
+    _, manifest = task
+    run, _ = train_violence(sides, LINEAR)
+    assert average_precision(run, violence_qrels(annotations_of_test_clips(manifest))) == 1.0
+
+
+@pytest.mark.parametrize("axis", ["valence", "arousal"])
+def test_separable_clips_have_an_accuracy_of_1(task, sides, axis):
+    _, manifest = task
+    calls, _ = train_affect(sides, LINEAR)
+    truth = true_classes(annotations_of_test_clips(manifest), axis)
+    assert accuracy(calls[axis], truth)[0]["accuracy_all"] == 1.0
+
+
+def test_the_choice_of_a_penalty_is_recorded(sides):
+    _, selection = train_violence(sides, LINEAR)
+    record = selection["violence"]
+    assert record["dev_clips"] == 120
+    assert record["dev_movies"] == 6
+    assert [candidate["name"] for candidate in record["candidates"]] == [
+        f"C={C:g}" for C in LINEAR.choose.values
+    ]
+    assert [candidate["chosen"] for candidate in record["candidates"]].count(True) == 1
+
+
+def test_a_penalty_is_chosen_for_each_step_of_an_axis(sides):
+    _, selection = train_affect(sides, LINEAR)
+    assert {candidate["step"] for candidate in selection["valence"]["candidates"]} == {1, 2}
+
+
+class Step:
+    """A step of a ladder that is passed with the same probability by every clip."""
+
+    def __init__(self, p):
+        self.p = p
+
+    def scores(self, X, _):
+        return np.full(len(X), np.log(self.p / (1 - self.p)))
+
+
+@pytest.mark.parametrize(
+    ("p_above_0", "p_above_1", "called"),
+    [
+        (0.55, 0.5, 2),  # the mean class is 1.05, but classes have .45, .05 and .5
+        (0.9, 0.1, 1),
+        (0.2, 0.1, 0),
+    ],
+)
+def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_above_0, p_above_1, called):
+    ladder = OrdinalModel((Step(p_above_0), Step(p_above_1)))
+    assert called_ranks(ladder, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
+
+
+def test_a_baseline_scores_all_clips_alike(sides):
+    run, _ = train_violence(sides, BUILTIN_MODELS["always_positive"])
+    assert len(set(run.values())) == 1
+
+
+def test_a_baseline_of_ordered_classes_calls_all_clips_alike(sides):
     calls, _ = train_affect(sides, BUILTIN_MODELS["median_level"])
     assert len(set(calls["arousal"].values())) == 1
-    with pytest.raises(TaskError, match="median_level"):
-        train_violence(sides, BUILTIN_MODELS["median_level"])
-    with pytest.raises(TaskError, match="pcbm_lr"):
-        train_violence(sides, BUILTIN_MODELS["pcbm_lr"])
 
 
-def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(make_task):
-    store, manifest = make_task()
+@pytest.mark.parametrize("name", ["median_level", "pcbm_lr"], ids=["of ordered classes", "of concepts"])
+def test_a_model_that_cannot_tell_violence_is_refused(sides, name):
+    with pytest.raises(TaskError, match=name):
+        train_violence(sides, BUILTIN_MODELS[name])
+
+
+def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(task):
+    store, manifest = task
     rng = np.random.default_rng(0)
-    found = []
-    random = []
+    above_chance = []
+    random_above_chance = []
     for _ in range(3):
-        ids = [clip.clip_id for clip in manifest]
-        dealt = dict(zip(ids, rng.permutation([clip.level == "violent" for clip in manifest]), strict=True))
-        shuffled = labelled(manifest, lambda clip, dealt=dealt: bool(dealt[clip.clip_id]))
-        run, _ = train_violence(load_sides(store, shuffled), FAST)
-        judged = violence_qrels(of_test(of_manifest(shuffled)))
-        chance = expected_average_precision(len(judged), sum(judged.values()))
-        found.append(average_precision(run, judged) - chance)
+        shuffled = rng.permutation([clip.level == "violent" for clip in manifest])
+        is_violent = {clip.clip_id: bool(label) for clip, label in zip(manifest, shuffled, strict=True)}
+        labelled = with_violence(manifest, lambda clip, labels=is_violent: labels[clip.clip_id])
+        run, _ = train_violence(load_sides(store, labelled), FAST)
+        truth = violence_qrels(annotations_of_test_clips(labelled))
+        chance = expected_average_precision(len(truth), sum(truth.values()))
+        above_chance.append(average_precision(run, truth) - chance)
         for _ in range(100):
-            order = dict(zip(run, rng.random(len(run)).tolist(), strict=True))
-            random.append(average_precision(order, judged) - chance)
-    assert abs(np.mean(found)) < 4 * np.std(random) / np.sqrt(len(found))
-    assert abs(np.mean(random)) < 4 * np.std(random) / np.sqrt(len(random))
+            random_run = dict(zip(run, rng.random(len(run)).tolist(), strict=True))
+            random_above_chance.append(average_precision(random_run, truth) - chance)
+    noise = np.std(random_above_chance)
+    assert abs(np.mean(above_chance)) < 4 * noise / np.sqrt(3)
+    assert abs(np.mean(random_above_chance)) < 4 * noise / np.sqrt(300)
 
 
 def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
@@ -130,30 +166,38 @@ def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
         load_sides(*make_task(leak=True))
 
 
-def test_no_movie_is_on_both_sides_of_an_inner_fold_and_no_test_clip_is_trained_on(make_task):
-    sides = load_sides(*make_task())
+@pytest.fixture
+def movies_of_fits(sides):
+    """The films of the clips of each fit of a model, in order: of the inner folds, and of all dev clips."""
     X = sides.data.X
     movie_of = {row.tobytes(): movie for row, movie in zip(X, sides.data.movies.tolist(), strict=True)}
-    seen = []
+    movies = []
 
     class Watched(ClippedScaler):
         def fit(self, X, y=None):
-            seen.append({movie_of[row.tobytes()] for row in X})
+            movies.append({movie_of[row.tobytes()] for row in X})
             return super().fit(X, y)
 
     train_violence(sides, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
-    everything = set(sides.data.movies[sides.dev].tolist())
-    assert seen.pop() == everything
-    held = [everything - movies for movies in seen]
-    assert (
-        len(held) == 4
-    )  # the inner folds: what stands before the last step learns the same for each penalty
-    assert all(held)
-    assert set.union(*held) == everything
-    assert sum(map(len, held)) == len(everything)
+    return movies
 
 
-def test_a_clip_without_features_is_missing_from_the_run_and_nothing_stands_in_for_it(make_task):
+def test_no_test_clip_is_trained_on(sides, movies_of_fits):
+    dev_movies = set(sides.data.movies[sides.dev].tolist())
+    assert movies_of_fits[-1] == dev_movies
+    assert set.union(*movies_of_fits) == dev_movies
+
+
+def test_each_movie_is_held_out_of_one_inner_fold(movies_of_fits):
+    *inner_folds, dev_movies = movies_of_fits
+    held_out = [dev_movies - movies for movies in inner_folds]
+    # What stands before the last step learns the same for each penalty: one fit a fold.
+    assert len(held_out) == 4
+    assert all(held_out)
+    assert sorted(movie for movies in held_out for movie in movies) == sorted(dev_movies)
+
+
+def test_a_clip_without_features_is_missing_from_the_run(make_task):
     sides = load_sides(*make_task(failed="ACCEDE00239.mp4"))
     run, _ = train_violence(sides, FAST)
     assert len(run) == 119
@@ -161,18 +205,23 @@ def test_a_clip_without_features_is_missing_from_the_run_and_nothing_stands_in_f
     assert excluded == {"clip_id": "ACCEDE00239.mp4", "reason": "failed: the file is empty (0 bytes)"}
 
 
-def test_test_clips_without_any_label_are_called_as_they_are_with_labels(make_task):
-    store, manifest = make_task()
-    blind = {axis: lambda clip, axis=axis: "" if clip.extras["split"] == "test" else clip.extras[axis]
-             for axis in ("valence", "arousal")}  # fmt: skip
+@pytest.fixture
+def sides_without_test_labels(task):
+    """The sides of the task, in which no test clip has a label."""
+    store, manifest = task
+    clips = []
+    for clip in manifest:
+        if clip.extras["split"] == "test":
+            extras = clip.extras | {"violence": "", "valence": "", "arousal": ""}
+            clips.append(replace(clip, level=None, extras=extras))
+        else:
+            clips.append(clip)
+    return load_sides(store, manifest.with_clips(clips))
 
-    def violent(clip):
-        return None if clip.extras["split"] == "test" else clip.level == "violent"
 
-    known = load_sides(store, manifest)
-    unknown = load_sides(store, labelled(manifest, violent, **blind))
-    assert train_violence(unknown, FAST) == train_violence(known, FAST)
-    assert train_affect(unknown, FAST) == train_affect(known, FAST)
+@pytest.mark.parametrize("train", [train_violence, train_affect])
+def test_labels_of_test_clips_change_nothing(sides, sides_without_test_labels, train):
+    assert train(sides_without_test_labels, FAST) == train(sides, FAST)
 
 
 @pytest.mark.parametrize(
@@ -191,28 +240,41 @@ def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provena
     assert load_sides(*make_task(**provenance)).pretrained is pretrained
 
 
-def test_dev_labels_that_teach_nothing_are_refused(make_task):
-    store, manifest = make_task()
-
-    def train(violent):
-        return train_violence(load_sides(store, labelled(manifest, violent)), FAST)
-
-    for violent, place in (
+@pytest.mark.parametrize(
+    ("is_violent", "message"),
+    [
         (lambda _: None, "0 nonviolent, 0 violent"),
         (lambda _: False, "120 nonviolent, 0 violent"),
         (lambda clip: clip.movie == "film01", "violence: inner selection"),
-    ):
-        with pytest.raises(TaskError, match=place):
-            train(violent)
+    ],
+    ids=["no label", "no violence", "violence in one film alone"],
+)
+def test_dev_labels_that_teach_nothing_are_refused(task, is_violent, message):
+    store, manifest = task
+    sides = load_sides(store, with_violence(manifest, is_violent))
+    with pytest.raises(TaskError, match=message):
+        train_violence(sides, FAST)
 
 
-def test_a_manifest_or_store_of_something_else_is_refused(make_task):
-    store, manifest = make_task()
+def test_a_manifest_without_clips_is_refused(task):
+    store, manifest = task
     with pytest.raises(TaskError, match="split"):
         load_sides(store, manifest.with_clips([]))
+
+
+def test_a_manifest_without_test_clips_is_refused(task):
+    store, manifest = task
+    dev_clips = [clip for clip in manifest if clip.extras["split"] == "dev"]
     with pytest.raises(TaskError, match="films"):
-        load_sides(store, manifest.with_clips([clip for clip in manifest if clip.extras["split"] == "dev"]))
+        load_sides(store, manifest.with_clips(dev_clips))
+
+
+def test_a_store_without_the_backbone_is_refused(task):
     with pytest.raises(DatasetError, match="xclip"):
-        load_sides(store, manifest, backbone="xclip")
+        load_sides(*task, backbone="xclip")
+
+
+def test_a_manifest_of_another_codebook_is_refused(task):
+    store, manifest = task
     with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))

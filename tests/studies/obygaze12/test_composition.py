@@ -71,8 +71,8 @@ def test_what_only_films_explain_is_nothing():
 def test_a_planted_trend_rises_and_a_flat_one_does_not():
     ladder = {"EN": (), "HN": ("Body",), "NS": ("Body", "Look"), "S": ("Body", "Look", "Posture")}
     rising = [(f"m{film}", level, marked) for film in range(6) for level, marked in ladder.items()]
-    found = concept_trend(clips_of(*rising))
-    assert found == {
+    result = concept_trend(clips_of(*rising))
+    assert result == {
         "HN_concepts": 1, "NS_concepts": 2, "S_concepts": 3,
         "rises": True, "difference": 2, "films_tested": 6, "p": 2 / 64,
     }  # fmt: skip
@@ -88,11 +88,11 @@ def labelled(obygaze12):
 
 def test_in_obygaze12_concepts_rise_with_the_level_in_print_and_here(labelled):
     """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
-    found = concept_trend(labelled)
-    means = [f"{found[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
+    result = concept_trend(labelled)
+    means = [f"{result[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
     assert means == ["1.26", "1.71", "2.60"]
-    assert found["rises"]
-    assert (found["films_tested"], found["p"]) == (11, pytest.approx(2 / 2**11))
+    assert result["rises"]
+    assert (result["films_tested"], result["p"]) == (11, pytest.approx(2 / 2**11))
 
 
 @pytest.mark.parametrize("projected", [False, True])

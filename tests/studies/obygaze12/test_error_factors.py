@@ -17,13 +17,13 @@ def test_error_factors_find_the_planted_one_with_its_sign_and_leave_the_null_one
     factors[:, 2] = 1.0
     shift = rng.normal(size=12)[np.repeat(np.arange(12), 60)]
     errors = rng.random(movies.size) < 1 / (1 + np.exp(1.5 - 2 * factors[:, 0] - shift))
-    found = error_factors(factors, errors, movies)
-    assert found.low[0] < 2 < found.high[0]
-    assert found.low[0] > 1
-    assert found.low[1] < 0 < found.high[1]
-    assert found.p_holm[0] < 0.001
-    assert found.p[1] > 0.05
-    assert np.isnan([found.effect[2], found.low[2], found.p[2], found.p_holm[2]]).all()
+    result = error_factors(factors, errors, movies)
+    assert result.low[0] < 2 < result.high[0]
+    assert result.low[0] > 1
+    assert result.low[1] < 0 < result.high[1]
+    assert result.p_holm[0] < 0.001
+    assert result.p[1] > 0.05
+    assert np.isnan([result.effect[2], result.low[2], result.p[2], result.p_holm[2]]).all()
 
 
 def test_error_factors_are_scikit_learns_with_the_same_penalty():
@@ -39,9 +39,9 @@ def test_error_factors_are_scikit_learns_with_the_same_penalty():
 
 def test_error_factors_of_one_film_have_effects_and_no_interval():
     rng = np.random.default_rng(2)
-    found = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
-    assert np.isfinite(found.effect[0])
-    assert np.isnan([found.low[0], found.high[0], found.p[0]]).all()
+    result = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
+    assert np.isfinite(result.effect[0])
+    assert np.isnan([result.low[0], result.high[0], result.p[0]]).all()
 
 
 @pytest.mark.parametrize("n_events", [0, 1, 4])
@@ -53,8 +53,8 @@ def test_what_hardly_ever_happened_has_no_factors(n_events, of_errors):
     movies = np.repeat(["a", "b", "c"], 11)
     errors = (np.arange(33) % 7 == 0) & (np.arange(33) < 7 * n_events)
     errors = errors if of_errors else ~errors
-    found = error_factors(factors, errors, movies)
-    assert found.isna().all(axis=None)
+    result = error_factors(factors, errors, movies)
+    assert result.isna().all(axis=None)
 
 
 def test_five_errors_have_factors():

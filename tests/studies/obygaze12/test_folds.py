@@ -94,8 +94,8 @@ def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle,
         for number, expected in splits.items():
             assert_same(folds[int(number)], expected)
             for side in ("train", "val", "test"):
-                found = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
-                assert found == expected[side]["labels"]
+                result = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
+                assert result == expected[side]["labels"]
 
 
 def test_a_leak_is_counted_on_each_side_and_told():

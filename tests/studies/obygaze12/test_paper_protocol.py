@@ -77,10 +77,10 @@ def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original
         assert theirs.shape[1:] == (8, 2)
         # Run to run the original's means differ by up to .01; ours may by twice that.
         for place, name in enumerate(("f1_weighted", "f1_pos")):
-            found = ours[name].to_numpy()
-            assert found.mean() == pytest.approx(theirs[..., place].mean(), abs=0.02), (cell, name)
-            assert found.min() >= theirs[..., place].min() - 0.05
-            assert found.max() <= theirs[..., place].max() + 0.05
+            result = ours[name].to_numpy()
+            assert result.mean() == pytest.approx(theirs[..., place].mean(), abs=0.02), (cell, name)
+            assert result.min() >= theirs[..., place].min() - 0.05
+            assert result.max() <= theirs[..., place].max() + 0.05
 
 
 def test_the_heads_f1_is_the_originals(results, original):
@@ -113,8 +113,8 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
     assert ours == elected
     for name, sides in original["cav_f1_per_split"].items():
         concept = spelled.get(name, name)
-        found = table2.by_fold(results.concepts.predictions, "cav_svm", f"{concept}|all")
-        assert found["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
+        result = table2.by_fold(results.concepts.predictions, "cav_svm", f"{concept}|all")
+        assert result["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
 def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(results):
