@@ -465,7 +465,7 @@ class _ManifestMaker:
 
 
 def _refuse_twins(read: Sequence[_ReadClip]) -> None:
-    """Refuse films, or annotators, whose names differ in case or accents alone.
+    """Refuse films, or annotators, whose name is spelled in two ways.
 
     Raises
     ------
