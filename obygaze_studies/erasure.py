@@ -181,7 +181,7 @@ def audit_erase(
     rows: list[dict[str, Any]] = []
     for column, codes in coded.items():
         kind = "attribute" if column == attribute else "task"
-        rows += _probe_rows(column, kind, codes, film, spaces, sides)
+        rows += _probe_rows(column, kind, codes, film, spaces=spaces, sides=sides)
     if texts is not None:
         check_same_space(images, texts)
         text_ids = texts.text_ids()
@@ -211,6 +211,7 @@ def _probe_rows(
     kind: str,
     codes: Codes,
     film: NDArray[np.str_],
+    *,
     spaces: Mapping[str, Floats],
     sides: Mapping[str, Mask],
 ) -> list[dict[str, Any]]:

@@ -192,9 +192,8 @@ def series_of(
     conditions = dict.fromkeys(str(row[condition]) for row in rows)  # each once, in order
     series = {}
     for condition_name in conditions:
-        series[condition_name] = [
-            value_of.get((condition_name, group_name), missing) for group_name in groups
-        ]
+        keys = [(condition_name, group_name) for group_name in groups]
+        series[condition_name] = [value_of.get(key, missing) for key in keys]
     return series
 
 
