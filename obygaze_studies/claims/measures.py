@@ -580,10 +580,11 @@ def above_the_rarest(manifest: manifests.Manifest) -> Measured:
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
-    """Measure the share of S in the released test fold of EN against S."""
+    """Count the share of S in the released test fold of the task EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
-    tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
-    return Measured(tested.count("S") / len(tested), n=len(tested), unit="clips")
+    first_fold, *_ = classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])  # all have the same test side
+    levels = [level_of[clip_id] for clip_id in first_fold.test]
+    return Measured(levels.count("S") / len(levels), n=len(levels), unit="clips")
 
 
 @under_annotated_labels

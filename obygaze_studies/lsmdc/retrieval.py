@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+from obygaze_studies.lsmdc.execution import Arithmetic, Processes, tower_precision
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import embed_videos, similarities
 
@@ -70,7 +70,7 @@ def evaluate(
     total = len(own_clips) + len(own_ids)
     encoded = []
     for block in _blocks(len(own_clips)):
-        with towers(arithmetic, device):
+        with tower_precision(arithmetic, device):
             pixels, mask = pairs.clips(own_clips[block])
             encoded.append(embed_videos(network, pixels.to(device), mask.to(device)))
         progress(block.stop, total)
@@ -78,7 +78,7 @@ def evaluate(
     frames, videos = (processes.gather(part, len(clip_ids)) for part in own_parts)
     scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
     for block in _blocks(len(own_ids)):
-        with towers(arithmetic, device):
+        with tower_precision(arithmetic, device):
             ids = torch.from_numpy(own_ids[block]).to(device)
             sentences, words = (tensor.float() for tensor in network.encode_text(ids))
         block_rows = slice(rows.start + block.start, rows.start + block.stop)
