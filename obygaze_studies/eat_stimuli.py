@@ -192,7 +192,9 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
     """Return the texts of a set of attributes: the prompts of the list it names, or its own texts."""
-    return prompts(attributes, variant) if isinstance(attributes, str) else attributes
+    if isinstance(attributes, str):
+        return prompts(attributes, variant)
+    return attributes
 
 
 def label(members: Targets | Attributes) -> str:
@@ -217,11 +219,13 @@ def choose_tests(named: str) -> tuple[EatTest, ...]:
     AuditError
         There is neither a table nor a file of this name.
     """
-    if named not in SELECTIONS and not Path(named).is_file():
+    if named in SELECTIONS:
+        return SELECTIONS[named]
+    if not Path(named).is_file():
         raise AuditError(
             f"--tests: '{named}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
         )
-    return SELECTIONS[named] if named in SELECTIONS else read_tests(Path(named))
+    return read_tests(Path(named))
 
 
 def read_tests(path: Path) -> tuple[EatTest, ...]:

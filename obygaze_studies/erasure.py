@@ -34,6 +34,8 @@ Mask = NDArray[np.bool_]
 
 FITTED = 2 / 3
 """Share of the films that an eraser is fitted on."""
+LEAST_FILMS = 4
+"""Films that are needed, so that at least two are left to probe when two thirds of them are fitted on."""
 COVARIANCE = 1e-9
 """Whitened covariances with an attribute up to this are rounding errors; of a binary attribute they are at
 most one half."""
@@ -75,7 +77,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     return lambda features: features - (features - mean) @ projection
 
 
-def _erased(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
+def _erase_from_directions(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
     """Erase an attribute from unit vectors, so that cosines cannot tell it either.
 
     Scaling to length 1 brings a little of the attribute back, less in each round. The result of the last
@@ -163,7 +165,7 @@ def audit_erase(
     X = unit(images.take(ids, "items"))
     film = np.array([items[name][films] for name in ids])
     film_names = np.unique(film)
-    if len(film_names) < 4:
+    if len(film_names) < LEAST_FILMS:
         raise AuditError(
             f"column {films}: {counted(len(film_names), 'film')}; at least 4 are needed, two of them to probe"
         )
@@ -173,21 +175,14 @@ def audit_erase(
     sides = {"fitted": inside, "others": ~inside}
     coded = {}
     for column in coded_columns:
-        coded[column] = _two(column, [items[name][column] for name in ids])
+        coded[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
     _check_varies_within_films(attribute, coded[attribute], film, sides)
-    after = _erased(X, coded[attribute][inside], inside)
+    after = _erase_from_directions(X, coded[attribute][inside], inside)
     spaces = {"before": X, "after": after}
     rows: list[dict[str, Any]] = []
     for column, codes in coded.items():
         kind = "attribute" if column == attribute else "task"
-        probes = {
-            f"probe of {column}": partial(_probe, codes, inside),
-            f"probe of {column} by other films": partial(_by_others, codes, film, ~inside),
-        }
-        for measure, probe in probes.items():
-            predictions = {when: probe(space) for when, space in spaces.items()}
-            values = _measured(predictions, sides, partial(_balanced, codes))
-            rows.append({"measure": measure, "of": kind, **values})
+        rows += _probe_rows(column, kind, codes, film, spaces=spaces, sides=sides)
     if texts is not None:
         check_same_space(images, texts)
         text_ids = texts.text_ids()
@@ -195,8 +190,8 @@ def audit_erase(
             targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
             a = prompted(texts, text_ids, test.a, "code", f"test {test.name}")
             b = prompted(texts, text_ids, test.b, "code", f"test {test.name}")
-            values = _measured(spaces, sides, partial(_effect, targets, a, b))
-            rows.append({"measure": f"d of {test.name}", "of": "test", **values})
+            effects = _before_and_after(spaces, sides, partial(_effect_size, targets, a, b))
+            rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
     if erased is not None:
         remarks.append(_write_vectors(ids, after, erased))
     counts = {"fitted": len(fitted_on), "others": len(film_names) - len(fitted_on)}
@@ -210,6 +205,49 @@ def audit_erase(
     return Finding(
         rows=rows, said={"attribute": attribute, **rows[1], **counts}, record=record, remarks=remarks
     )
+
+
+def _probe_rows(
+    column: str,
+    kind: str,
+    codes: Codes,
+    film: NDArray[np.str_],
+    *,
+    spaces: Mapping[str, Floats],
+    sides: Mapping[str, Mask],
+) -> list[dict[str, Any]]:
+    """Measure the balanced accuracy of linear probes of a column, before and after erasing.
+
+    The first probe is fitted on the films that the eraser was fitted on; the second predicts each other film
+    from the remaining ones.
+
+    Parameters
+    ----------
+    column, kind
+        Name of the column, and whether it is the "attribute" or the "task".
+    codes
+        Its value of each item, [N], as 0 or 1.
+    film
+        Film of each item, [N].
+    spaces
+        "before" and "after" -> vectors, [N, D].
+    sides
+        "fitted" and "others" -> which items are of this side.
+    """
+    inside = sides["fitted"]
+    predictions = {}
+    predictions_by_others = {}
+    for when, vectors in spaces.items():
+        predictions[when] = _probe_predictions(codes, inside, vectors)
+        predictions_by_others[when] = _predictions_by_other_films(codes, film, ~inside, vectors)
+    accuracy = partial(_balanced_accuracy, codes)
+    rows = []
+    for measure, predicted in (
+        (f"probe of {column}", predictions),
+        (f"probe of {column} by other films", predictions_by_others),
+    ):
+        rows.append({"measure": measure, "of": kind, **_before_and_after(predicted, sides, accuracy)})
+    return rows
 
 
 def _check_varies_within_films(
@@ -236,7 +274,7 @@ def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
     return write_rows([header, *lines], path, "erased embeddings", force=False)
 
 
-def _measured(
+def _before_and_after(
     arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
 ) -> dict[str, float | None]:
     """Compute a measure before and after erasing, on each side.
@@ -262,7 +300,7 @@ def _measured(
     return measured
 
 
-def _two(column: str, values: Sequence[str]) -> Codes:
+def _codes_of_two_values(column: str, values: Sequence[str]) -> Codes:
     """Code a column of two values as 0 and 1, [N]."""
     names, codes = np.unique(values, return_inverse=True)
     if len(names) != 2:
@@ -270,7 +308,7 @@ def _two(column: str, values: Sequence[str]) -> Codes:
     return codes.astype(np.int64)
 
 
-def _probe(y: Codes, inside: Mask, X: Floats) -> Codes:
+def _probe_predictions(y: Codes, inside: Mask, X: Floats) -> Codes:
     """Fit a linear probe on the items `inside`, and predict the class of all items [N].
 
     If the items to fit on have one class, all items get this class.
@@ -284,18 +322,18 @@ def _probe(y: Codes, inside: Mask, X: Floats) -> Codes:
     return predictions
 
 
-def _by_others(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
+def _predictions_by_other_films(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
     """Predict the items of each film of `others` with a probe fitted on the remaining films of `others`.
 
     Items of all other films get -1.
     """
     predictions = np.full_like(y, -1)
     for name in np.unique(film[others]):
-        predictions[film == name] = _probe(y, others & (film != name), X)[film == name]
+        predictions[film == name] = _probe_predictions(y, others & (film != name), X)[film == name]
     return predictions
 
 
-def _balanced(y: Codes, predictions: Codes, rows: Mask) -> float:
+def _balanced_accuracy(y: Codes, predictions: Codes, rows: Mask) -> float:
     """Compute the balanced accuracy of the predictions of some items; NaN where an item has none (-1)."""
     predicted = predictions[rows]
     if (predicted < 0).any():
@@ -303,7 +341,7 @@ def _balanced(y: Codes, predictions: Codes, rows: Mask) -> float:
     return METRICS["balanced_accuracy"].point(y[rows], predicted)
 
 
-def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
+def _effect_size(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
     """Compute the effect size d of a test on some items; NaN where it is undefined.
 
     It is undefined if X or Y has no item among them, or if all associations are equal.

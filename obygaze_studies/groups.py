@@ -7,7 +7,7 @@ cells follow it, and their intervals include this uncertainty.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,10 +35,16 @@ LEAST = 0.002
 """Fitted shares are kept this far from 0 and 1, where a logit would be unbounded."""
 
 
-def shrunken(
-    means: Floats, variances: Floats, design: Floats, freedom: float = np.inf
-) -> tuple[Floats, Floats, Floats]:
-    """Estimate the cells' true means.
+class CellEstimates(NamedTuple):
+    """The estimates of C cells, and the lower and upper ends of their 95 % intervals, [C] each."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+
+
+def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = np.inf) -> CellEstimates:
+    """Estimate the cells' true means, by drawing observed means towards an additive model.
 
     Parameters
     ----------
@@ -53,8 +59,8 @@ def shrunken(
 
     Returns
     -------
-    estimates, low, high : ndarray, shape [C]
-        Posterior means, and both ends of their 95 % intervals.
+    CellEstimates
+        Posterior means with their 95 % intervals.
     """
     # An orthonormal basis of the design, in which the information matrix can be inverted.
     basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
@@ -87,15 +93,15 @@ def shrunken(
     centre = np.array(centres)  # [GRID, C]
     error = np.sqrt(np.array(squared_errors)) + 1e-12  # [GRID, C]
 
-    def quantiles(probability: float) -> Floats:
-        """Compute a quantile of the posterior of each cell, [C]."""
-        cells = range(len(means))
-        return np.array(
-            [_quantile(posterior, centre[:, k], error[:, k], freedom, probability) for k in cells]
-        )
-
-    low, high = map(quantiles, ENDS)
-    return posterior @ centre, low, high
+    ends = []
+    for probability in ENDS:
+        quantiles = [
+            _quantile(posterior, centre_of_cell, error_of_cell, freedom, probability)
+            for centre_of_cell, error_of_cell in zip(centre.T, error.T, strict=True)
+        ]
+        ends.append(np.array(quantiles))
+    low, high = ends
+    return CellEstimates(posterior @ centre, low, high)
 
 
 def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, probability: float) -> float:
@@ -161,16 +167,16 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
     design = np.column_stack([np.ones(len(cells)), effects])
     if is_share:
-        estimate, low, high = _shrunken_shares(means, n, float(scaled_y.mean()), design)
+        estimates = _shrunken_shares(means, n, float(scaled_y.mean()), design)
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
         freedom = len(scaled_y) - len(cells)
         variance_within = float(((scaled_y - grouped.transform("mean")) ** 2).sum()) / freedom
-        estimate, low, high = shrunken(means, max(variance_within, 1e-12) / n, design, freedom)
+        estimates = shrunken(means, max(variance_within, 1e-12) / n, design, freedom)
     rows: list[dict[str, Any]] = []
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
-        scaled = (means[k], estimate[k], low[k], high[k])
+        scaled = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
         numbers = [float((value * unit + middle) * largest) for value in scaled]
         rows.append(dict(zip(CELL, (cell, int(n[k]), *numbers), strict=True)))
     return rows
@@ -178,8 +184,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
 
 def _shrunken_shares(
     shares: Floats, n: NDArray[np.int64], overall_share: float, design: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Estimate the cells' true shares on the logit scale.
+) -> CellEstimates:
+    """Estimate the cells' true shares on the logit scale, by drawing them towards an additive model.
 
     Around the current estimate a logit's working value is about normal, as in iterated least squares, so that
     `shrunken` can be applied to it, again and again.
@@ -195,7 +201,8 @@ def _shrunken_shares(
 
     Returns
     -------
-    estimates, low, high : ndarray, shape [C]
+    CellEstimates
+        The estimated shares with their 95 % intervals.
     """
     logits = np.zeros(len(n))
     if 0 < overall_share < 1:
@@ -207,7 +214,7 @@ def _shrunken_shares(
         variance = p * (1 - p)
         working_values = logit(p) + (shares - p) / variance
         logits, low, high = shrunken(working_values, 1 / (n * variance), design)
-    return expit(logits), expit(low), expit(high)
+    return CellEstimates(expit(logits), expit(low), expit(high))
 
 
 @audited(
@@ -250,11 +257,9 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
             f"column {outcome}: a value of {ids[int(np.argmin(np.isfinite(values)))]} is not finite"
         )
 
-    def attribute(column: str) -> list[str]:
-        return [items[name][column] for name in ids]
-
+    attributes = [_cells_of_column(items, ids, column) for column in by]
     rows = []
-    for estimated in estimate_cells(np.array(values), list(map(attribute, by))):
+    for estimated in estimate_cells(np.array(values), attributes):
         value_of_attribute = dict(zip(by, estimated["cell"], strict=True))
         rows.append({**estimated, "cell": " ".join(estimated["cell"]), **value_of_attribute})
     lowest = min(rows, key=lambda row: row["estimate"])
@@ -265,3 +270,8 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
     )
+
+
+def _cells_of_column(items: Mapping[str, Row], ids: Sequence[str], column: str) -> list[str]:
+    """Return the cells of some items in a column."""
+    return [items[name][column] for name in ids]

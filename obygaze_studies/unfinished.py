@@ -56,14 +56,14 @@ def kept_result(folder: Path | None, name: str, compute: Callable[[], Result]) -
         return compute()
     path = folder / f"{name.replace(' ', '_')}.json"
     if path.is_file():
-        result: Result = _read(parse_json(read_bytes(path)))
+        result: Result = _result_from_json(parse_json(read_bytes(path)))
         return result
     computed = compute()
-    write_whole(path, json.dumps(computed, default=_plain))
+    write_whole(path, json.dumps(computed, default=_to_json_value))
     return computed
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Convert a table or a result to JSON values.
 
     A table becomes a dict of column name -> (dtype, values); a result becomes a dict of its fields.
@@ -78,19 +78,22 @@ def _plain(value: Any) -> Any:
     return content
 
 
-def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
-    """Rebuild a table that `_plain` has converted: column name -> (dtype, values)."""
-    return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
+def _table_from_json(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
+    """Rebuild a table that `_to_json_value` has converted: column name -> (dtype, values)."""
+    series_of = {}
+    for name, (dtype, values) in columns.items():
+        series_of[name] = pd.Series(values, dtype=dtype)
+    return pd.DataFrame(series_of)
 
 
-def _read(document: dict[str, Any]) -> Any:
-    """Rebuild a `Predictions` or a `Run` from the JSON document that `_plain` has made of it."""
+def _result_from_json(document: dict[str, Any]) -> Any:
+    """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it."""
     if "table" in document:
-        return Predictions(_table(document["table"]), document["n_classes"])
+        return Predictions(_table_from_json(document["table"]), document["n_classes"])
     content = dict(document)
     for name in ("metrics", "selection", "curves"):
-        content[name] = _table(document[name])
-    content["predictions"] = _read(document["predictions"])
+        content[name] = _table_from_json(document[name])
+    content["predictions"] = _result_from_json(document["predictions"])
     return Run(**content)
 
 

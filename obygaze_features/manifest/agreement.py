@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,38 +73,65 @@ class PairAgreement(Generic[Value_co]):
 
 @dataclass(frozen=True, slots=True)
 class PairLevels:
-    """Two annotators of one movie, and how many spans that both labelled have each two levels of theirs."""
+    """How often two annotators of a movie gave each pair of levels to the spans that both labelled.
+
+    Attributes
+    ----------
+    movie
+    annotators
+    counts
+        (level by the first annotator, level by the second) -> number of spans.
+    """
 
     movie: str
     annotators: tuple[str, str]
     counts: Mapping[tuple[str, str], int]
 
     def parted(self, lowest: str) -> dict[str, int]:
-        """Count spans, those of one level, those that one annotator left at the lowest, other readings."""
-        n = sum(self.counts.values())
-        alike = sum(n for levels, n in self.counts.items() if len(set(levels)) == 1)
-        overlooked = sum(n for levels, n in self.counts.items() if len(set(levels)) == 2 and lowest in levels)
-        n_other = n - alike - overlooked
-        return {"spans": n, "alike": alike, "overlooked": overlooked, "other readings": n_other}
+        """Count the spans by how the two annotators' levels compare.
+
+        Parameters
+        ----------
+        lowest
+            The lowest level, which annotators give to spans in which they mark nothing.
+
+        Returns
+        -------
+        Numbers of spans: all (`spans`), of equal levels (`alike`), of which one annotator alone gave the
+        lowest level (`overlooked`), and of two other levels (`other readings`).
+        """
+        n_alike = 0
+        n_overlooked = 0
+        n_other = 0
+        for (first, second), n_spans in self.counts.items():
+            if first == second:
+                n_alike += n_spans
+            elif lowest in (first, second):
+                n_overlooked += n_spans
+            else:
+                n_other += n_spans
+        n_all = sum(self.counts.values())
+        return {"spans": n_all, "alike": n_alike, "overlooked": n_overlooked, "other readings": n_other}
 
 
 @checked
 def distances(codebook: Codebook) -> NDArray[np.float64]:
-    """Measure how far the levels of a codebook are apart, 0 to 1.
+    """Compute the distance of every two levels of a codebook, from 0 to 1.
 
     Returns
     -------
     Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
     equal steps where the codebook has none; the lowest and the highest level are 1 apart.
     """
-    at = positions(codebook)
-    apart = np.abs(at[:, None] - at[None, :])
+    places = positions(codebook)
+    differences = np.abs(places[:, None] - places[None, :])
+    largest = differences.max() or 1.0  # of a single level it is 0
     # Rounded, so that .7 - .3 is .4.
-    return np.round(apart / (apart.max() or 1.0), 12)
+    return np.round(differences / largest, 12)
 
 
 def positions(codebook: Codebook) -> NDArray[np.float64]:
-    """Return the places of a codebook's levels on their axis, [n_levels]: equal steps where it has none."""
+    """Return the positions of a codebook's levels on their axis, [n_levels]; 0, 1, 2, ... if it has none."""
     places = []
     for rank, level in enumerate(codebook.levels):
         places.append(float(rank if level.position is None else level.position))
@@ -133,19 +160,28 @@ def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Ga
         )
     if not first:
         return Gamma(0, None, None, None)
-    a = np.array([codebook.rank(level) for level in first])
-    b = np.array([codebook.rank(level) for level in second])
-    apart = distances(codebook)
-    observed = float(apart[a, b].mean())
-    expected = expected_disorder(a, b, apart)
-    return Gamma(len(a), observed, expected, None if expected == 0 else 1 - observed / expected)
+    first_ranks = np.array([codebook.rank(level) for level in first])
+    second_ranks = np.array([codebook.rank(level) for level in second])
+    distance = distances(codebook)
+    observed = float(distance[first_ranks, second_ranks].mean())
+    expected = expected_disorder(first_ranks, second_ranks, distance)
+    value = None if expected == 0 else 1 - observed / expected
+    return Gamma(len(first_ranks), observed, expected, value)
 
 
 def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray[np.float64]) -> float:
-    """Average the distances [n_levels, n_levels] over the marginals of two sequences of ranks, [n_clips]."""
-    p = np.bincount(a, minlength=len(apart)) / len(a)
-    q = np.bincount(b, minlength=len(apart)) / len(b)
-    return float(p @ apart @ q)
+    """Compute the mean distance between the levels of two annotators if their clips were paired at random.
+
+    Parameters
+    ----------
+    a, b
+        Rank of the level of each clip, [n_clips], by each annotator.
+    apart
+        Distance of every two levels, [n_levels, n_levels].
+    """
+    share_of_a = np.bincount(a, minlength=len(apart)) / len(a)  # of clips at each level
+    share_of_b = np.bincount(b, minlength=len(apart)) / len(b)
+    return float(share_of_a @ apart @ share_of_b)
 
 
 @checked
@@ -159,11 +195,19 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
         annotator labelled one span twice.
     """
     codebook = manifest.codebook
-    pairs = []
-    for movie, names, shared in _shared(manifest):
-        labels = [pair for pair in shared if set(pair) <= set(codebook.labels)]
-        pairs.append(PairAgreement(movie, names, _gamma_of(shared, codebook), _gamma_of(labels, codebook)))
-    return tuple(pairs)
+    labels = set(codebook.labels)
+    agreements = []
+    for pair in _pairs_of_annotators(manifest):
+        both_labels = [levels for levels in pair.levels if labels.issuperset(levels)]
+        agreements.append(
+            PairAgreement(
+                pair.movie,
+                pair.annotators,
+                all_levels=_gamma_of(pair.levels, codebook),
+                labels_only=_gamma_of(both_labels, codebook),
+            )
+        )
+    return tuple(agreements)
 
 
 @checked
@@ -175,11 +219,26 @@ def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
     ManifestError
         As `agreement`.
     """
-    return tuple(PairLevels(movie, names, Counter(shared)) for movie, names, shared in _shared(manifest))
+    pairs = _pairs_of_annotators(manifest)
+    return tuple(PairLevels(pair.movie, pair.annotators, Counter(pair.levels)) for pair in pairs)
 
 
-def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[str, str]]]]:
-    """List every pair of annotators of every movie, and their levels of the spans that both labelled."""
+class _AnnotatorPair(NamedTuple):
+    """Two annotators of a movie, and the two levels that they gave to each span which both labelled."""
+
+    movie: str
+    annotators: tuple[str, str]
+    levels: list[tuple[str, str]]
+
+
+def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
+    """Return every pair of annotators of every movie, with their levels of the spans that both labelled.
+
+    Raises
+    ------
+    ManifestError
+        No two annotators labelled the same span.
+    """
     judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     pairs = []
@@ -188,10 +247,10 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
         for first, second in combinations(by_judge, 2):
             of_first = by_judge[first]
             of_second = by_judge[second]
-            windows = [window for window in of_first if window in of_second]
-            shared = [(of_first[window].level, of_second[window].level) for window in windows]
-            pairs.append((movie, (first, second), shared))
-    if not any(shared for _, _, shared in pairs):
+            common = [window for window in of_first if window in of_second]
+            levels = [(of_first[window].level, of_second[window].level) for window in common]
+            pairs.append(_AnnotatorPair(movie, (first, second), levels))
+    if not any(pair.levels for pair in pairs):
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"
         )
@@ -199,48 +258,65 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
 
 
 def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
-    """Give what annotators labelled in common one id, and project free segments onto windows first.
+    """Give the rows of one span by several annotators the same clip id, so that they can be compared.
+
+    Where annotators drew segments as they liked, their labels are projected onto equal windows first.
 
     Returns
     -------
     Manifest
     float or None
         Seconds of a window, the mean clip of MovieGraphs; None where annotators of a movie labelled the same
-        clips or spans, be it not all of them, so that nothing need be projected.
+        clips or spans, even if not all of them, so that nothing is projected.
     """
     if manifest.is_per_annotator:
         return manifest, None
-    if (same := _one_id_a_span(manifest)) is not None:
-        return same, None
+    if not _has_free_segments(manifest):
+        return _with_one_id_per_span(manifest), None
     onto = windows(manifest, DEFAULT_WINDOW_S)
     return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
 
 
-def _one_id_a_span(manifest: Manifest) -> Manifest | None:
-    spans: dict[str, dict[str, set[Span]]] = {}
-    ids: dict[object, str] = {}
+def _has_free_segments(manifest: Manifest) -> bool:
+    """Return whether, in some movie, annotators labelled segments that they drew as they liked."""
+    spans_of_movies: dict[str, dict[str, set[Span]]] = {}  # movie -> annotator -> spans
+    for clip in manifest:
+        spans_of_annotators = spans_of_movies.setdefault(clip.movie, {})
+        spans_of_annotators.setdefault(clip.annotator, set()).add(_span(clip))
+    return any(_are_drawn_freely(list(spans.values())) for spans in spans_of_movies.values())
+
+
+def _with_one_id_per_span(manifest: Manifest) -> Manifest:
+    """Give all rows of a span the clip id of the first; unchanged if an annotator labelled a span twice."""
+    id_of_span: dict[tuple[str, Span], str] = {}
     clips = []
     for clip in manifest:
-        spans.setdefault(clip.movie, {}).setdefault(clip.annotator, set()).add(_span(clip))
-        clips.append(replace(clip, clip_id=ids.setdefault((clip.movie, _span(clip)), clip.clip_id)))
-    if any(_are_free(list(annotated.values())) for annotated in spans.values()):
-        return None
-    is_once = len({(clip.clip_id, clip.annotator) for clip in clips}) == len(clips)
-    return manifest.with_clips(clips) if is_once else manifest
+        clip_id = id_of_span.setdefault((clip.movie, _span(clip)), clip.clip_id)
+        clips.append(replace(clip, clip_id=clip_id))
+    rows = {(clip.clip_id, clip.annotator) for clip in clips}
+    if len(rows) < len(clips):
+        return manifest
+    return manifest.with_clips(clips)
 
 
-def _are_free(annotated: Sequence[set[Span]]) -> bool:
-    """Whether annotators drew segments of their own: not the same, and overlapping, or none in common."""
-    every = set[Span]().union(*annotated)
-    if all(spans == every for spans in annotated):
+def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
+    """Return whether annotators of a movie drew their own segments, and were not given the same spans.
+
+    So where their spans are not all the same, and either two of them overlap, or one annotator has no span in
+    common with another.
+    """
+    all_spans = set[Span]().union(*spans_of_annotators)
+    if all(spans == all_spans for spans in spans_of_annotators):
         return False
-    placed = sorted((video, start or 0.0, end or math.inf) for video, start, end in every)
-    for (video, _, end), (next_video, next_start, _) in pairwise(placed):
+    in_time = sorted((video, start or 0.0, end or math.inf) for video, start, end in all_spans)
+    for (video, _, end), (next_video, next_start, _) in pairwise(in_time):
         if video == next_video and end > next_start:
             return True
-    n_annotators = Counter(span for spans in annotated for span in spans)
-    alone = {span for span, n in n_annotators.items() if n == 1}
-    return any(spans <= alone for spans in annotated)
+    n_annotators: Counter[Span] = Counter()
+    for spans in spans_of_annotators:
+        n_annotators.update(spans)
+    not_shared = {span for span, n in n_annotators.items() if n == 1}
+    return any(spans <= not_shared for spans in spans_of_annotators)
 
 
 def mean_defined(gammas: Iterable[float | None]) -> float | None:
@@ -250,10 +326,14 @@ def mean_defined(gammas: Iterable[float | None]) -> float | None:
 
 
 def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
-    return gamma([a for a, _ in pairs], [b for _, b in pairs], codebook)
+    """Compute the agreement of two annotators from the pair of levels that they gave each span."""
+    first_levels = [first for first, _ in pairs]
+    second_levels = [second for _, second in pairs]
+    return gamma(first_levels, second_levels, codebook)
 
 
 def _span(clip: Clip) -> Span:
+    """Return a clip's video (else, of a whole file, the clip's id), start and end."""
     # Clips that are files of another lab's, without times and video, are told apart by their ids.
     file = clip.video
     if not file and clip.start_s is None:

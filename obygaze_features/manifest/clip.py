@@ -82,10 +82,12 @@ class Clip:
     @property
     def duration_s(self) -> float | None:
         """Length of the span in seconds, None for a whole file."""
-        return None if self.start_s is None or self.end_s is None else self.end_s - self.start_s
+        if self.start_s is None or self.end_s is None:
+            return None
+        return self.end_s - self.start_s
 
     def _wrong_texts(self) -> Iterator[tuple[str, str]]:
-        """Yield columns whose text is not allowed, and why."""
+        """Yield (column, problem) for each text that is not allowed, such as an empty clip id."""
         named = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
         # One search for all: a corpus has tens of thousands of clips.
         if unsuitable("".join((*named.values(), *self.extras, *self.extras.values()))):
@@ -104,18 +106,21 @@ class Clip:
                 yield column, "is no name for an extra column"
 
     def _unsuitable_texts(self, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield columns whose text has signs that a manifest cannot hold, and which."""
+        """Yield (column, problem) for each text with characters that a manifest cannot hold."""
         for column, text in named.items():
-            if problem := unsuitable(text):
+            problem = unsuitable(text)
+            if problem:
                 yield column, f"{text!r} {problem}"
         for column, text in self.extras.items():
-            if problem := unsuitable(column):
+            problem = unsuitable(column)
+            if problem:
                 yield "extra column", f"{column!r} {problem}"
-            if problem := unsuitable(text, lines=True):
+            problem = unsuitable(text, lines=True)
+            if problem:
                 yield column, f"{text!r} {problem}"
 
     def _wrong_times(self) -> Iterator[tuple[str, str]]:
-        """Yield columns whose time can be none, and why."""
+        """Yield (column, problem) for a start or end that is missing, negative, infinite, or out of order."""
         start = self.start_s
         end = self.end_s
         if start is None or end is None:
@@ -124,15 +129,16 @@ class Clip:
                 yield column, "is empty: give both ends of the span, or neither for the whole file"
             return
         for column, time_s in (("start_s", start), ("end_s", end)):
-            if not 0 <= time_s < math.inf:
-                is_time = math.isfinite(time_s)
-                yield column, f"{time_s} is {'negative' if is_time else 'not a finite number of seconds'}"
+            if not math.isfinite(time_s):
+                yield column, f"{time_s} is not a finite number of seconds"
+            elif time_s < 0:
+                yield column, f"{time_s} is negative"
         if start >= end:
             yield "end_s", f"{end} is not after start_s {start}"
 
 
 def grouped(clips: Iterable[Clip], column: str) -> dict[str, list[Clip]]:
-    """Put the clips together that share the text of a column, in order."""
+    """Group clips by a column, such as `movie`: its text -> the clips that have it, in order."""
     groups: dict[str, list[Clip]] = {}
     for clip in clips:
         groups.setdefault(getattr(clip, column), []).append(clip)
@@ -167,39 +173,62 @@ def stored_path(video: Path, root: Path) -> str:
 def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_safe: bool = False) -> bytes:
     """Write clips as canonical CSV: UTF-8, comma, line feed, quotes only where needed.
 
-    The codebook's name is in a column of its own, unless it is the one of manifests that name none. With
-    `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe.
+    Parameters
+    ----------
+    clips
+        The rows, all with the same extra columns.
+    codebook
+        Of their labels; its name is a column, unless it is the default codebook (`BUILTIN[0]`).
+    spreadsheet_safe
+        Whether cells that a spreadsheet would run as a formula begin with an apostrophe.
     """
     write_line = sheet_line if spreadsheet_safe else csv_line
-    extras = tuple(clips[0].extras) if clips else ()
-    codebook_cells = {} if codebook.name == BUILTIN[0] else {CODEBOOK_COLUMN: codebook.name}
-    lines = [write_line((*FIELDS, *codebook_cells, *extras))]
+    extra_names = tuple(clips[0].extras) if clips else ()
+    header = [*FIELDS]
+    codebook_cells = []
+    if codebook.name != BUILTIN[0]:
+        header.append(CODEBOOK_COLUMN)
+        codebook_cells.append(codebook.name)
+    lines = [write_line((*header, *extra_names))]
     for clip in clips:
-        extra_cells = [clip.extras[name] for name in extras]
-        lines.append(write_line((*_cells(clip), *codebook_cells.values(), *extra_cells)))
+        extra_cells = [clip.extras[name] for name in extra_names]
+        lines.append(write_line((*_field_cells(clip), *codebook_cells, *extra_cells)))
     return "".join(lines).encode("utf-8")
 
 
 class ClipsById:
-    """Clips by their ids: each id is of one clip, or of one span by annotators who differ."""
+    """Clips by their ids: an id may be there once, or once for each of several annotators of its span."""
 
     def __init__(self) -> None:
         self._first: dict[str, Clip] = {}
         self._of_annotator: dict[tuple[str, str], Clip] = {}
 
     def add(self, clip: Clip) -> Clip | None:
-        """Add a clip; return the earlier one that it repeats, and is not added then, or None."""
+        """Add a clip and return None; or return the earlier clip whose id it repeats wrongly, without adding.
+
+        It does so where the id is there by the same annotator, or is of another span.
+        """
         first = self._first.setdefault(clip.clip_id, clip)
-        key = clip.clip_id, clip.annotator
+        key = (clip.clip_id, clip.annotator)
         earlier = self._of_annotator.get(key)
-        if earlier is None and (first is clip or is_of_another_annotator(clip, first)):
-            self._of_annotator[key] = clip
-            return None
-        return first if earlier is None else earlier
+        if earlier is not None:
+            return earlier
+        if first is not clip and not is_of_another_annotator(clip, first):
+            return first
+        self._of_annotator[key] = clip
+        return None
 
 
 class Collected:
-    """The clips of a file, each id once."""
+    """The clips of a file, without those that repeat an id wrongly, which are noted as problems.
+
+    Parameters
+    ----------
+    problems
+        Collects what is wrong in the file.
+    column
+        The column that a repeated id is in, for messages.
+    """
 
     def __init__(self, problems: Problems, column: str = "clip_id") -> None:
         self.clips: list[Clip] = []
@@ -209,7 +238,7 @@ class Collected:
         self._lines: dict[tuple[str, str], int] = {}
 
     def add(self, clip: Clip | None, line: int) -> None:
-        """Add a clip; None is ignored, and a repeated id is noted as a problem with both lines."""
+        """Add the clip of a line; None is ignored, and an id that is there already is a problem."""
         if clip is None:
             return
         twin = self._by_id.add(clip)
@@ -223,15 +252,17 @@ class Collected:
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
-    """Return whether two rows of an id are of one span of a video, by annotators who differ."""
-    spans = [(each.movie, each.video, each.start_s, each.end_s) for each in (clip, other)]
-    named = bool(clip.annotator and other.annotator) and clip.annotator != other.annotator
-    return named and spans[0] == spans[1]
+    """Return whether two clips of the same id are of the same span, by two annotators who are named."""
+    if not clip.annotator or not other.annotator or clip.annotator == other.annotator:
+        return False
+    span = (clip.movie, clip.video, clip.start_s, clip.end_s)
+    other_span = (other.movie, other.video, other.start_s, other.end_s)
+    return span == other_span
 
 
 @checked
 def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool = False) -> Clip | None:
-    """Read one row; return None and note the problems if any cell is wrong.
+    """Read a row of a manifest as a clip; return None and note the problems if any cell is wrong.
 
     Parameters
     ----------
@@ -248,47 +279,69 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
 
 
 def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool) -> Clip | None:
-    """Read one row of many as `clip_of` does: what it is given is not checked again."""
-    before = len(problems.messages)
+    """Read a row as `clip_of` does, without checking the types of arguments, for files of many rows."""
+    n_before = len(problems.messages)
     cells = row.cells
     start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
     end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
-    level_of = codebook.level_spelled if spelled else codebook.level_named
-    concept_of = codebook.concept_spelled if spelled else codebook.concept_named
-    level = problems.attempt(row.line, "level", level_of, cells["level"]) if cells.get("level") else None
-    concepts: tuple[str, ...] | None = ()
-    text = cells.get("concepts", "")
-    if named := codebook.split_concepts(text) if spelled else split_concepts(text):
-        concepts = problems.attempt(row.line, "concepts", lambda: tuple(map(concept_of, named)))
+    level = None
+    if cells.get("level"):
+        level_of = codebook.level_spelled if spelled else codebook.level_named
+        level = problems.attempt(row.line, "level", level_of, cells["level"])
+    concepts = problems.attempt(row.line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
     seen_score = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
         problems.add(
             row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
         )
-    if len(problems.messages) > before:
+    if len(problems.messages) > n_before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _NO_EXTRAS}
-    extras |= {SEEN_SCORE: seen_score or ""} if SEEN_SCORE in cells else {}
-    film = (cells["movie"], cells.get("video", ""), start, end)
-    labels = (level, concepts or ())
-    annotator = cells.get("annotator", "")
-    return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, annotator, extras)
+    if SEEN_SCORE in cells:
+        extras[SEEN_SCORE] = seen_score or ""
+    return problems.attempt(
+        row.line,
+        "",
+        Clip,
+        clip_id=cells["clip_id"],
+        movie=cells["movie"],
+        video=cells.get("video", ""),
+        start_s=start,
+        end_s=end,
+        level=level,
+        concepts=concepts or (),
+        annotator=cells.get("annotator", ""),
+        extras=extras,
+    )
+
+
+def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
+    """Read the concepts of a row by the codebook's names, or with `spelled` by its synonyms too."""
+    text = cells.get("concepts", "")
+    if spelled:
+        return tuple(codebook.concept_spelled(name) for name in codebook.split_concepts(text))
+    return tuple(codebook.concept_named(name) for name in split_concepts(text))
 
 
 def seen_of(text: str) -> str:
-    """Read whether a model's score was in sight, 1 or 0 as programs write numbers; "" where nothing says."""
+    """Read a cell that says whether a model's score was in sight as "1" or "0"; "" if it is empty."""
+    if not text.strip():
+        return ""
     number = number_of(text.replace(",", "."))
-    if text.strip() and number not in {0, 1}:
+    if number not in {0, 1}:
         raise ManifestError(f"{text!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
-    return f"{number:g}" if text.strip() else ""
+    return f"{number:g}"
 
 
 def split_concepts(text: str) -> tuple[str, ...]:
-    """Split concepts joined by semicolons; one that stands at the end separates nothing."""
-    return tuple(text.removesuffix(CONCEPT_SEPARATOR).split(CONCEPT_SEPARATOR)) if text else ()
+    """Split concepts that are joined by semicolons; a semicolon at the end is ignored."""
+    if not text:
+        return ()
+    return tuple(text.removesuffix(CONCEPT_SEPARATOR).split(CONCEPT_SEPARATOR))
 
 
-def _cells(clip: Clip) -> tuple[str, ...]:
+def _field_cells(clip: Clip) -> tuple[str, ...]:
+    """Write the values of a clip as the cells of a manifest's columns, in the order of `FIELDS`."""
     start = "" if clip.start_s is None else repr(clip.start_s)
     end = "" if clip.end_s is None else repr(clip.end_s)
     concepts = CONCEPT_SEPARATOR.join(clip.concepts)

@@ -89,7 +89,8 @@ class Codebook:
             check_codebook(self)
 
     @cached_property
-    def _spelled(self) -> Mapping[str, Mapping[str, str]]:
+    def _name_of_spelling(self) -> Mapping[str, Mapping[str, str]]:
+        """The names of levels and of concepts by their spellings, by kind: `level` or `concept`."""
         return {"level": spellings_of(self.levels), "concept": spellings_of(self.concepts)}
 
     @cached_property
@@ -113,7 +114,7 @@ class Codebook:
         return tuple(concept.name for concept in self.concepts if concept.visual)
 
     def rank(self, level: str) -> int:
-        """Count the levels below a level."""
+        """Return the number of levels below a level: 0 for the lowest."""
         return self.level_names.index(self.level_named(level))
 
     def in_order(self, concepts: Iterable[str]) -> tuple[str, ...]:
@@ -122,8 +123,9 @@ class Codebook:
         return tuple(name for name in self.concept_names if name in named)
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
-        """Keep the visual concepts."""
-        return tuple(name for name in concepts if self.concept_named(name) in self.visual_concepts)
+        """Return those of some concepts that an image can show, in their order."""
+        visual = self.visual_concepts
+        return tuple(name for name in concepts if self.concept_named(name) in visual)
 
     def level_named(self, name: str) -> str:
         """Return a level's name if it is exactly one of this codebook's.
@@ -140,8 +142,11 @@ class Codebook:
 
         A whole number may have decimals of zero, as data frames write them beside an empty cell: 2.0 is 2.
         """
-        spelled = self._spelled["level"]
-        return spelled.get(plain(text)) or spelled.get(plain(without_zeros(text))) or self.level_named(text)
+        names = self._name_of_spelling["level"]
+        for spelling in (plain(text), plain(without_zeros(text))):
+            if spelling in names:
+                return names[spelling]
+        return self.level_named(text)
 
     def concept_named(self, name: str) -> str:
         """Return a concept's name if it is exactly one of this codebook's.
@@ -155,7 +160,7 @@ class Codebook:
 
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
-        return self._spelled["concept"].get(plain(text)) or self.concept_named(text)
+        return self._name_of_spelling["concept"].get(plain(text)) or self.concept_named(text)
 
     def concept(self, name: str) -> Concept:
         """Find a concept by its name.
@@ -183,8 +188,8 @@ class Codebook:
 
     @cached_property
     def has_commas_between(self) -> bool:
-        """Whether commas stand between concepts, as no concept has one."""
-        return not any("," in spelling for concept in self.concepts for spelling in concept.spellings)
+        """Whether a comma in a list of concepts divides them: no concept has one in its spellings."""
+        return not any("," in " ".join(concept.spellings) for concept in self.concepts)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.
@@ -212,8 +217,9 @@ class Codebook:
         tasks = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
         record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**parts | {"tasks": tasks}))
         for part in (*record["levels"], *record.get("concepts", ())):
-            _join_languages(part)
-        if constructs := record.pop("constructs", {}):
+            _join_translations(part)
+        constructs = record.pop("constructs", {})
+        if constructs:
             record["construct"] = {ENGLISH: self.construct, **constructs}
         return record
 
@@ -246,7 +252,7 @@ class Codebook:
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
     def definition(self) -> str:
-        """Hash what judges read: names, titles and meanings of levels, concepts and scales (SHA-256, hex).
+        """Hash the texts that annotators read: names, titles and meanings of labels (SHA-256, hexadecimal).
 
         It changes with every wording, where `digest` does not; codebooks that differ in name, version,
         source, tasks, spellings or translations alone have one definition.
@@ -267,26 +273,45 @@ class Codebook:
             for concept in self.concepts
         ]
         scales = [[scale.name, scale.level_names] for scale in self.scales]
-        read = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
-        text = json.dumps(read, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        texts = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
+        text = json.dumps(texts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def _named(self, kind: str, name: str, names: Sequence[str]) -> str:
-        if (name := composed(name)) not in names:
-            raise self._unknown(kind, name, self._spelled[kind], {"concept": "concepts"}.get(kind, kind))
-        return name
+        """Return the name of a level or concept (`kind`) with composed accents; refuse one not in `names`."""
+        name = composed(name)
+        if name in names:
+            return name
+        column = "concepts" if kind == "concept" else kind
+        raise self._unknown(kind, name, self._name_of_spelling[kind], column)
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
-        if match := next((item for item in items if item.name == name), None):
-            return match
+        """Return the task or scale (`kind`) of a name; refuse a name that none of `items` has."""
+        for item in items:
+            if item.name == name:
+                return item
         raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
 
     def _unknown(self, kind: str, text: str, spellings: Mapping[str, str], column: str = "") -> ManifestError:
+        """Return the error for a name that the codebook does not have, with the nearest one it has.
+
+        Parameters
+        ----------
+        kind
+            What the name is of: `level`, `concept`, `task` or `scale`.
+        text
+            The unknown name.
+        spellings
+            Spelling -> name for all names of that kind.
+        column
+            Column of a manifest that the name is in.
+        """
         parts = text.split(",")
-        several = len(parts) > 1 and all(plain(part) in spellings for part in parts)
-        hint = (
-            " (separate several by ;)" if several else suggestion(text, spellings) or f" (it has no {kind}s)"
-        )
+        are_several = len(parts) > 1 and all(plain(part) in spellings for part in parts)
+        if are_several:
+            hint = " (separate several by ;)"
+        else:
+            hint = suggestion(text, spellings) or f" (it has no {kind}s)"
         message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
@@ -333,7 +358,7 @@ class CodebookFile(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     scales: tuple[Scale, ...] = ()
 
 
-def parts_of(text: str) -> dict[str, Any]:
+def codebook_parameters(text: str) -> dict[str, Any]:
     """Read TOML text as the parameters of a codebook.
 
     Raises
@@ -350,14 +375,18 @@ def parts_of(text: str) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None
     except (ValueError, RecursionError) as error:
-        deep = isinstance(error, RecursionError)
-        raise ManifestError(f"not TOML: {'nested too deeply' if deep else error}") from None
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ManifestError(f"not TOML: {reason}") from None
     tasks = tuple(Task(name, levels.negative, levels.positive) for name, levels in file.tasks.items())
     return msgspec.structs.asdict(file) | {"tasks": tasks}
 
 
-def _part_languages(part: dict[str, Any]) -> None:
-    """Part the texts of a level or concept that are given by language: the English one, and translations."""
+def _separate_translations(part: dict[str, Any]) -> None:
+    """Move the translated texts of a level or concept, such as `means.fr`, to its key `translations`.
+
+    The English text stays: `{"means": {"en": "x", "fr": "y"}}` becomes `{"means": "x", "translations": {"fr":
+    {"means": "y"}}}`.
+    """
     translations: dict[str, dict[str, str]] = {}
     for name in TRANSLATED:
         texts = part.get(name)
@@ -373,8 +402,11 @@ def _part_languages(part: dict[str, Any]) -> None:
     part["translations"] = translations
 
 
-def _join_languages(part: dict[str, Any]) -> None:
-    """Join the texts of a level or concept with their translations, as a file has them."""
+def _join_translations(part: dict[str, Any]) -> None:
+    """Put the translations of a level or concept beside its texts, as a file has them: `means.fr`.
+
+    It undoes `_separate_translations`.
+    """
     for language, translation in part.pop("translations", {}).items():
         for name, text in translation.items():
             texts = part.get(name)
@@ -385,15 +417,32 @@ def _join_languages(part: dict[str, Any]) -> None:
 
 
 def _tables(value: Any, key: str = "") -> Any:
-    """Make tables of names alone, and part texts of several languages."""
+    """Return parsed TOML in the form of `CodebookFile`.
+
+    A text in a list of levels, concepts or instances becomes a table with that name, and texts that are given
+    by language become translations.
+
+    Parameters
+    ----------
+    value
+        A table, a list, or any other value of a codebook file.
+    key
+        The key that it stands under; "" for the whole file and in lists.
+    """
     if isinstance(value, dict):
         tables = {name: _tables(inner, name) for name, inner in value.items()}
-        if "name" in tables and any(isinstance(tables.get(text), dict) for text in TRANSLATED):
-            _part_languages(tables)
+        is_translated = any(isinstance(tables.get(name), dict) for name in TRANSLATED)
+        if "name" in tables and is_translated:
+            _separate_translations(tables)
         return tables
     if isinstance(value, list):
-        named = key in NAMED
-        return [{"name": item} if named and isinstance(item, str) else _tables(item) for item in value]
+        items = []
+        for item in value:
+            if key in NAMED and isinstance(item, str):
+                items.append({"name": item})
+            else:
+                items.append(_tables(item))
+        return items
     return value
 
 
@@ -404,9 +453,9 @@ def codebook_of_text(text: str) -> Codebook:
     Raises
     ------
     ManifestError
-        As `parts_of`, or the parts make no codebook.
+        As `codebook_parameters`, or the parts make no codebook.
     """
-    return Codebook(**parts_of(composed(text)))
+    return Codebook(**codebook_parameters(composed(text)))
 
 
 @checked

@@ -17,7 +17,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.codebook import BUILTIN, Codebook, parts_of
+from obygaze_features.manifest.codebook import BUILTIN, Codebook, codebook_parameters
 from obygaze_features.manifest.importers.column_contents import cells_of
 from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
@@ -59,8 +59,20 @@ LEAST_LEVELS_OF_TASK = 2
 """A task has a negative and a positive level."""
 
 
-class Word(NamedTuple):
-    """A word of a table, its other spellings, how often it is there, and a frequent word that it is like."""
+class CountedWord(NamedTuple):
+    """A word of a table's labels.
+
+    Attributes
+    ----------
+    name
+        Its most frequent spelling.
+    spellings
+        Its other spellings, which differ in case or blanks.
+    frequency
+        How many cells have it.
+    twin
+        A more frequent word that it is like, so that it may be mistyped; "" for none.
+    """
 
     name: str
     spellings: tuple[str, ...]
@@ -88,8 +100,8 @@ class GuessedCodebook:
     """
 
     name: str
-    levels: tuple[Word, ...]
-    concepts: tuple[Word, ...]
+    levels: tuple[CountedWord, ...]
+    concepts: tuple[CountedWord, ...]
     columns: tuple[str, ...]
     may_be_levels: tuple[str, ...] = ()
 
@@ -99,7 +111,7 @@ class GuessedCodebook:
         return all(not math.isnan(number_of(level.name)) for level in self.levels)
 
     def to_toml(self) -> str:
-        """Write it as the text of a codebook file, with a comment where a person has to decide."""
+        """Write the codebook as the text of a codebook file, with comments where a person has to decide."""
         lines = [
             f"# Words of {self.name}, columns {', '.join(map(_quoted, self.columns))}, with their counts.",
             "# Check it with `obygaze codebook check FILE`.",
@@ -122,14 +134,15 @@ class GuessedCodebook:
         else:
             lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
         for level in self.levels:
-            lines += ["[[levels]]", *_lines(level), ""]
+            lines += ["[[levels]]", *_toml_lines(level), ""]
         lines += self._task_to_fill_in()
         for concept in self.concepts:
-            lines += ["[[concepts]]", *_lines(concept), "visual = true  # false where no image shows it", ""]
+            lines += ["[[concepts]]", *_toml_lines(concept)]
+            lines += ["visual = true  # false where no image shows it", ""]
         return "\n".join(lines)
 
     def _task_to_fill_in(self) -> list[str]:
-        """Write a task as a comment: which levels are compared with which is for a person to decide."""
+        """Return the lines of a task that is commented out, as a person has to choose its levels."""
         if len(self.levels) < LEAST_LEVELS_OF_TASK:
             return []
         return [
@@ -142,7 +155,7 @@ class GuessedCodebook:
         ]
 
     def notices(self) -> list[str]:
-        """Say what a person has to decide."""
+        """Return a line for each thing that a person has to decide before the codebook can be used."""
         notices = []
         if not self.levels:
             notices.append(
@@ -197,45 +210,53 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     """
     headings = headings or Headings()
     with readers_apart() as child:
-        content = read_apart(child, local_path(path), Reading(headings=headings), _content)
+        content = read_apart(child, local_path(path), Reading(headings=headings), _guess_in_child)
     return msgspec.convert(json.loads(content.more), GuessedCodebook)
 
 
-def _content(file: SpanFile) -> FileContent[RawSpan]:
-    """Guess a codebook in the child that reads the table."""
-    guessed = _guessed(file, _table(file), file.reading.headings)
+def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
+    """Guess the codebook of a table, in the child process that reads its file; return it as JSON."""
+    guessed = _guess(file, _table(file), file.reading.headings)
     return FileContent(file, more=json.dumps(asdict(guessed)).encode())
 
 
-def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
-    """Collect the words of a table."""
-    levels = _columns(table, headings, "level")
-    concepts = _columns(table, headings, "concepts")
-    may_be_levels = () if levels else tuple(_few_words(table, concepts)[:SHOWN])
+def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
+    """Make a codebook of the words in a table's columns of levels and concepts.
+
+    Raises
+    ------
+    ManifestError
+        No column is known to hold levels or concepts, or their words make no valid codebook.
+    """
+    levels = _label_columns(table, headings, "level")
+    concepts = _label_columns(table, headings, "concepts")
+    may_be_levels = () if levels else tuple(_columns_of_few_words(table, concepts)[:SHOWN])
     if not levels and not concepts:
-        advice = _advice(table, may_be_levels)
+        advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
     columns = (*levels, *concepts)
-    level_words = _words(cell for column in levels for cell in _labels(table, column))
-    in_order = tuple(sorted(level_words, key=_place))
-    levels_alone = GuessedCodebook(_name(file.path), in_order, (), columns, may_be_levels)
+    cells: list[str] = []
+    for column in levels:
+        cells += _readable_labels(table, column)
+    level_words = tuple(sorted(_count_words(cells), key=_sort_key_of_level))
+    levels_alone = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
     with placed(
         f"{file.path}: the words of {', '.join(map(repr, columns))} make no codebook",
         "; write ; between the concepts of a cell" if concepts else "",
     ):
-        words = LabelWords(Codebook(**parts_of(levels_alone.to_toml())))
-        guessed = replace(levels_alone, concepts=tuple(_concept_words(table, concepts, words)))
-        Codebook(**parts_of(guessed.to_toml()))
+        words = LabelWords(Codebook(**codebook_parameters(levels_alone.to_toml())))
+        guessed = replace(levels_alone, concepts=tuple(_count_concepts(table, concepts, words)))
+        Codebook(**codebook_parameters(guessed.to_toml()))
     return guessed
 
 
-def _concept_words(table: Table, columns: Sequence[str], words: LabelWords) -> list[Word]:
-    """Count the concepts of some columns, whose cells are divided as an import divides them."""
+def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
+    """Count the concepts in some columns, whose cells may list several, as an import divides them."""
     concepts: list[str] = []
     for column in columns:
-        for parts_of_cell in listed_parts(_labels(table, column), words):
-            concepts += parts_of_cell
-    return _words(concepts)
+        for concepts_of_cell in listed_parts(_readable_labels(table, column), words):
+            concepts += concepts_of_cell
+    return _count_words(concepts)
 
 
 def _table(file: SpanFile) -> Table:
@@ -246,14 +267,26 @@ def _table(file: SpanFile) -> Table:
     return layout.table
 
 
-def _columns(table: Table, headings: Headings, name: str) -> list[str]:
-    """Find the columns of levels, or of concepts: those that the person names, or that are named so."""
-    columns = []
+def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
+    """Return the columns of levels, or of concepts (`name`): those that the person names, else by headings.
+
+    Raises
+    ------
+    ManifestError
+        The table has no column of a heading, or of an annotator, that the person names.
+    """
+    columns: list[str] = []
     for heading in headings.columns.get(name, ()):
         column = find_column(table, heading)
-        columns += _present(table, heading, [] if column is None else [column])
-    for annotator in headings.wide if name == "level" else ():
-        columns += _present(table, annotator, columns_headed_by(annotator, table.columns)[:1])
+        if column is None:
+            raise _absent_column(table, heading)
+        columns.append(column)
+    if name == "level":
+        for annotator in headings.wide:
+            annotator_columns = columns_headed_by(annotator, table.columns)
+            if not annotator_columns:
+                raise _absent_column(table, annotator)
+            columns.append(annotator_columns[0])
     if columns:
         return columns
     if name in table.columns:
@@ -265,31 +298,33 @@ def _columns(table: Table, headings: Headings, name: str) -> list[str]:
     return []
 
 
-def _present(table: Table, heading: str, columns: list[str]) -> list[str]:
-    """Return the columns of a heading that is named, or refuse one that has none."""
-    if not columns:
-        raise ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
-    return columns
+def _absent_column(table: Table, heading: str) -> ManifestError:
+    """Return the error for a heading that the person names and the table does not have."""
+    return ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
 
 
 def _are_few(cells: Sequence[str]) -> bool:
-    """Return whether cells are of few words, as those of an ordered label are."""
+    """Return whether cells have few different words, from 2 to 12, as those of an ordered label do."""
     return 1 < len(set(cells)) <= MOST_LEVELS
 
 
-def _few_words(table: Table, taken: Sequence[str]) -> list[str]:
-    """Find the columns of few words, which may hold levels; not those that hold something else."""
+def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
+    """Return the columns of few words that may hold levels: neither `taken`, nor headed as something else."""
     columns = []
     for column in table.columns:
+        if not column or column in (*taken, *OUR_COLUMNS):
+            continue
         cells = cells_of(table, column)
-        is_other = column in (*taken, *OUR_COLUMNS) or _holds_something_else(column, cells)
-        if column and not is_other and _are_few(cells):
+        if _are_few(cells) and not _has_other_meaning(column, cells):
             columns.append(column)
     return columns
 
 
-def _holds_something_else(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a heading names another column of ours: a name of times alone where cells are times."""
+def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
+    """Return whether a heading means another column of a manifest than levels.
+
+    A heading that means times counts only where every cell has a digit.
+    """
     names = names_of_heading(column)
     if not names or names[0] == "level":
         return False
@@ -299,8 +334,8 @@ def _holds_something_else(column: str, cells: Sequence[str]) -> bool:
     return True
 
 
-def _advice(table: Table, columns: Sequence[str]) -> str:
-    """Propose columns that may hold levels."""
+def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
+    """Return the end of a message that names the options to read columns which may hold levels."""
     if not columns:
         return ": name it with --column level=HEADING"
     typed = " or ".join(option("level", column) for column in columns)
@@ -310,44 +345,51 @@ def _advice(table: Table, columns: Sequence[str]) -> str:
     return f": give {typed}{several}"
 
 
-def _labels(table: Table, column: str) -> list[str]:
-    """Return the cells of a column that can be read."""
+def _readable_labels(table: Table, column: str) -> list[str]:
+    """Return the cells of a column that are neither empty nor errors of a spreadsheet."""
     return [composed(cell) for cell in cells_of(table, column) if not is_unreadable(cell)]
 
 
-def _words(cells: Iterable[str]) -> list[Word]:
+def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     """Count words, the most frequent first; spellings that differ in case or blanks alone are one word."""
     counts = Counter(without_zeros(cell) for cell in cells)
-    spellings: dict[str, list[str]] = {}
+    spellings_of_word: dict[str, list[str]] = {}
     for spelling, _ in counts.most_common():
-        spellings.setdefault(plain(spelling), []).append(spelling)
-    words: list[Word] = []
-    more_frequent: dict[str, str] = {}
-    for key, forms in spellings.items():
-        is_short = len(key) <= LONGEST_COMPARED
-        is_compared = is_short and len(words) < MOST_COMPARED and math.isnan(number_of(forms[0]))
-        near = get_close_matches(key, more_frequent, n=1, cutoff=NEAR) if is_compared else []
-        twin = more_frequent[near[0]] if near else ""
-        words.append(Word(forms[0], tuple(forms[1:]), sum(counts[spelling] for spelling in forms), twin))
+        spellings_of_word.setdefault(plain(spelling), []).append(spelling)
+    words: list[CountedWord] = []
+    name_of_word: dict[str, str] = {}  # of the more frequent words, which a rarer one may be mistyped from
+    for word, spellings in spellings_of_word.items():
+        name, *other_spellings = spellings
+        is_short = len(word) <= LONGEST_COMPARED
+        twin = ""
+        if is_short and len(words) < MOST_COMPARED and math.isnan(number_of(name)):
+            near = get_close_matches(word, name_of_word, n=1, cutoff=NEAR)
+            twin = name_of_word[near[0]] if near else ""
+        frequency = sum(counts[spelling] for spelling in spellings)
+        words.append(CountedWord(name, tuple(other_spellings), frequency, twin))
         if is_short:
-            more_frequent[key] = forms[0]
+            name_of_word[word] = name
     return words
 
 
-def _place(word: Word) -> tuple[float, str]:
-    """Return where a level stands: by its number, or else in the alphabet."""
+def _sort_key_of_level(word: CountedWord) -> tuple[float, str]:
+    """Return the key by which levels are sorted: numbers in rising order, then words by the alphabet."""
     number = number_of(word.name)
-    return (math.inf, plain(word.name)) if math.isnan(number) else (number, "")
+    if math.isnan(number):
+        return (math.inf, plain(word.name))
+    return (number, "")
 
 
-def _name(path: Path) -> str:
-    """Name a codebook by the table's file, and otherwise than those that come with the package."""
+def _codebook_name(path: Path) -> str:
+    """Return a name for the codebook of a table: that of its file, which no built-in codebook has."""
     name = slug(path.stem).lower()
-    return f"{name}-words" if name in BUILTIN else name
+    if name in BUILTIN:
+        return f"{name}-words"
+    return name
 
 
-def _lines(word: Word) -> list[str]:
-    """Write a word, with its count, its other spellings, and the word that it is like."""
+def _toml_lines(word: CountedWord) -> list[str]:
+    """Return the TOML lines of a level or concept, with comments on its count, spellings and twin."""
     lines = [f"name = {_quoted(word.name)}  # {word.frequency:,}"]
     if word.spellings:
         lines.append(f"# Also written {', '.join(map(_quoted, word.spellings))}, which is read as this.")

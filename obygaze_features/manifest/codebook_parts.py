@@ -73,10 +73,10 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     @property
     def spellings(self) -> tuple[str, ...]:
         """Everything the level is called: name, title, synonyms."""
-        return tuple(filter(None, (self.name, self.title, *self.synonyms)))
+        return tuple(spelling for spelling in (self.name, self.title, *self.synonyms) if spelling)
 
     def told(self, language: str) -> Translation:
-        """Return its title, or its name, and its meaning in a language; as they are where not translated."""
+        """Return the level's title (else its name) and meaning in a language, else untranslated."""
         translation = self.translations.get(language, Translation())
         title = translation.title or self.title or self.name
         return Translation(title, translation.means or self.means)
@@ -125,7 +125,7 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     translations: dict[str, Translation] = {}
 
     def told(self, language: str) -> Translation:
-        """Return its name and its meaning, or definition, in a language; as they are where not translated."""
+        """Return the concept's name and meaning (else definition) in a language, else untranslated."""
         translation = self.translations.get(language, Translation())
         means = translation.means or self.means or self.definition
         return Translation(translation.title or self.name, means)
@@ -206,8 +206,11 @@ class Task:
     @property
     def title(self) -> str:
         """The task as the papers write it, e.g. ``(EN or HN) vs S``."""
-        sides = [" or ".join(side) for side in (self.negatives, self.positives)]
-        return " vs ".join(f"({side})" if " or " in side else side for side in sides)
+        sides = []
+        for levels in (self.negatives, self.positives):
+            side = " or ".join(levels)
+            sides.append(f"({side})" if " or " in side else side)
+        return " vs ".join(sides)
 
     def labels(self, levels: NDArray[np.str_]) -> NDArray[np.int64]:
         """Return 1 for each positive level of ``levels`` [N] and 0 for every other."""
@@ -215,25 +218,32 @@ class Task:
 
 
 def spellings_of(named: Sequence[Level | Concept]) -> dict[str, str]:
-    """Map every folded spelling to the name it stands for."""
-    return {plain(spelling): part.name for part in named for spelling in part.spellings}
+    """Return spelling -> name for levels or concepts; spellings are as names are compared (`plain`)."""
+    name_of: dict[str, str] = {}
+    for part in named:
+        for spelling in part.spellings:
+            name_of[plain(spelling)] = part.name
+    return name_of
 
 
 def check_named(named: Sequence[Level | Concept], key: str) -> None:
-    """Check names, and that no spelling stands for two of them."""
-    meant: dict[str, str] = {}
+    """Refuse levels or concepts with invalid or repeated names, or with a spelling that two of them share.
+
+    `key` names them in messages: `levels` or `concepts`.
+    """
+    name_of_spelling: dict[str, str] = {}
     check_once([part.name for part in named], key)
     for part in named:
         check_word(part.name, f"{key}: name")
         for spelling in part.spellings:
             check_text(spelling, f"{key}: {part.name}: synonyms", empty=False)
-            first = meant.setdefault(plain(spelling), part.name)
+            first = name_of_spelling.setdefault(plain(spelling), part.name)
             if first != part.name:
                 raise ManifestError(f"{key}: {spelling!r} could be {first!r} or {part.name!r}")
 
 
 def check_positions(levels: tuple[Level, ...]) -> None:
-    """Check that all levels have rising positions, or none has one."""
+    """Refuse levels of which some have a position and others none, or whose positions do not rise."""
     positions = [level.position for level in levels if level.position is not None]
     if positions and len(positions) != len(levels):
         raise ManifestError("levels: position: give it for all levels, or for none")
@@ -241,7 +251,7 @@ def check_positions(levels: tuple[Level, ...]) -> None:
 
 
 def check_scale(scale: Scale) -> None:
-    """Check a scale's name, levels and cuts."""
+    """Refuse a scale whose name, levels or cuts are not valid."""
     key = f"scales: {scale.name}"
     check_word(scale.name, "scales: name")
     if scale.name in (*FIELDS, CODEBOOK_COLUMN):
@@ -257,13 +267,15 @@ def check_scale(scale: Scale) -> None:
 
 
 def check_rising(numbers: Sequence[float], key: str) -> None:
-    """Check that numbers are finite, and each is larger than the one before."""
-    if not all(map(math.isfinite, numbers)) or any(low >= high for low, high in pairwise(numbers)):
+    """Refuse numbers that are not finite, or of which one is not larger than the one before."""
+    are_finite = all(math.isfinite(number) for number in numbers)
+    are_rising = all(low < high for low, high in pairwise(numbers))
+    if not are_finite or not are_rising:
         raise ManifestError(f"{key}: must rise, found {', '.join(map(str, numbers))}")
 
 
 def check_once(names: Iterable[str], key: str) -> None:
-    """Check that no name is repeated."""
+    """Refuse names of which one is repeated; `key` says in the message what they are of."""
     names_before: set[str] = set()
     for name in names:
         if name in names_before:
@@ -272,7 +284,7 @@ def check_once(names: Iterable[str], key: str) -> None:
 
 
 def check_word(word: str, key: str) -> None:
-    """Check a name that manifests, options and files hold."""
+    """Refuse a name that cannot stand in manifests, options and names of files; `key` is for the message."""
     check_text(word, key, empty=False)
     if any(sign in word for sign in "/\\;") or word.startswith((".", "-")):
         raise ManifestError(
@@ -281,10 +293,21 @@ def check_word(word: str, key: str) -> None:
 
 
 def check_text(text: str, key: str, *, empty: bool = True) -> None:
-    """Check that a text has no control characters and no spaces around it, and whether it may be empty."""
-    if not (text or empty):
+    """Refuse a text with control characters or with spaces around it, or one that must not be empty.
+
+    Parameters
+    ----------
+    text
+        The text.
+    key
+        The key of the codebook that it is from, for the message.
+    empty
+        Whether it may be empty.
+    """
+    if not text and not empty:
         raise ManifestError(f"{key}: is empty")
-    if problem := unsuitable(text):
+    problem = unsuitable(text)
+    if problem:
         raise ManifestError(f"{key}: {text!r} {problem}")
     if text != text.strip():
         raise ManifestError(f"{key}: {text!r} begins or ends with a space")
@@ -324,15 +347,17 @@ def check_codebook(codebook: "Codebook") -> None:
         _check_modality(concept)
         for instance in concept.instances:
             check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
-    for text in _texts_of(codebook):
+    for text in _texts_for_people(codebook):
         check_text(text, "text")
 
 
-def _texts_of(codebook: "Codebook") -> list[str]:
-    """Collect the texts of a codebook that are for people."""
+def _texts_for_people(codebook: "Codebook") -> list[str]:
+    """Return all texts of a codebook that explain it to people: titles, meanings, examples, translations."""
     texts = [codebook.source, codebook.construct, *codebook.constructs.values(), *codebook.sub_constructs]
-    texts += [text for level in codebook.levels for text in (level.title, level.means)]
-    texts += [level.title for scale in codebook.scales for level in scale.levels]
+    for level in codebook.levels:
+        texts += [level.title, level.means]
+    for scale in codebook.scales:
+        texts += [level.title for level in scale.levels]
     for concept in codebook.concepts:
         texts += [concept.group, concept.definition, concept.means]
         for instance in concept.instances:
@@ -345,7 +370,7 @@ def _texts_of(codebook: "Codebook") -> list[str]:
 
 
 def _check_languages(languages: Iterable[str], key: str) -> None:
-    """Refuse translations whose key is no language."""
+    """Refuse translations under a key that is no language, such as `French` for `fr`."""
     for language in languages:
         if not LANGUAGE.fullmatch(language):
             raise ManifestError(
@@ -354,7 +379,7 @@ def _check_languages(languages: Iterable[str], key: str) -> None:
 
 
 def _check_modality(concept: Concept) -> None:
-    """Refuse a concept that pictures show by its modality and not by `visual`, or the other way round."""
+    """Refuse a concept whose `modality` and `visual` contradict each other on whether pictures show it."""
     in_pictures = concept.modality in IN_PICTURES
     if concept.modality and concept.visual != in_pictures:
         needed = "true" if in_pictures else "false"
@@ -364,6 +389,7 @@ def _check_modality(concept: Concept) -> None:
 
 
 def _check_task(task: Task, codebook: "Codebook") -> None:
+    """Refuse a task with an invalid name, or whose two sides are not disjoint sets of known labels."""
     key = f"tasks.{task.name}"
     check_word(task.name, key)
     if task.name == ORDINAL_TASK or ":" in task.name:
@@ -382,5 +408,6 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
-    if shared := [name for name in task.negatives if name in task.positives]:
+    shared = [name for name in task.negatives if name in task.positives]
+    if shared:
         raise ManifestError(f"{key}: the level {shared[0]!r} is both negative and positive")

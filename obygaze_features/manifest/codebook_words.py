@@ -1,4 +1,4 @@
-"""Put a codebook into words: texts of its concepts for encoders, and questions for machines."""
+"""Write texts of a codebook's concepts for text encoders, and questions on its labels for language models."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -32,24 +32,24 @@ class ConceptText(NamedTuple):
 
 @checked
 def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
-    """List the texts that a codebook has of its visual concepts, by concept."""
+    """Return the texts that a codebook has of its visual concepts: definitions, instances and examples."""
     texts = []
     for concept in codebook.concepts:
         if not concept.visual:
             continue
         name = concept.name
         texts.append(ConceptText(f"{name}/definition", name, "definition", concept.definition or name))
-        instances = [text for instance in concept.instances for text in (instance.name, *instance.examples)]
-        texts += [
-            ConceptText(f"{name}/instances/{number}", name, "instances", text)
-            for number, text in enumerate(instances, start=1)
-        ]
+        instances: list[str] = []
+        for instance in concept.instances:
+            instances += [instance.name, *instance.examples]
+        for number, text in enumerate(instances, start=1):
+            texts.append(ConceptText(f"{name}/instances/{number}", name, "instances", text))
     return tuple(texts)
 
 
 @checked
 def codebook_questions(codebook: Codebook, perceives: Sequence[str] = PICTURES) -> dict[str, str]:
-    """Ask a machine for each level of a codebook, and each concept that it can perceive: yes or no.
+    """Write yes-or-no questions to a machine: one for each level, and for each concept that it can perceive.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ Non-reciprocal gaze (such as woman looking at man who does not look back). Answe
 
 
 def _level_question(level: Level, codebook: Codebook) -> str:
-    """Ask whether a passage is of a level, of whatever the levels measure."""
+    """Write the question whether a passage is of a level, after what the levels measure."""
     meaning = f" ({level.means})" if level.means else ""
     question = f"Is this passage of a film {level.title or level.name}{meaning}?"
     if not codebook.construct:
@@ -90,7 +90,7 @@ def _level_question(level: Level, codebook: Codebook) -> str:
 
 
 def _concept_question(concept: Concept) -> str:
-    """Ask whether a concept is in a passage, by what it means, its instances and their examples."""
+    """Write the question whether a concept is in a passage, with its meaning, instances and examples."""
     meaning = concept.means or concept.definition
     described = f" ({meaning})" if meaning else ""
     question = f"Is this in the passage of a film: {concept.name}{described}?"

@@ -1,4 +1,4 @@
-"""Write documents of ELAN (EAF 3.0): for annotators, blank; for two of them, with what they differ on.
+"""Write documents of ELAN (EAF 3.0): blank ones for annotators, and ones of what two annotators differ on.
 
 People write on tiers that begin with "human:", which `import_spans` reads. A tier of concepts refers to the
 spans of the tier of levels above it.
@@ -73,7 +73,7 @@ class EafTier:
     decisions: Sequence[str] = ()
 
 
-class _Slot(NamedTuple):
+class _TimeSlot(NamedTuple):
     """A time in milliseconds: the start (side 0) or end (side 1) of an annotation, given by its number."""
 
     time_ms: int
@@ -90,24 +90,26 @@ def eaf_document(
     licence: str = "",
     media: str = "",
 ) -> str:
-    """Write a document.
+    """Write a document of ELAN as XML text.
 
     Parameters
     ----------
     tiers
-        A parent stands before what is below it. Spans of a model or of notes that overlap, as subtitles may,
-        are dealt to further tiers: ELAN's have no overlaps.
+        The tiers with their annotations, parents before the tiers that depend on them. Spans of a model or of
+        notes that overlap, as subtitles may, are put on further tiers, as a tier of ELAN has no overlaps.
     properties
-        Of the header, by name.
+        Properties of the header, by name.
     vocabularies
-        `levels` and others: description and values.
+        Name, such as `levels` -> description and values of a controlled vocabulary.
+    licence
+        Text of the licence; empty for none.
     media
-        The film's file, named relative to the document.
+        Path of the film's file, relative to the document.
     """
-    written_tiers = _without_overlaps(tiers)
-    numbers = _numbers(written_tiers)
-    slots = _slots(written_tiers, numbers)
-    decisions = _decisions(written_tiers, numbers)
+    written_tiers = _with_overlaps_on_further_tiers(tiers)
+    numbers = _annotation_numbers(written_tiers)
+    slots = _time_slots(written_tiers, numbers)
+    decisions = _decisions_property(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
     about = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
@@ -129,16 +131,20 @@ def eaf_document(
 
 
 def _add_annotations(
-    root: Element, tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]], slots: Sequence[_Slot]
+    root: Element, tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]], slots: Sequence[_TimeSlot]
 ) -> None:
-    """Add the tiers with their annotations.
+    """Add the tiers with their annotations to a document.
 
     Parameters
     ----------
+    root
+        The document's root element.
+    tiers
+        The tiers.
     numbers
-        Number of each annotation, by tier, of `_numbers`.
+        For each tier the numbers of its annotations (`_annotation_numbers`).
     slots
-        The time slots as the document lists them.
+        The time slots in the order of the document.
     """
     slot_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
     number_of: dict[tuple[str, float, float], int] = {}
@@ -159,8 +165,8 @@ def _add_annotations(
             _add(value, "ANNOTATION_VALUE", text)
 
 
-def _without_overlaps(tiers: Sequence[EafTier]) -> list[EafTier]:
-    """Deal spans that overlap to further tiers; the tiers of people have no overlaps and stay as they are."""
+def _with_overlaps_on_further_tiers(tiers: Sequence[EafTier]) -> list[EafTier]:
+    """Move spans that overlap others to further tiers; tiers of levels and concepts have no overlaps."""
     disjoint_tiers: list[EafTier] = []
     for tier in tiers:
         if tier.kind in {"level", "concepts"}:
@@ -171,45 +177,47 @@ def _without_overlaps(tiers: Sequence[EafTier]) -> list[EafTier]:
     return disjoint_tiers
 
 
-def _numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
-    """Give all annotations numbers from 1, through all tiers; return the numbers of each tier."""
+def _annotation_numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
+    """Return for each tier the numbers of its annotations, which are counted from 1 through all tiers."""
     numbers = []
-    n_before = 0
+    next_number = 1
     for tier in tiers:
-        numbers.append([*range(n_before + 1, n_before + len(tier.spans) + 1)])
-        n_before += len(tier.spans)
+        behind_last = next_number + len(tier.spans)
+        numbers.append([*range(next_number, behind_last)])
+        next_number = behind_last
     return numbers
 
 
-def _slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_Slot]:
-    """List the starts and ends of the annotations with times of their own, sorted by time.
+def _time_slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_TimeSlot]:
+    """Return the starts and ends of all annotations on tiers without a parent, sorted by time.
 
     An annotation whose start and end round to one millisecond lasts one.
     """
     slots = []
-    for tier, own_numbers in zip(tiers, numbers, strict=True):
+    for tier, tier_numbers in zip(tiers, numbers, strict=True):
         if tier.parent:
             continue
-        for (start_s, end_s, _), number in zip(tier.spans, own_numbers, strict=True):
+        for (start_s, end_s, _), number in zip(tier.spans, tier_numbers, strict=True):
             start_ms = round(1000 * start_s)
-            slots.append(_Slot(start_ms, 0, number))
-            slots.append(_Slot(max(round(1000 * end_s), start_ms + 1), 1, number))
+            slots.append(_TimeSlot(start_ms, 0, number))
+            slots.append(_TimeSlot(max(round(1000 * end_s), start_ms + 1), 1, number))
     return sorted(slots)
 
 
-def _decisions(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> str:
-    """Write which annotation shows which decision, as the header's property `DECISIONS` has it."""
-    shown = []
-    for tier, own_numbers in zip(tiers, numbers, strict=True):
-        for number, decision in zip(own_numbers, tier.decisions, strict=False):
+def _decisions_property(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> str:
+    """Write the header's property `DECISIONS`: `a3=ID` for annotation 3, which shows decision ID."""
+    pairs = []
+    for tier, tier_numbers in zip(tiers, numbers, strict=True):
+        for number, decision in zip(tier_numbers, tier.decisions, strict=False):
             if decision:
-                shown.append(f"a{number}={decision}")
-    return " ".join(shown)
+                pairs.append(f"a{number}={decision}")
+    return " ".join(pairs)
 
 
 def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Element:
-    """Add an element, without the signs that XML 1.0 does not allow."""
-    element = SubElement(parent, tag, {name: _ILLEGAL.sub("", value) for name, value in attributes.items()})
+    """Add a child element and return it; characters that XML 1.0 does not allow are left out."""
+    allowed = {name: _ILLEGAL.sub("", value) for name, value in attributes.items()}
+    element = SubElement(parent, tag, allowed)
     if text:
         element.text = _ILLEGAL.sub("", text)
     return element
@@ -292,29 +300,37 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
     Each annotator has a tier of levels and one of concepts, whose names are joined by semicolons; without
     names there is one for whoever signs it in ELAN.
     """
-    tiers = [tier for name in annotators or [""] for tier in _tiers_of(name, ())]
-    return eaf_document(tiers, _header(codebook, movie), _words(codebook), media=media)
+    tiers = []
+    for name in annotators or [""]:
+        tiers += _tiers_of_annotator(name, ())
+    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook), media=media)
 
 
 @checked
 def conflicts_document(manifest: Manifest, movie: str) -> str:
-    """Write both annotators' tiers of a film, what they differ on, and an empty tier for decisions.
+    """Write a document of a film with all annotators' tiers, where they differ, and tiers for decisions.
 
-    People decide on the tiers "human: decision level" and "human: decision concepts", which `import_spans`
-    reads with who signed them and when.
+    Decisions are made on the empty tiers "human: decision level" and "human: decision concepts", which
+    `import_spans` reads with who signed them and when.
     """
     clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]
     names = sorted({clip.annotator for clip in clips})
     tiers = []
     for name in names:
-        tiers += _tiers_of(name, [clip for clip in clips if clip.annotator == name])
+        tiers += _tiers_of_annotator(name, [clip for clip in clips if clip.annotator == name])
     tiers.append(EafTier("conflicts", "model", conflicts(clips)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
-    return eaf_document(tiers, _header(manifest.codebook, movie), _words(manifest.codebook))
+    codebook = manifest.codebook
+    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook))
 
 
 def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
-    """Find the spans in which annotators are at different levels; the text says who is at which."""
+    """Find the spans of a film in which annotators gave different levels.
+
+    Returns
+    -------
+    Start and end in seconds of each, and a text that says who gave which level.
+    """
     starts_s = {clip.start_s or 0.0 for clip in clips}
     ends_s = {clip.end_s or 0.0 for clip in clips}
     spans: list[tuple[float, float, str]] = []
@@ -327,16 +343,14 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
         if len(set(level_of.values())) < 2:
             continue
         text = "; ".join(f"{name}: {level_of[name]}" for name in sorted(level_of))
-        goes_on = bool(spans) and spans[-1][1:] == (start_s, text)
-        if goes_on:
-            first_start_s, _, _ = spans.pop()
-            spans.append((first_start_s, end_s, text))
-        else:
-            spans.append((start_s, end_s, text))
+        continues_last = bool(spans) and spans[-1][1:] == (start_s, text)
+        if continues_last:
+            start_s, _, _ = spans.pop()  # noqa: PLW2901 - the two spans become one
+        spans.append((start_s, end_s, text))
     return spans
 
 
-def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
+def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips."""
     level = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
     concepts = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
@@ -354,13 +368,15 @@ def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     ]
 
 
-def _header(codebook: Codebook, movie: str) -> dict[str, str]:
+def _header_properties(codebook: Codebook, movie: str) -> dict[str, str]:
     """Return the properties of the header of a document for people."""
     return {"codebook": codebook.name, "movie": movie}
 
 
-def _words(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
+def _vocabularies_of(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
     """Return the vocabularies of a codebook: description and values of its levels, and of its concepts."""
-    levels = f"levels of {codebook.name}", codebook.level_names
-    concepts = f"concepts of {codebook.name}; several are joined by semicolons", codebook.concept_names
-    return {"levels": levels, "concepts": concepts}
+    about_concepts = f"concepts of {codebook.name}; several are joined by semicolons"
+    return {
+        "levels": (f"levels of {codebook.name}", codebook.level_names),
+        "concepts": (about_concepts, codebook.concept_names),
+    }

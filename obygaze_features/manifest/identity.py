@@ -1,10 +1,12 @@
-"""Tell whether films, people and videos of a manifest are what they are named: one name, one film, one video.
+"""Find films, annotators and videos that a manifest has under two names.
 
-Folds leave out movies, and agreement is between annotators: a film or a person of two names is trained on and
-tested, or agrees with itself. What is surely one is refused; what may be one is said.
+Folds leave out movies, and agreement is between annotators: a film under two names would be trained on and
+tested, and an annotator under two names would agree with itself. What is surely one is refused; what may be
+one is noted.
 """
 
 import hashlib
+import math
 import os
 import re
 import unicodedata
@@ -12,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
@@ -21,12 +24,12 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.spans.names import imdb_id, plain
 from obygaze_features.text import first_few
 
-_BEGINS = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
+_IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
 
 SHOWN = 3
 """Names or files that a note lists."""
 
-ENDS = 1 << 20
+N_COMPARED_BYTES = 1 << 20
 """Bytes at the beginning and at the end of videos of one size that are compared."""
 
 _Places = Mapping[str, tuple[object, str]]
@@ -35,38 +38,38 @@ _Places = Mapping[str, tuple[object, str]]
 
 @checked
 def refuse_twins(column: str, names: _Places) -> None:
-    """Refuse names that are one, as `same_names` tells, and films in `tt` or zeros of their id.
+    """Refuse two spellings of one name, as `same_names` compares them; of films also two forms of an id.
 
     Parameters
     ----------
     column
-        What they name, for the message; "movie" has ids of IMDb, and an article in front or behind.
+        The manifest's column of the names; "movie" also has IMDb ids, and articles in front or behind.
     names
-        In the order in which they are read.
+        Each name, in the order of reading, with the file and place where it is first.
 
     Raises
     ------
     ManifestError
         Naming both, with their places.
     """
-    _refuse_one(column, names, _same_names(column, names))
+    _refuse_one_name_in_two_spellings(column, names, _same_names(column, names))
 
 
-def _refuse_one(column: str, names: _Places, found: SameNames) -> None:
-    """Refuse names that are found to be one."""
+def _refuse_one_name_in_two_spellings(column: str, names: _Places, found: SameNames) -> None:
+    """Refuse the first pair of names that were found to be one name; the message names both places."""
     for name, twin in found.one:
         file, place = names[name]
         at = f"{file}: {place}" if file else place
         raise ManifestError(
             f"{at}: {column} {name!r} and {twin!r} ({names[twin][1]}) are one name"
-            f"{_strange_letter(name, twin)}: spell both alike",
+            f"{_note_on_foreign_letter(name, twin)}: spell both alike",
             column,
         )
 
 
 @checked
 def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Find names of films that are one with a name before them.
+    """Return each name of a film that is another spelling of an earlier one, with that earlier name.
 
     Examples
     --------
@@ -78,14 +81,14 @@ def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]:
-    """Refuse films, people and videos that are surely one, and say which may be.
+    """Refuse films, annotators and videos that surely have two names, and note those that may have.
 
     Parameters
     ----------
     clips
-        Of one manifest.
+        The clips of one manifest.
     root
-        Folder that their videos are under; None compares no contents.
+        Folder that their videos are under; None if videos' contents are not compared.
 
     Returns
     -------
@@ -107,15 +110,15 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     clips = tuple(clips)
     notes = []
     for column in ("movie", "annotator"):
-        first = {getattr(clip, column): clip.clip_id for clip in reversed(clips)}
-        first.pop("", None)
-        in_order = {name: ("", f"clip {clip_id!r}") for name, clip_id in reversed(first.items())}
-        found = _same_names(column, in_order)
-        _refuse_one(column, in_order, found)
-        notes += [
-            f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike"
-            for name, twin in found.doubtful
-        ]
+        places: dict[str, tuple[object, str]] = {}  # name -> its first clip
+        for clip in clips:
+            name = getattr(clip, column)
+            if name and name not in places:
+                places[name] = ("", f"clip {clip.clip_id!r}")
+        found = _same_names(column, places)
+        _refuse_one_name_in_two_spellings(column, places, found)
+        for name, twin in found.doubtful:
+            notes.append(f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike")
     notes += movies_of_one_id(clip.movie for clip in clips)
     notes += movies_of_one_video(clips)
     if root is not None:
@@ -124,96 +127,117 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
 
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
-    """Find names that are one; films also by an id of IMDb, however written, and an article behind."""
+    """Find spellings of one name; in column "movie" also by IMDb ids, however written, and articles."""
     if column != "movie":
         return same_names(names)
-    first: dict[str, str] = {}
+    first_of_key: dict[str, str] = {}
     respelled = []
     for name in dict.fromkeys(names):
-        twin = first.setdefault(imdb_id(name) or plain(name), name)
-        if twin != name:
-            respelled.append((name, twin))
-    pairs = same_names(first.values())
+        key = imdb_id(name) or plain(name)
+        first = first_of_key.setdefault(key, name)
+        if first != name:
+            respelled.append((name, first))
+    pairs = same_names(first_of_key.values())
     return SameNames([*respelled, *pairs.one], pairs.doubtful)
 
 
-def _strange_letter(name: str, twin: str) -> str:
-    """Name the first letter that makes two names differ, where it is of another script; else ""."""
-    for letter, usual in zip(name, twin, strict=False):
-        if letter != usual and not (letter.isascii() and usual.isascii()):
-            strange = usual if letter.isascii() else letter
-            return f" ({strange!r} is {unicodedata.name(strange, 'of another script')})"
+def _note_on_foreign_letter(name: str, twin: str) -> str:
+    """Return a note on the first letter outside ASCII in which two names differ; "" if there is none."""
+    for letter, twin_letter in zip(name, twin, strict=False):
+        are_ascii = letter.isascii() and twin_letter.isascii()
+        if letter != twin_letter and not are_ascii:
+            foreign = twin_letter if letter.isascii() else letter
+            return f" ({foreign!r} is {unicodedata.name(foreign, 'of another script')})"
     return ""
 
 
 def movies_of_one_id(movies: Iterable[str]) -> list[str]:
-    """Say which movies may be one: parts, copies and annotators' files of an id."""
-    alike: dict[str, list[str]] = {}
+    """Return a note for each IMDb id that several movies' names begin with, as they may be one film."""
+    movies_of: dict[str, list[str]] = {}
     for movie in dict.fromkeys(movies):
-        if match := _BEGINS.match(movie):
-            alike.setdefault(match[0], []).append(movie)
-    return [
-        f"{len(movies_of_id)} movies begin with {imdb} ({first_few(movies_of_id, SHOWN)}): {NAME_ONCE}"
-        for imdb, movies_of_id in alike.items()
-        if len(movies_of_id) > 1
-    ]
+        match = _IMDB_ID.match(movie)
+        if match is not None:
+            movies_of.setdefault(match[0], []).append(movie)
+    notes = []
+    for imdb, same_id in movies_of.items():
+        if len(same_id) > 1:
+            shown = first_few(same_id, SHOWN)
+            notes.append(f"{len(same_id)} movies begin with {imdb} ({shown}): {NAME_ONCE}")
+    return notes
 
 
 NAME_ONCE = "where they are one film, name it once, as in a column movie: folds leave out movies"
 
 
 def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
-    """Say which videos are of several movies, one after the other; refuse those of two at the same time.
+    """Return a note for each video of several movies; refuse one that is of two movies at the same time.
 
-    A tape may hold several films: then each lies before or behind the others.
+    A tape may hold several films: then the spans of each lie before or behind those of the others.
 
     Raises
     ------
     ManifestError
         Naming video and movies whose spans lie between each other's, or are the whole file.
     """
-    ranges: dict[str, dict[str, tuple[float, float]]] = {}
-    normpath = cache(os.path.normpath)  # many clips are of few videos
-    for clip in clips:
-        if not clip.video:
+    notes = []
+    for video, ranges in _ranges_of_movies(clips).items():
+        if len(ranges) == 1:
             continue
-        start = 0.0 if clip.start_s is None else clip.start_s
-        end = float("inf") if clip.end_s is None else clip.end_s
-        of_video = ranges.setdefault(normpath(clip.video), {})
-        first, last = of_video.get(clip.movie, (start, end))
-        of_video[clip.movie] = min(first, start), max(last, end)
-    shared = {video: movies for video, movies in ranges.items() if len(movies) > 1}
-    for video, movies in shared.items():
-        in_time = sorted(movies, key=lambda movie: movies[movie])
+        in_time = sorted(ranges, key=lambda movie: ranges[movie])
         for before, behind in pairwise(in_time):
-            if movies[behind][0] < movies[before][1]:
+            if ranges[behind].start_s < ranges[before].end_s:
                 raise ManifestError(
                     f"video {Path(video).name}: is of movies {before!r} and {behind!r} at the same time: "
                     "one film would be trained on and tested; name it once, or give each its own video",
                     "movie",
                 )
-    return [
-        f"one video of {len(movies)} movies ({Path(video).name}: {first_few([*movies], SHOWN)}): {NAME_ONCE}"
-        for video, movies in shared.items()
-    ]
+        movies = first_few([*ranges], SHOWN)
+        notes.append(f"one video of {len(ranges)} movies ({Path(video).name}: {movies}): {NAME_ONCE}")
+    return notes
+
+
+class _Range(NamedTuple):
+    """The time of a video from the start of a movie's first clip to the end of its last one."""
+
+    start_s: float
+    end_s: float
+
+
+def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
+    """Return video -> movie -> the range of the movie's clips in it."""
+    ranges: dict[str, dict[str, _Range]] = {}
+    normpath = cache(os.path.normpath)  # many clips are of few videos
+    for clip in clips:
+        if not clip.video:
+            continue
+        start_s = 0.0 if clip.start_s is None else clip.start_s
+        end_s = math.inf if clip.end_s is None else clip.end_s
+        of_video = ranges.setdefault(normpath(clip.video), {})
+        known = of_video.get(clip.movie, _Range(start_s, end_s))
+        of_video[clip.movie] = _Range(min(known.start_s, start_s), max(known.end_s, end_s))
+    return ranges
 
 
 def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
-    """Say which videos of different movies have the same bytes: of files of one size, at both ends."""
-    by_size: dict[int, dict[Path, str]] = {}
-    for video, movie in {clip.video: clip.movie for clip in clips if clip.video}.items():
+    """Return a note for each group of videos of different movies that seem to be copies of one file.
+
+    They are of one size, and equal in their first and last bytes (`N_COMPARED_BYTES`).
+    """
+    movie_of_video = {clip.video: clip.movie for clip in clips if clip.video}
+    by_size: dict[int, dict[Path, str]] = {}  # size -> path -> movie
+    for video, movie in movie_of_video.items():
         path = root / video
         if path.is_file() and path.stat().st_size:
             by_size.setdefault(path.stat().st_size, {})[path] = movie
     notes = []
-    for same_size in by_size.values():
-        if len(set(same_size.values())) == 1:
+    for movie_of_path in by_size.values():
+        if len(set(movie_of_path.values())) == 1:
             continue
         copies: dict[str, list[Path]] = {}
-        for path in same_size:
+        for path in movie_of_path:
             copies.setdefault(_digest_of_ends(path), []).append(path)
         for paths in copies.values():
-            movies = list(dict.fromkeys(same_size[path] for path in paths))
+            movies = list(dict.fromkeys(movie_of_path[path] for path in paths))
             if len(movies) > 1:
                 files = first_few([path.name for path in paths], SHOWN)
                 notes.append(
@@ -223,8 +247,9 @@ def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
 
 
 def _digest_of_ends(path: Path) -> str:
+    """Return the SHA-256 of the first and last bytes of a file (`N_COMPARED_BYTES` each)."""
     with open_regular(path) as file:
-        digest = hashlib.sha256(file.read(ENDS))
-        file.seek(max(path.stat().st_size - ENDS, 0))
-        digest.update(file.read(ENDS))
+        digest = hashlib.sha256(file.read(N_COMPARED_BYTES))
+        file.seek(max(path.stat().st_size - N_COMPARED_BYTES, 0))
+        digest.update(file.read(N_COMPARED_BYTES))
     return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""Gather what people judged as one object: what each judge said of each window, how, and under which words.
+"""Read people's judgements from a manifest: the level that each judge gave each window, and how.
 
-Whatever counts, compares or trains on judgements reads them here: rates and the desk of scored films,
-agreement, disagreements, experts, learning. What was judged under two definitions is refused, or split.
+All code that counts, compares or trains on judgements reads them here. Judgements that were made under two
+definitions of the labels are refused, or separated.
 """
 
 from collections import Counter, defaultdict
@@ -116,10 +116,9 @@ class Judgements:
 
     @property
     def definitions(self) -> Mapping[str, int]:
-        """How many judgements were made under each definition that is known, the most first."""
-        return dict(
-            Counter(judgement.definition for judgement in self.every if judgement.definition).most_common()
-        )
+        """Definition -> number of judgements made under it, the most first; unknown definitions left out."""
+        known = [judgement.definition for judgement in self.every if judgement.definition]
+        return dict(Counter(known).most_common())
 
     def where(self, counts: Callable[[Judgement], bool]) -> "Judgements":
         """Return the judgements for which `counts` is true."""
@@ -138,9 +137,9 @@ class Judgements:
         return self.where(lambda judgement: judgement.definition in {"", definition})
 
     def by_judge(self) -> dict[str, dict[Window, Judgement]]:
-        """Return for each judge, sorted by name, the judgement on each window.
+        """Return judge -> window -> judgement, with judges sorted by name.
 
-        Of two on one window, the blind judgement counts, not the one in sight of the model's score.
+        Of two judgements on one window, the blind one counts, not the one in sight of the model's score.
 
         Raises
         ------
@@ -150,10 +149,10 @@ class Judgements:
         judged: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
         for judgement in self.every:
             by_window = judged[judgement.judge]
-            before = by_window.get(judgement.window)
-            if before is None or (judgement.is_blind and not before.is_blind):
+            earlier = by_window.get(judgement.window)
+            if earlier is None or (judgement.is_blind and not earlier.is_blind):
                 by_window[judgement.window] = judgement
-            elif before.is_blind == judgement.is_blind:
+            elif earlier.is_blind == judgement.is_blind:
                 raise ManifestError(
                     f"clip {judgement.clip.clip_id!r}: {judgement.judge} labelled the same span of the "
                     "video twice"
@@ -184,9 +183,8 @@ class Judgements:
             return
         parts = []
         for definition in self.definitions:
-            n_by_judge = Counter(
-                judgement.judge for judgement in self.every if judgement.definition == definition
-            )
+            judges = [judgement.judge for judgement in self.every if judgement.definition == definition]
+            n_by_judge = Counter(judges)
             counts = ", ".join(f"{judge or 'nobody named'} {n}" for judge, n in sorted(n_by_judge.items()))
             judged = counted(n_by_judge.total(), "judgement")
             parts.append(f"{judged} under {definition[:SHOWN_DIGITS]} ({counts})")
@@ -200,16 +198,21 @@ class Judgements:
 @checked
 def judgements_of(manifest: Manifest) -> Judgements:
     """Read the labelled clips of a manifest as judgements."""
-    every = [judgement_of(clip) for clip in manifest if clip.level is not None]
-    return Judgements(tuple(one for one in every if one is not None), manifest.codebook)
+    judgements = []
+    for clip in manifest:
+        judgement = judgement_of(clip)
+        if judgement is not None:
+            judgements.append(judgement)
+    return Judgements(tuple(judgements), manifest.codebook)
 
 
 def judgement_of(clip: Clip) -> Judgement | None:
-    """Read a labelled clip as a judgement; None without a level."""
+    """Read a clip with a level as a judgement; return None for a clip without one."""
     if clip.level is None:
         return None
-    # Clips that are files of another lab's, without times and video, are told apart by their ids.
-    video = clip.video or (clip.clip_id if clip.start_s is None else "")
+    video = clip.video
+    if not video and clip.start_s is None:
+        video = clip.clip_id  # a whole file whose video is not known is told apart by its id
     seen_score = clip.extras.get(SEEN_SCORE, "")
     content = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
     return Judgement(
@@ -227,6 +230,8 @@ def judgement_of(clip: Clip) -> Judgement | None:
 
 @checked
 def place_in(clip: Clip) -> int:
-    """Read a window's place in its film's random order, as programs write numbers; 0 where there is none."""
+    """Read a window's place in its film's random order from its extra column `place`; 0 if it has none."""
     place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
-    return int(place) if place.is_integer() and 0 < place < MOST_PLACES else 0
+    if place.is_integer() and 0 < place < MOST_PLACES:
+        return int(place)
+    return 0

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Metric = Literal["nominal", "ordinal", "interval"]
 
 METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
-"""What two values differ by: 1, how many values were given between them, or their distance."""
+"""How two values are compared: as names, by how many values lie between them, or by their distance."""
 
 GAP: Final = 0
 """Value of what an annotator left unmarked."""
@@ -58,36 +58,51 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
     (0.605, 0.758)
     """
     table = np.asarray(values, dtype=np.float64)
-    known, ranks = np.unique(table[~np.isnan(table)], return_inverse=True)
-    counts = np.zeros((table.shape[1], len(known)))
-    _, clips = np.nonzero(~np.isnan(table))
+    is_given = ~np.isnan(table)
+    known, ranks = np.unique(table[is_given], return_inverse=True)
+    _, clips = np.nonzero(is_given)
+    counts = np.zeros((table.shape[1], len(known)))  # [n_clips, n_values], labels of each value
     np.add.at(counts, (clips, ranks), 1)
     counts = counts[counts.sum(axis=1) >= 2]
     if not len(counts):
         return None
     n_labels = counts.sum(axis=1)
-    # Each clip's pairs of labels of two annotators, over the number of annotators it could have agreed with.
-    pairs = (counts / (n_labels - 1)[:, None]).T @ counts - np.diag((counts / (n_labels - 1)[:, None]).sum(0))
-    totals = pairs.sum(axis=1)
+    # Each pair of labels of a clip counts one over the number of annotators whom each could agree with.
+    weighted = counts / (n_labels - 1)[:, None]
+    coincidences = weighted.T @ counts - np.diag(weighted.sum(0))  # [n_values, n_values]
+    totals = coincidences.sum(axis=1)
     n = totals.sum()
     by_chance = (np.outer(totals, totals) - np.diag(totals)) / (n - 1)
-    apart = _differences(known, totals, metric)
-    return _alpha(float((pairs * apart).sum()), float((by_chance * apart).sum()))
+    differences = _differences(known, totals, metric)
+    return _alpha(float((coincidences * differences).sum()), float((by_chance * differences).sum()))
 
 
 def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
-    """Measure how much every two values differ, [n_values, n_values], given how often each was given."""
+    """Return the difference of every two values under a metric, [n_values, n_values].
+
+    Parameters
+    ----------
+    values
+        The different values in rising order, [n_values].
+    totals
+        How often each was given, [n_values].
+    metric
+        Of `METRICS`.
+    """
     if metric == "nominal":
         return 1 - np.eye(len(values))
     if metric == "interval":
         return np.asarray((values[:, None] - values) ** 2)
-    # Half of both ends, and all between them: the middles of what was given up to each value.
+    # The ordinal difference of two values is the number of labels between them, and half of those at both.
     middles = np.cumsum(totals) - totals / 2
     return np.asarray((middles[:, None] - middles) ** 2)
 
 
 def _alpha(observed: float, expected: float) -> float | None:
-    return None if expected <= 0 else 1 - observed / expected
+    """Return 1 - observed / expected disagreement; None where chance has no disagreement."""
+    if expected <= 0:
+        return None
+    return 1 - observed / expected
 
 
 class Segment(NamedTuple):
@@ -149,37 +164,46 @@ def unitised_alpha(
     >>> round(agreement.segments, 3), round(agreement.marked, 3), round(agreement.values, 3)
     (0.572, 0.843, 0.451)
     """
-    parts = [_partition(segments, start, end) for segments in annotations]
-    n_values = 1 + max(
-        (part.value for parts_of_annotator in parts for part in parts_of_annotator), default=GAP
-    )
-    together = np.zeros((n_values, n_values))
-    own_pieces = np.zeros(n_values)
-    own_marked = np.zeros(n_values)
-    n_others = len(parts) - 1
-    for parts_of_annotator in parts:
-        for part in parts_of_annotator:
+    partitions = [_partition(segments, start, end) for segments in annotations]
+    n_values = 1 + _highest_value(partitions)
+    coincidences = np.zeros((n_values, n_values))  # lengths that pairs of annotators gave each two values
+    # What a piece would share with itself, which chance leaves out, by its value.
+    with_itself = np.zeros(n_values)
+    marked_with_itself = np.zeros(n_values)
+    n_others = len(partitions) - 1
+    for parts in partitions:
+        for part in parts:
             length = part.end - part.start
-            own_pieces[part.value] += length * (grain if part.value == GAP else length)
-    for first, second in permutations(parts, 2):
+            piece = grain if part.value == GAP else length
+            with_itself[part.value] += length * piece
+    for first, second in permutations(partitions, 2):
         for part in first:
             shared = _shared_by_value(part, second, n_values) / n_others
-            together[part.value] += shared
+            coincidences[part.value] += shared
             if part.value != GAP:
-                own_marked[part.value] += (shared[GAP + 1 :].sum() * n_others) ** 2 / n_others
-    by_chance = _by_chance(together, own_pieces)
-    marked = together[GAP + 1 :, GAP + 1 :]
-    marked_by_chance = _by_chance(marked, own_marked[GAP + 1 :])
+                marked_by_other = shared[GAP + 1 :].sum() * n_others
+                marked_with_itself[part.value] += marked_by_other**2 / n_others
+    by_chance = _coincidences_by_chance(coincidences, with_itself)
+    marked = coincidences[GAP + 1 :, GAP + 1 :]
+    marked_by_chance = _coincidences_by_chance(marked, marked_with_itself[GAP + 1 :])
     return UnitisedAlpha(
-        segments=_alpha(_off_diagonal(together), _off_diagonal(by_chance)),
-        marked=_alpha(float(together[GAP, GAP + 1 :].sum()), float(by_chance[GAP, GAP + 1 :].sum())),
+        segments=_alpha(_off_diagonal(coincidences), _off_diagonal(by_chance)),
+        marked=_alpha(float(coincidences[GAP, GAP + 1 :].sum()), float(by_chance[GAP, GAP + 1 :].sum())),
         values=_alpha(_off_diagonal(marked), _off_diagonal(marked_by_chance)),
-        coverage=float(marked.sum() / together.sum()),
+        coverage=float(marked.sum() / coincidences.sum()),
     )
+
+
+def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
+    """Return the highest value that any annotator gave a segment; `GAP` if nobody marked anything."""
+    highest = GAP
+    for parts in partitions:
+        highest = max([highest, *(part.value for part in parts)])
+    return highest
 
 
 def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Segment]:
-    """Fill in what an annotator left unmarked.
+    """Return the segments of an annotator in time, with segments of value `GAP` for what is not marked.
 
     Raises
     ------
@@ -201,24 +225,33 @@ def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Se
 
 
 def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) -> Floats:
-    """Measure how much of a part coincides with each value of another annotator's, [n_values]."""
+    """Return the length that a part shares with another annotator's segments of each value, [n_values]."""
     shared = np.zeros(n_values)
     for segment in segments:
         shared[segment.value] += max(0.0, min(part.end, segment.end) - max(part.start, segment.start))
     return shared
 
 
-def _by_chance(together: Floats, alone: Floats) -> Floats:
-    """Compute the coincidences by chance [V, V] of pieces that never coincide with themselves."""
-    totals = together.sum(axis=1)
-    total = together.sum()
-    pairs = total**2 - alone.sum()
-    if pairs <= 0:
-        return np.zeros_like(together)
-    return np.asarray((np.outer(totals, totals) - np.diag(alone)) * total / pairs)
+def _coincidences_by_chance(coincidences: Floats, with_itself: Floats) -> Floats:
+    """Compute the coincidences that chance would give, [n_values, n_values].
+
+    Parameters
+    ----------
+    coincidences
+        Those that were observed, [n_values, n_values].
+    with_itself
+        What pieces of each value would share with themselves, which is left out, [n_values].
+    """
+    totals = coincidences.sum(axis=1)
+    total = coincidences.sum()
+    possible = total**2 - with_itself.sum()
+    if possible <= 0:
+        return np.zeros_like(coincidences)
+    return np.asarray((np.outer(totals, totals) - np.diag(with_itself)) * total / possible)
 
 
 def _off_diagonal(matrix: Floats) -> float:
+    """Return the sum of a matrix without its diagonal."""
     return float(matrix.sum() - np.trace(matrix))
 
 
@@ -267,22 +300,25 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
 
 
 def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
+    """Measure the agreement of all judges on the levels of the windows that two of them or more judged."""
     by_judge = judged.by_judge()
+    # [n_judges, n_windows], NaN where a judge gave no level.
     ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
     for row, by_window in enumerate(by_judge.values()):
         for column, window in enumerate(judged.windows):
             if window in by_window:
                 ranks[row, column] = codebook.rank(by_window[window].level)
     n_labels = (~np.isnan(ranks)).sum(axis=0)
-    places = positions(codebook)
-    at = np.where(np.isnan(ranks), np.nan, places[np.nan_to_num(ranks).astype(np.int64)])
+    position_of_rank = positions(codebook)
+    level_positions = position_of_rank[np.nan_to_num(ranks).astype(np.int64)]
+    level_positions = np.where(np.isnan(ranks), np.nan, level_positions)
     return LevelAlphas(
         annotators=len(by_judge),
         n_clips=int((n_labels >= 2).sum()),
         n_labels=int(n_labels[n_labels >= 2].sum()),
         nominal=krippendorff_alpha(ranks, "nominal"),
         ordinal=krippendorff_alpha(ranks, "ordinal"),
-        interval=krippendorff_alpha(at, "interval"),
+        interval=krippendorff_alpha(level_positions, "interval"),
     )
 
 
@@ -323,40 +359,42 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """
     judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
-    films: dict[str, dict[str, list[Judgement]]] = {}
+    films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
     for judgement in judged.every:
         if judgement.window.start_s is None or judgement.window.end_s is None:
             raise ManifestError(f"clip {judgement.clip.clip_id!r} has no start_s and end_s", "start_s")
         films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, []).append(judgement)
-    measured = [
-        _film_alpha(movie, by_judge, manifest.codebook)
-        for movie, by_judge in films.items()
-        if len(by_judge) > 1
-    ]
-    if not measured:
+    alphas = []
+    for movie, by_judge in films.items():
+        if len(by_judge) > 1:
+            alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
+    if not alphas:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
-    return tuple(measured)
+    return tuple(alphas)
 
 
 def _film_alpha(
     movie: str, by_judge: Mapping[str, Sequence[Judgement]], codebook: Codebook
 ) -> FilmUnitisedAlpha:
+    """Measure the agreement of a film's judges on segments, from the first judged second to the last one."""
     names = tuple(sorted(by_judge))
     annotations = []
+    all_segments: list[Segment] = []
     n_cut = 0
     for name in names:
         segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
-        flat = highest_of([segment for segment in segments if segment.value != GAP])
+        all_segments += segments
+        flat = without_overlaps([segment for segment in segments if segment.value != GAP])
         annotations.append(flat.segments)
         n_cut += flat.n_cut
-    ends = [_segment_of(judgement, codebook) for judgements in by_judge.values() for judgement in judgements]
-    first = min(segment.start for segment in ends)
-    last = max(segment.end for segment in ends)
-    counts = tuple(len(segments) for segments in annotations)
-    return FilmUnitisedAlpha(movie, names, counts, n_cut, unitised_alpha(annotations, first, last))
+    first_s = min(segment.start for segment in all_segments)
+    last_s = max(segment.end for segment in all_segments)
+    n_segments = tuple(len(segments) for segments in annotations)
+    return FilmUnitisedAlpha(movie, names, n_segments, n_cut, unitised_alpha(annotations, first_s, last_s))
 
 
 def _segment_of(judgement: Judgement, codebook: Codebook) -> Segment:
+    """Return the span of a judgement as a segment whose value is the rank of its level."""
     return Segment(
         judgement.window.start_s or 0.0, judgement.window.end_s or 0.0, codebook.rank(judgement.level)
     )
@@ -369,12 +407,12 @@ class FlatSegments(NamedTuple):
     n_cut: int
 
 
-def highest_of(segments: Sequence[Segment]) -> FlatSegments:
-    """Cut segments that overlap, so that everywhere the one of the highest value is left, whole.
+def without_overlaps(segments: Sequence[Segment]) -> FlatSegments:
+    """Cut segments that overlap, so that at every time only the segment of the highest value is left.
 
     Examples
     --------
-    >>> highest_of([Segment(0, 10, 1), Segment(4, 6, 3)]).segments
+    >>> without_overlaps([Segment(0, 10, 1), Segment(4, 6, 3)]).segments
     [Segment(start=0, end=4, value=1), Segment(start=4, end=6, value=3), Segment(start=6, end=10, value=1)]
     """
     placed: list[Segment] = []
@@ -382,7 +420,10 @@ def highest_of(segments: Sequence[Segment]) -> FlatSegments:
     for segment in sorted(segments, key=lambda part: (-part.value, part.start, part.end)):
         pieces = [segment]
         for placed_segment in placed:
-            pieces = [left_over for piece in pieces for left_over in _without(piece, placed_segment)]
+            uncovered: list[Segment] = []
+            for piece in pieces:
+                uncovered += _without(piece, placed_segment)
+            pieces = uncovered
         if pieces != [segment]:
             n_cut += 1
         placed += pieces
@@ -390,7 +431,7 @@ def highest_of(segments: Sequence[Segment]) -> FlatSegments:
 
 
 def _without(piece: Segment, segment: Segment) -> list[Segment]:
-    """Take from a segment what lies under another."""
+    """Return the parts of a piece that another segment does not cover: none, one or two."""
     if segment.end <= piece.start or segment.start >= piece.end:
         return [piece]
     before = Segment(piece.start, segment.start, piece.value)

@@ -27,6 +27,7 @@ from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
+    Row,
     Table,
     placed,
     read_table,
@@ -75,12 +76,13 @@ class Manifest:
     codebook: Codebook = field(default_factory=default_codebook, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
+        clips = tuple(_in_terms_of_codebook(clip, self.codebook) for clip in self.clips)
+        object.__setattr__(self, "clips", clips)
         by_id = ClipsById()
         for clip in self.clips:
             earlier = by_id.add(clip)
             if earlier is not None:
-                raise _twice(earlier, clip)
+                raise _repeated_id(earlier, clip)
             if tuple(clip.extras) != tuple(self.clips[0].extras):
                 raise ManifestError(
                     f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "
@@ -168,26 +170,31 @@ class Manifest:
         return replace(self, clips=tuple(clips))
 
     def spelled_as(self, movies: Iterable[str]) -> "Manifest":
-        """Name movies as these where they are some of them, of another spelling (`find_film`)."""
+        """Return the manifest with its movies spelled as in a list, where that has them (`find_film`)."""
         films = tuple(movies)
         spelling_of = {movie: find_film(movie, films) or movie for movie in self.movies}
-        if all(name == movie for movie, name in spelling_of.items()):
+        are_equal = all(name == movie for movie, name in spelling_of.items())
+        if are_equal:
             return self
         return self.with_clips(replace(clip, movie=spelling_of[clip.movie]) for clip in self)
 
     def video_path(self, clip: Clip) -> Path | None:
         """Return the path of a clip's video in the form it is stored in, None where the manifest has none."""
-        return in_any_form(self.root, clip.video) if clip.video else None
+        if not clip.video:
+            return None
+        return in_any_form(self.root, clip.video)
 
     def placed_in(self, folder: Path | str) -> "Manifest":
-        """Rewrite video paths for a manifest that lies in another folder."""
+        """Return the manifest for another folder, with the paths of its videos rewritten."""
         folder = local_path(folder)
         if absolute(folder) == absolute(self.root):
             return self
-        moved = (
-            replace(clip, video=stored_path(self.root / clip.video, folder)) if clip.video else clip
-            for clip in self.clips
-        )
+        moved = []
+        for clip in self.clips:
+            if clip.video:
+                moved.append(replace(clip, video=stored_path(self.root / clip.video, folder)))
+            else:
+                moved.append(clip)
         return replace(self, clips=tuple(moved), root=folder)
 
     def digest(self) -> str:
@@ -206,13 +213,13 @@ ADVICE = (
 
 @checked
 @uncollected()
-def _twice(first: Clip, second: Clip) -> ManifestError:
-    """Say that an id is there twice, and not of one span of two annotators."""
-    annotators = [clip.annotator or "nobody" for clip in (first, second)]
-    if annotators[0] == annotators[1]:
-        names = annotators[0]
-    else:
-        names = f"{' and '.join(annotators)}, whose films, videos or times differ"
+def _repeated_id(first: Clip, second: Clip) -> ManifestError:
+    """Return the error for a clip id that is there twice, and not by two annotators of one span."""
+    annotator = first.annotator or "nobody"
+    other_annotator = second.annotator or "nobody"
+    names = annotator
+    if annotator != other_annotator:
+        names = f"{annotator} and {other_annotator}, whose films, videos or times differ"
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {names}: clip ids must be unique, or those of one span "
         "of several annotators",
@@ -250,14 +257,22 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
     collected = Collected(table.problems)
-    for row in table.timed(verbatim=table.delimiter == "," and not spreadsheet_safe):
-        own = row
-        if spreadsheet_safe:
-            cells = {name: cell.strip() if name in FIELDS else cell for name, cell in row.cells.items()}
-            own = replace(row, cells=cells)
-        collected.add(clip_of_row(own, table.problems, codebook, spelled=spreadsheet_safe), row.line)
+    is_verbatim = table.delimiter == "," and not spreadsheet_safe
+    for row in table.timed(verbatim=is_verbatim):
+        read_row = _stripped(row) if spreadsheet_safe else row
+        clip = clip_of_row(read_row, table.problems, codebook, spelled=spreadsheet_safe)
+        collected.add(clip, row.line)
     with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
+
+
+def _stripped(row: Row) -> Row:
+    """Return a row without blanks around the cells of a manifest's own columns."""
+    cells = dict(row.cells)
+    for name in FIELDS:
+        if name in cells:
+            cells[name] = cells[name].strip()
+    return replace(row, cells=cells)
 
 
 @checked
@@ -317,7 +332,8 @@ def write_manifest(
     elif not holds_codebook(codebook, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
         files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
-    write_together({**{local_path(place): data for place, data in (beside or {}).items()}, **files})
+    further_files = {local_path(place): content for place, content in (beside or {}).items()}
+    write_together({**further_files, **files})
     return placed
 
 
@@ -330,19 +346,26 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
         return False
 
 
-def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:
-    """Check a clip's level and concepts, and put the concepts in order."""
+def _in_terms_of_codebook(clip: Clip, codebook: Codebook) -> Clip:
+    """Return a clip with its concepts in the codebook's order; refuse a level or concept that it lacks."""
     try:
         level = None if clip.level is None else codebook.level_named(clip.level)
         concepts = codebook.in_order(clip.concepts)
     except ManifestError as error:
         raise ManifestError(f"clip {clip.clip_id!r}: {error}", error.column) from None
-    same = (level, concepts) == (clip.level, clip.concepts)
-    return clip if same else replace(clip, level=level, concepts=concepts)
+    if level == clip.level and concepts == clip.concepts:
+        return clip
+    return replace(clip, level=level, concepts=concepts)
 
 
 def _codebook_of(table: Table) -> Codebook:
-    """Find the codebook of a manifest file: beside it, or built in."""
+    """Return the codebook of a manifest file: that of the file beside it, else the built-in one it names.
+
+    Raises
+    ------
+    ManifestError
+        The manifest names another codebook than that of the file beside it, or one that is not built in.
+    """
     named = _named_codebook(table)
     beside = codebook_file(table.path)
     if beside.is_file():
@@ -362,13 +385,19 @@ def _codebook_of(table: Table) -> Codebook:
 
 
 def _named_codebook(table: Table) -> str:
-    """Read the one name in the column; "" if there is no such column, or no row."""
+    """Return the codebook that the rows of a manifest name; "" if it has no such column, or no row.
+
+    Rows that name no codebook, or another than the first row, are noted as problems and refused.
+    """
     if CODEBOOK_COLUMN not in table.columns or not table.rows:
         return ""
     first = table.rows[0]
     name = first.cells[CODEBOOK_COLUMN]
     for row in table.checked():
-        if not (cell := row.cells[CODEBOOK_COLUMN]) or (name and cell != name):
+        cell = row.cells[CODEBOOK_COLUMN]
+        if not cell:
+            table.problems.add(row.line, "is empty", CODEBOOK_COLUMN)
+        elif name and cell != name:
             difference = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
-            table.problems.add(row.line, difference if cell else "is empty", CODEBOOK_COLUMN)
+            table.problems.add(row.line, difference, CODEBOOK_COLUMN)
     return name

@@ -25,14 +25,19 @@ class Pairs(NamedTuple):
 
 @checked
 def overlapping(first: Floats, second: Floats) -> Pairs:
-    """Find the pairs of intervals that overlap or touch, in the order of the first list.
+    """Find all pairs of an interval of one list and one of another that overlap or touch.
 
-    Memory and time grow with the pairs, where long intervals are rare.
+    Memory and time grow with the number of pairs, as long as long intervals are rare.
 
     Parameters
     ----------
     first, second : ndarray, shapes [N, 2] and [M, 2]
-        Beginnings and ends.
+        Beginning and end of each interval.
+
+    Returns
+    -------
+    Pairs
+        In the order of the first list.
 
     Examples
     --------

@@ -31,8 +31,15 @@ __all__ = [
 def why_unperceived(concept: Concept, perceives: Sequence[str]) -> str:
     """Say why a source that perceives some of MODALITIES cannot know of a concept; "" where it can.
 
-    What nobody says of a source excludes nothing. Of a concept of which the codebook says `visual = false`
-    and no modality, sources that perceive pictures alone cannot know.
+    A source of which `perceives` says nothing is taken to know of all concepts. A concept with
+    `visual = false` and no modality is unknown to sources that perceive pictures alone.
+
+    Parameters
+    ----------
+    concept
+        A concept of a codebook.
+    perceives
+        What the source perceives, such as `["visual"]` for pictures.
 
     Examples
     --------

@@ -38,14 +38,14 @@ class LabelPolicy(StrEnum):
 
 @checked
 def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
-    """List the policies that a codebook's labels can be read under; the last one, raw, always can."""
-    listed = [policy for policy in LabelPolicy if policy.value in codebook.policies]
-    return tuple(policy for policy in LabelPolicy if policy in listed or policy is LabelPolicy.RAW)
+    """Return the label policies that a codebook allows: those it lists, and always `RAW`, the last one."""
+    allowed = {*codebook.policies, LabelPolicy.RAW.value}
+    return tuple(policy for policy in LabelPolicy if policy.value in allowed)
 
 
 @checked
 def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
-    """Read a manifest's labels under a policy; clips without a level are left as they are.
+    """Return a manifest with its labels changed as a policy says; clips without a level stay as they are.
 
     Raises
     ------

@@ -47,10 +47,23 @@ class Projection:
 def merge(
     clip: Clip, marks: Iterable[Clip], codebook: Codebook, how: Merge = "highest", annotator: str = ""
 ) -> Clip:
-    """Label a clip by all marks that have a level, as `merge_annotators` says.
+    """Label a clip by the annotations of its span.
 
-    If no mark has a level, the clip is at the lowest one: an annotator watched the film and marked nothing.
-    The result depends neither on the order of the marks nor on repeats.
+    If no annotation has a level, the clip gets the lowest one: an annotator watched it and marked nothing.
+    The result depends neither on the order of the annotations nor on repeats.
+
+    Parameters
+    ----------
+    clip
+        The clip, whose own labels are replaced.
+    marks
+        The annotations; those without a level are ignored.
+    codebook
+        Gives the order of levels and concepts.
+    how
+        The rule by which labels are merged, as `merge_annotators` lists them.
+    annotator
+        Annotator of the labelled clip; "" for merged labels.
     """
     labelled = [mark for mark in marks if mark.level is not None]
     levels = [mark.level for mark in labelled if mark.level is not None]
@@ -106,15 +119,19 @@ def project(
     judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
-    labelled: dict[str, list[Clip]] = {}
+    labelled: dict[str, list[Clip]] = {}  # clip id -> its rows
     for movie, clips_of_movie in grouped(clips, "movie").items():
-        rows = _label(clips_of_movie, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
+        marks_of_movie = marks.get(movie, [])
+        rows = _label_movie(clips_of_movie, marks_of_movie, threshold, per_annotator, annotations.codebook)
         labelled |= zip((clip.clip_id for clip in clips_of_movie), rows, strict=True)
-    every_row = tuple(row for clip in clips for row in labelled[clip.clip_id])
+    all_rows: list[Clip] = []
+    for clip in clips:
+        all_rows += labelled[clip.clip_id]
+    movies_with_clips = set(clips.movies)
     return Projection(
-        Manifest(every_row, clips.root, annotations.codebook),
+        Manifest(tuple(all_rows), clips.root, annotations.codebook),
         unwatched=tuple(movie for movie in clips.movies if movie not in marks),
-        elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
+        elsewhere=tuple(movie for movie in annotations.movies if movie not in movies_with_clips),
     )
 
 
@@ -176,7 +193,14 @@ def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -
 
 @checked
 def windows(annotations: Manifest, seconds: float) -> Manifest:
-    """Cut every annotated movie into equal windows; the last one ends with the last annotation.
+    """Cut every annotated movie into windows of equal length; the last one ends with the last annotation.
+
+    Parameters
+    ----------
+    annotations
+        Annotated spans of movies.
+    seconds
+        Length of a window.
 
     Raises
     ------
@@ -187,22 +211,32 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
         raise ManifestError(f"window {seconds}: expected a positive number of seconds")
     clips = []
     for movie, marks in grouped(annotations, "movie").items():
-        end = float(_spans(marks)[:, 1].max())
+        end_s = float(_spans(marks)[:, 1].max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""
-        # A rest of less than a nanosecond is rounding, not a window.
-        count = max(int(np.ceil((end - SLACK_S) / seconds)), 1)
-        clips += [
-            Clip(clip_id, movie, video, number * seconds, min((number + 1) * seconds, end))
-            for number, clip_id in enumerate(numbered_ids(movie, count))
-        ]
+        # A remainder of less than a nanosecond is rounding, not a window.
+        n_windows = max(int(np.ceil((end_s - SLACK_S) / seconds)), 1)
+        for number, clip_id in enumerate(numbered_ids(movie, n_windows)):
+            window_end_s = min((number + 1) * seconds, end_s)
+            clips.append(Clip(clip_id, movie, video, number * seconds, window_end_s))
     return annotations.with_clips(clips)
 
 
-def _label(
+def _label_movie(
     clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool, codebook: Codebook
 ) -> list[list[Clip]]:
-    """Label the clips of one movie by the annotations of it.
+    """Label the clips of one movie by its annotations, merged or for each annotator apart.
+
+    Parameters
+    ----------
+    clips, marks
+        The movie's clips, and its annotations.
+    threshold
+        Share of a clip's duration that an annotation must cover to count.
+    per_annotator
+        Whether each annotator's labels get a row of their own.
+    codebook
+        Of the annotations.
 
     Returns
     -------
@@ -243,7 +277,7 @@ def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: flo
     places_of_clips: list[list[int]] = [[] for _ in clips]
     for clip_place, mark_place in zip(clip_places, mark_places, strict=True):
         places_of_clips[clip_place].append(mark_place)
-    return [list(map(marks.__getitem__, sorted(places))) for places in places_of_clips]
+    return [[marks[place] for place in sorted(places)] for places in places_of_clips]
 
 
 def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:

@@ -54,19 +54,19 @@ def assign(
     drawn_films = [films[place] for place in rng.permutation(len(films)).tolist()]
     common_films = drawn_films[:calibration]
     shared_out_films = drawn_films[calibration:]
-    lengths = _lengths(clips, clips_of)
+    lengths = _film_lengths(clips, clips_of)
     longest_first = sorted(shared_out_films, key=lambda film: -lengths[film])
-    annotators_of = _spread(longest_first, lengths, each, len(names))
+    annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
     rows = []
     for annotator, name in enumerate(names):
         own_films = [film for film in shared_out_films if annotator in annotators_of[film]]
         shuffled_films = [own_films[place] for place in rng.permutation(len(own_films)).tolist()]
-        for number, film in enumerate(_interleaved(common_films, shuffled_films), start=1):
-            extras = {CALIBRATION: str(int(film in common_films)), ORDER: str(number)}
-            rows += [
-                replace(clip, level=None, concepts=(), annotator=name, extras={**clip.extras, **extras})
-                for clip in clips_of[film]
-            ]
+        for number, film in enumerate(_mix_evenly(common_films, shuffled_films), start=1):
+            calibration_cell = "1" if film in common_films else "0"
+            for clip in clips_of[film]:
+                extras = {**clip.extras, CALIBRATION: calibration_cell, ORDER: str(number)}
+                row = replace(clip, level=None, concepts=(), annotator=name, extras=extras)
+                rows.append(row)
     return clips.with_clips(rows)
 
 
@@ -75,9 +75,10 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
-    if not all(map(str.strip, names)):
+    if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
-    if len({plain(name) for name in names}) < len(names) or not 1 <= each <= len(names):
+    have_twins = len({plain(name) for name in names}) < len(names)
+    if have_twins or not 1 <= each <= len(names):
         raise ManifestError(
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each "
             "once, and at least as many "
@@ -91,7 +92,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
         raise ManifestError(f"{counted(calibration, 'film')} for calibration: there are {n_films}")
 
 
-def _lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> dict[str, float]:
+def _film_lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> dict[str, float]:
     """Return the length of each film: the seconds of its clips, or their number where any has no times."""
     is_timed = all(clip.duration_s is not None for clip in clips)
     lengths: dict[str, float] = {}
@@ -103,31 +104,41 @@ def _lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> dict[st
     return lengths
 
 
-def _interleaved(common_films: Sequence[str], own_films: Sequence[str]) -> list[str]:
-    """Put the films that all annotate evenly among an annotator's own, the first of them in front."""
-    # Each film with its place among the own ones; a common one (0) comes before the own one (1) there.
-    placed_films = []
-    for k, film in enumerate(common_films):
-        place = k * max(len(own_films), 1) // len(common_films)
-        placed_films.append((place, 0, film))
-    for place, film in enumerate(own_films):
-        placed_films.append((place, 1, film))
-    placed_films.sort(key=lambda placed_film: placed_film[:2])
-    return [film for _, _, film in placed_films]
+def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[str]:
+    """Return an annotator's own films with the films that all annotate spread evenly among them.
+
+    The first common film comes first of all.
+    """
+    common_before: dict[int, list[str]] = {}  # place among the own films -> common films in front of it
+    n_places = max(len(own_films), 1)
+    for number, film in enumerate(common_films):
+        place = number * n_places // len(common_films)
+        common_before.setdefault(place, []).append(film)
+    films: list[str] = []
+    for place in range(n_places):
+        films += common_before.get(place, [])
+        films += own_films[place : place + 1]
+    return films
 
 
-def _spread(
+def _choose_annotators(
     films: Sequence[str], lengths: Mapping[str, float], each: int, n_annotators: int
 ) -> dict[str, list[int]]:
-    """Choose annotators for each film, by number.
+    """Choose the annotators of each film; return film -> their numbers, from 0.
 
-    Each place goes to the annotator with the fewest films so far; among equals to the one who shares the
-    fewest films with those already chosen for this film, then to the one with the fewest seconds.
+    Each place of a film goes to the annotator with the fewest films so far; among equals to the one who
+    shares the fewest films with those already chosen for this film, then to the one with the fewest seconds.
 
     Parameters
     ----------
     films
-        In the order of choice, the longest first: so the short ones even out the rest.
+        In the order of choice: the longest first, so that the short ones even out the annotators' seconds.
+    lengths
+        Film -> its length.
+    each
+        How many annotators a film gets.
+    n_annotators
+        How many there are.
     """
     seconds = np.zeros(n_annotators)
     n_films = np.zeros(n_annotators)

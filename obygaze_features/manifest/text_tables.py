@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
@@ -63,7 +63,7 @@ SLACK_S = 0.01
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
 
-_SCENES = {"start time (seconds)": "start s", "end time (seconds)": "end s"}
+_HEADINGS_OF_SCENES = {"start time (seconds)": "start s", "end time (seconds)": "end s"}
 """Headings of PySceneDetect's lists of scenes -> ours, as `plain` writes them."""
 
 
@@ -81,15 +81,22 @@ class Row:
     @property
     def is_empty(self) -> bool:
         """Whether every cell is empty, or blank."""
-        return not any(map(str.strip, self.cells.values()))
+        return not any(cell.strip() for cell in self.cells.values())
 
     def number(self, column: str, path: Path) -> float:
-        """Read a cell as a finite number; NaN if it is empty.
+        """Read the cell of a column as a finite number; NaN if it is empty.
+
+        Parameters
+        ----------
+        column
+            The column.
+        path
+            The table's file, for the message.
 
         Raises
         ------
         ManifestError
-            It is none; names the table's path, line and column.
+            The cell is no number, or one beyond 1e30.
         """
         text = self.cells[column].strip()
         number = number_of(text)
@@ -101,7 +108,7 @@ class Row:
         return number
 
     def as_written(self) -> "Row":
-        """Remove the apostrophes that keep a spreadsheet from running cells."""
+        """Return the row without the apostrophes that keep a spreadsheet from running cells as formulas."""
         if "'" not in "".join((*self.cells, *self.cells.values())):
             return self
         return Row(self.line, {as_written(name): as_written(cell) for name, cell in self.cells.items()})
@@ -126,16 +133,19 @@ class Table:
 
     @cached_property
     def problems(self) -> "Problems":
-        """What is wrong in its rows: refused behind the last one that `checked` or `timed` yields."""
+        """What is wrong in its rows; `checked` and `timed` refuse it after their last row."""
         return Problems(self.path)
 
     def checked(self) -> Iterator[Row]:
-        """Yield the rows that are not empty and can be read; then refuse what was noted."""
+        """Yield the rows that are not empty and can be read; then refuse the table if it has problems."""
         yield from self._readable(self.rows)
         self.problems.refuse()
 
     def _readable(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows that are not empty; note each cell of a column that is read and cannot be."""
+        """Return the rows that are not empty, without those in which a needed cell is a spreadsheet's error.
+
+        Such a cell is noted as a problem.
+        """
         read = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
         readable = []
         for row in rows:
@@ -153,7 +163,7 @@ class Table:
         return readable
 
     def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
-        """Yield the rows that are not empty, times written as seconds; then refuse what was noted.
+        """Yield the rows that are not empty, with times in seconds; then refuse the table if a time is wrong.
 
         Where semicolons or tabs are between cells, the decimal sign may be a comma.
 
@@ -162,84 +172,117 @@ class Table:
         rate
             Frames per second of times that end in frames.
         verbatim
-            Whether apostrophes before cells belong to them: no spreadsheet wrote the table.
+            Whether apostrophes before cells belong to them, as no spreadsheet wrote the table.
         """
-        rows = [row if verbatim else row.as_written() for row in self._readable(self.rows)]
-        usual = "" if self.delimiter in {";", "\t"} else "."
+        rows = self._readable(self.rows)
+        if not verbatim:
+            rows = [row.as_written() for row in rows]
+        decimal_sign = "" if self._may_have_commas else "."
+        # All starts, then all ends: together they tell the decimal sign.
+        cells = []
+        for name in TIMES:
+            cells += [row.cells[name] for row in rows]
         with placed(f"{self.path}: column {' or '.join(TIMES)}"):
-            cells = [row.cells[name] for name in TIMES for row in rows]
-            values = instants(cells, usual, rate, len(TIMES))
-        for row, *times in zip(rows, values, values[len(rows) :], strict=False):
+            values = instants(cells, decimal_sign, rate, len(TIMES))
+        starts = values[: len(rows)]
+        ends = values[len(rows) :]
+        for row, start, end in zip(rows, starts, ends, strict=True):
             cells_read = dict(row.cells)
-            before = len(self.problems.messages)
-            for name, value in zip(TIMES, times, strict=True):
+            is_wrong = False
+            for name, value in zip(TIMES, (start, end), strict=True):
                 if isinstance(value, ManifestError):
-                    none = ": leave the cell empty where there is none" * row.cells[name].isalpha()  # R's NA
-                    self.problems.add(row.line, f"{value}{none}", name)
+                    is_wrong = True
+                    is_word = row.cells[name].isalpha()  # such as R's NA
+                    remedy = ": leave the cell empty where there is none" if is_word else ""
+                    self.problems.add(row.line, f"{value}{remedy}", name)
+                elif value is None:
+                    cells_read[name] = ""
                 else:
-                    cells_read[name] = "" if value is None else repr(value + 0.0)  # no minus zero
-            if len(self.problems.messages) == before:
+                    cells_read[name] = repr(value + 0.0)  # no minus zero
+            if not is_wrong:
                 yield Row(row.line, cells_read)
         self.problems.refuse()
 
+    @property
+    def _may_have_commas(self) -> bool:
+        """Whether numbers may have a decimal comma: semicolons or tabs stand between cells."""
+        return self.delimiter in {";", "\t"}
+
     def numbers(self, names: Sequence[str], clips: Iterable[Any] = ()) -> dict[str, list[float]]:
-        """Read columns of numbers by clip (`Row.number`), whose id may have blanks around it and any accents.
+        """Read columns of numbers: clip id -> the number in each of `names`, NaN for an empty cell.
+
+        Ids may have blanks around them, and accents in any form.
+
+        Parameters
+        ----------
+        names
+            The columns.
+        clips
+            Clips that rows are compared with, where a row names a movie or times.
 
         Raises
         ------
         ManifestError
-            A clip has two rows, or a cell is no number; or a row states another film or other times than its
-            clip has, one of `clips`: it is of another window.
+            A clip has two rows, a cell is no number, or a row has another movie or other times than its clip:
+            it is of another window.
         """
-
-        def agrees(cell: str, field: str | float) -> bool:
-            if isinstance(field, str):
-                return bool(find_film(cell, [field]))
-            return abs(float(cell) - field) <= SLACK_S
-
         values_of: dict[str, list[float]] = {}
         clip_of = {clip.clip_id: clip for clip in clips}
         table = self.pointed(names)
         has_times = {*TIMES} <= {*self.columns}
         rows = table.timed() if has_times else table.checked()
-        stated = ("movie", *TIMES) if has_times else ("movie",)
+        compared_columns = ("movie", *TIMES) if has_times else ("movie",)
         for row in rows:
             clip_id = composed(row.cells["clip_id"].strip())
             if clip_id in values_of:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
-            for name in stated:
+            for name in compared_columns:
                 cell = row.cells.get(name, "").strip()
-                field = getattr(clip_of.get(clip_id), name, None)
-                if cell and field is not None and not agrees(cell, field):
+                value = getattr(clip_of.get(clip_id), name, None)
+                if cell and value is not None and not _agrees(cell, value):
                     raise ManifestError(
                         f"{self.path}: line {row.line}, column {name}: {cell}, and clip {clip_id} has "
-                        f"{field}: measure the clips themselves (obygaze film variables --windows)"
+                        f"{value}: measure the clips themselves (obygaze film variables --windows)"
                     )
             values_of[clip_id] = [row.number(name, self.path) for name in names]
         return values_of
 
     def pointed(self, names: Sequence[str]) -> "Table":
-        """Write numbers with points, where ; or tabs are between cells; each column decides its own sign."""
-        if self.delimiter not in {";", "\t"}:
+        """Return the table with decimal points in columns of numbers, in place of commas.
+
+        Commas may be decimal signs where semicolons or tabs stand between cells. Each column decides its own.
+        """
+        if not self._may_have_commas:
             return self
         cells_of_rows = [dict(row.cells) for row in self.rows]
         for name in names:
             with placed(f"{self.path}: column {name}"):
-                for cells, number in zip(
-                    cells_of_rows, pointed([cells[name] for cells in cells_of_rows]), strict=True
-                ):
-                    cells[name] = number
-        return replace(self, rows=tuple(map(Row, (row.line for row in self.rows), cells_of_rows)))
+                numbers = pointed([cells[name] for cells in cells_of_rows])
+            for cells, number in zip(cells_of_rows, numbers, strict=True):
+                cells[name] = number
+        rows = []
+        for row, cells in zip(self.rows, cells_of_rows, strict=True):
+            rows.append(Row(row.line, cells))
+        return replace(self, rows=tuple(rows))
 
     def as_csv(self, texts: Collection[str]) -> str:
-        """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""
-        rows = self.pointed([name for name in self.columns if name not in texts]).rows
-        return "".join(map(csv_line, (self.columns, *(tuple(row.cells.values()) for row in rows))))
+        """Write the table as CSV with decimal points in all columns but those of `texts`."""
+        number_columns = [name for name in self.columns if name not in texts]
+        rows = self.pointed(number_columns).rows
+        lines = [csv_line(tuple(row.cells.values())) for row in rows]
+        return "".join([csv_line(self.columns), *lines])
+
+
+def _agrees(cell: str, value: str | float) -> bool:
+    """Return whether a cell agrees with a clip: the same film, however spelled; a time within 10 ms."""
+    if isinstance(value, str):
+        return bool(find_film(cell, [value]))
+    return abs(float(cell) - value) <= SLACK_S
 
 
 @contextmanager
 def placed(where: object, remedy: str = "") -> Iterator[None]:
-    """Name the place of a ManifestError, and what to do."""
+    """Put a place, such as a file's name, in front of the message of a ManifestError, and a remedy behind."""
     try:
         yield
     except ManifestError as error:
@@ -272,11 +315,13 @@ class Problems:
             return None
 
     def refuse(self) -> None:
-        """Raise ManifestError if anything was noted."""
-        if self.messages:
-            hidden = len(self.messages) - SHOWN_PROBLEMS
-            remainder = f"; and {counted(hidden, 'more problem')}" if hidden > 0 else ""
-            raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{remainder}")
+        """Raise a ManifestError with the first problems, and the number of others, if there are any."""
+        if not self.messages:
+            return
+        shown = "; ".join(self.messages[:SHOWN_PROBLEMS])
+        n_hidden = len(self.messages) - SHOWN_PROBLEMS
+        remainder = f"; and {counted(n_hidden, 'more problem')}" if n_hidden > 0 else ""
+        raise ManifestError(f"{self.path}: {shown}{remainder}")
 
 
 @checked
@@ -327,12 +372,22 @@ def table_of(
     advice: str = "",
     is_header: Callable[[Sequence[str]], bool] | None = None,
 ) -> Table:
-    """Make a table of records; see `read_table`.
+    """Make a table of records, after `read_table` has split a file into them.
 
     Parameters
     ----------
+    path
+        The file, for messages.
+    records
+        Line and cells of each row, with rows of titles above the header.
+    delimiter
+        What stood between the cells.
+    needed
+        Columns that must be there.
     known
-        Columns that get these spellings too.
+        Further columns whose headings are written as here, whatever their case in the file.
+    any_of
+        One of these columns must be there too.
     named
         Whether every column must have a name (a pandas index has none).
     advice
@@ -342,41 +397,71 @@ def table_of(
     """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    first = header_row(records, is_header or naming(needed, any_of))
-    (first_line, header), *body = records[first:]
-    fields = FIELDS if set(TIMES) <= set(needed) else ()
-    spelled = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
+    header_number = header_row(records, is_header or naming(needed, any_of))
+    (header_line, header), *body = records[header_number:]
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
-    headings = [spelled.get(heading_name(cell), cell) for cell in written]
-    left_out = {n for n, name in enumerate(headings) if _says_nothing(n, name, body)}
-    columns = [name for n, name in enumerate(headings) if n not in left_out]
+    fields = FIELDS if set(TIMES) <= set(needed) else ()
+    spelling_of = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
+    headings = [spelling_of.get(heading_name(cell), cell) for cell in written]
+    left_out = {n for n, name in enumerate(headings) if _is_empty_or_index(n, name, body)}
+    columns = _without_places(headings, left_out)
     missing = [column for column in needed if column not in columns]
     if any_of and {*any_of}.isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        found = ", ".join(filter(None, written))
-        problem = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"
-        raise ManifestError("; ".join(filter(None, (problem, advice))))
-    _refuse_unnamed_or_twice(columns, f"{path}: line {first_line}", named=named)
+        found = ", ".join(heading for heading in written if heading)
+        problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {found}"
+        raise ManifestError(f"{problem}; {advice}" if advice else problem)
+    _refuse_bad_names(columns, f"{path}: line {header_line}", named=named)
+    rows = _rows_of_records(path, body, columns, left_out)
+    notes = []
+    if header_number:
+        notes.append(f"{counted(header_number, 'row')} above the header left out")
+    read = frozenset((*needed, *any_of))
+    return Table(path, tuple(columns), tuple(rows), delimiter, tuple(notes), read)
+
+
+def _without_places(cells: list[str], left_out: Collection[int]) -> list[str]:
+    """Return the cells of a row without those at some places (from 0); the same list if there are none."""
+    if not left_out:
+        return cells
+    return [cell for n, cell in enumerate(cells) if n not in left_out]
+
+
+def _rows_of_records(
+    path: Path, records: Records, columns: Sequence[str], left_out: Collection[int]
+) -> list[Row]:
+    """Make a row of each record below the header; refuse records with more or fewer cells than columns.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    records
+        Line and cells of each; empty cells at the end beyond the header do not count.
+    columns
+        The columns that are kept.
+    left_out
+        Places of the other columns, counted from 0.
+    """
     problems = Problems(path)
     rows = []
-    for line, cells in body:
-        record = [cell for n, cell in enumerate(cells) if n not in left_out] if left_out else cells
-        while len(record) > len(columns) and not record[-1].strip():
-            record.pop()
-        if len(record) == len(columns):
-            rows.append(Row(line, dict(zip(columns, record, strict=True))))
+    for line, cells in records:
+        kept_cells = _without_places(cells, left_out)
+        while len(kept_cells) > len(columns) and not kept_cells[-1].strip():
+            kept_cells.pop()
+        if len(kept_cells) == len(columns):
+            rows.append(Row(line, dict(zip(columns, kept_cells, strict=True))))
         else:
-            problems.add(line, f"{len(record)} cells where the header has {len(columns)}")
+            problems.add(line, f"{len(kept_cells)} cells where the header has {len(columns)}")
     problems.refuse()
-    notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
-    return Table(path, tuple(columns), tuple(rows), delimiter, notes, frozenset((*needed, *any_of)))
+    return rows
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Do without garbage collection while many records are made, which it would go through time and again."""
+    """Switch garbage collection off for a while, as it would go through many new records repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -387,17 +472,20 @@ def uncollected() -> Iterator[None]:
 
 
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
-    """Return what tells a header: whether cells have all these names, and any of the others, if any."""
-    needed_keys = set(map(plain, needed))
-    optional_keys = set(map(plain, any_of))
-    return lambda cells: (
-        needed_keys <= (have := set(map(heading_name, cells)))
-        and bool(not optional_keys or optional_keys & have)
-    )
+    """Return a test of a header: whether cells have all `needed` names, and one of `any_of` if any."""
+    needed_names = {plain(name) for name in needed}
+    other_names = {plain(name) for name in any_of}
+
+    def is_header(cells: Sequence[str]) -> bool:
+        names = {heading_name(cell) for cell in cells}
+        has_other = not other_names or not other_names.isdisjoint(names)
+        return needed_names <= names and has_other
+
+    return is_header
 
 
-def _refuse_unnamed_or_twice(columns: Sequence[str], where: str, *, named: bool) -> None:
-    """Refuse a header in which a name stands twice or, of columns that are to be `named`, is missing."""
+def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> None:
+    """Refuse a header in which a name is there twice or, if columns must be `named`, is missing."""
     before = set[str]()
     for number, column in enumerate(columns, start=1):
         if named and not column:
@@ -409,26 +497,38 @@ def _refuse_unnamed_or_twice(columns: Sequence[str], where: str, *, named: bool)
         before.add(column)
 
 
-def _says_nothing(n: int, name: str, body: Records) -> bool:
-    """Tell a column without name and cells, and a data frame's index, which pandas reads as `Unnamed: 0`."""
-    if name and not name.startswith("Unnamed: "):
+def _is_empty_or_index(n: int, name: str, body: Records) -> bool:
+    """Return whether a column holds nothing, or only a data frame's index: different whole numbers.
+
+    Parameters
+    ----------
+    n
+        Place of the column, from 0.
+    name
+        Its heading; pandas reads that of an index as `Unnamed: 0`.
+    body
+        The records below the header.
+    """
+    is_unnamed_by_pandas = name.startswith("Unnamed: ")
+    if name and not is_unnamed_by_pandas:
         return False
     cells = [record[n] if n < len(record) else "" for _, record in body if any(record)]
-    may_be_index = n == 0 or name != ""
-    if may_be_index and all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells):
+    can_be_index = n == 0 or is_unnamed_by_pandas
+    are_numbers = all(cell.isdecimal() for cell in cells)
+    if can_be_index and are_numbers and len(set(cells)) == len(cells):
         return True
     return name == "" and not any(cells)
 
 
 def heading_name(cell: str) -> str:
-    """Write the heading of a column as headings are compared; those of PySceneDetect are ours."""
+    """Write a heading as headings are compared (`plain`), with PySceneDetect's names for times as ours."""
     name = plain(cell)
-    return _SCENES.get(name, name)
+    return _HEADINGS_OF_SCENES.get(name, name)
 
 
 @checked
 def counted(number: int, singular: str, many: str = "") -> str:
-    """Write a number with its noun."""
+    """Write a number with its noun: `1 clip`, `2 clips`; `many` is a plural that is not formed by an s."""
     return number_with_noun(number, singular, many)
 
 
@@ -463,7 +563,7 @@ class TextList:
 
     def digest(self) -> str:
         """Hash the rows as a CSV table of text_id and text, independent of the file's format: SHA-256."""
-        lines = (csv_line(row) for row in (TEXT_COLUMNS[0], *self.rows))
+        lines = [csv_line(row) for row in (TEXT_COLUMNS[0], *self.rows)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -486,31 +586,58 @@ def read_texts(path: str | Path) -> TextList:
     path = local_path(path)
     texts = _text_lines(path) if path.suffix.lower() == ".txt" else _text_cells(path)
     problems = Problems(path)
-    first: dict[str, int] = {}
+    first_line_of: dict[str, int] = {}
     for line, text_id, text in texts:
         if not text.strip():
             problems.add(line, "the text is empty")
-        elif problem := unsuitable(text, lines=True):
-            problems.add(line, f"the text {problem}")
-        if not text_id.strip():
-            problems.add(line, "the id is empty")
-        elif problem := unsuitable(text_id):
-            problems.add(line, f"the id {text_id!r} {problem}")
-        elif text_id in first:
-            problems.add(line, f"the id {text_id!r} is there twice, first in line {first[text_id]}")
-        first.setdefault(text_id, line)
+        else:
+            problem = unsuitable(text, lines=True)
+            if problem:
+                problems.add(line, f"the text {problem}")
+        id_problem = _problem_of_id(text_id, first_line_of)
+        if id_problem:
+            problems.add(line, id_problem)
+        first_line_of.setdefault(text_id, line)
     problems.refuse()
     if not texts:
         raise ManifestError(f"{path}: there is no text in it")
     return TextList(tuple((text_id, text) for _, text_id, text in texts))
 
 
-def _text_lines(path: Path) -> list[tuple[int, str, str]]:
-    lines = enumerate(text_of(path).removesuffix("\n").split("\n"), start=1)
-    return [(number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r")) for number, line in lines]
+def _problem_of_id(text_id: str, first_line_of: Mapping[str, int]) -> str:
+    """Say what is wrong with the id of a text; "" if nothing is.
+
+    `first_line_of` has the line of each id that was read before.
+    """
+    if not text_id.strip():
+        return "the id is empty"
+    problem = unsuitable(text_id)
+    if problem:
+        return f"the id {text_id!r} {problem}"
+    if text_id in first_line_of:
+        return f"the id {text_id!r} is there twice, first in line {first_line_of[text_id]}"
+    return ""
 
 
-def _text_cells(path: Path) -> list[tuple[int, str, str]]:
+class _TextRow(NamedTuple):
+    """A text of a file, with the line where it begins and its id."""
+
+    line: int
+    text_id: str
+    text: str
+
+
+def _text_lines(path: Path) -> list[_TextRow]:
+    """Read a text file with one text on each line; the ids are the numbers of the lines."""
+    lines = text_of(path).removesuffix("\n").split("\n")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        rows.append(_TextRow(number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r")))
+    return rows
+
+
+def _text_cells(path: Path) -> list[_TextRow]:
+    """Read a table of texts by its pair of columns: text_id and text, or caption_id and caption."""
     table = read_table(path, needed=(), named=False)
     pairs = [pair for pair in TEXT_COLUMNS if set(pair) <= set(table.columns)]
     if len(pairs) != 1:
@@ -518,5 +645,5 @@ def _text_cells(path: Path) -> list[tuple[int, str, str]]:
         raise ManifestError(
             f"{path}: a table of texts has the columns {expected}, not both; found {', '.join(table.columns)}"
         )
-    text_id, text = pairs[0]
-    return [(row.line, row.cells[text_id], row.cells[text]) for row in table.rows]
+    id_column, text_column = pairs[0]
+    return [_TextRow(row.line, row.cells[id_column], row.cells[text_column]) for row in table.rows]

@@ -127,19 +127,18 @@ def draw_bars(
     starred
         Condition -> for each group, whether its value has a star.
     """
-    values_of = {name: list(map(_known, values)) for name, values in series.items()}
-    digits = _digits([value for value in chain.from_iterable(values_of.values()) if value is not None])
+    values_of = {name: [_known(value) for value in values] for name, values in series.items()}
+    known_values = [value for value in chain.from_iterable(values_of.values()) if value is not None]
+    digits = _digits(known_values)
     group_height = 0.8 / len(series)
 
     def fill(figure: Figure) -> None:
         axes = figure.subplots()
-        diamonds: list[tuple[float, float]] = []
         bar_height = group_height
         if bands:
-            widths = [2 * band for band in bands]
-            lefts = [-band for band in bands]
-            axes.barh(range(len(labels)), widths, left=lefts, color=GREY, label="p ≥ .05")
+            _draw_bands(axes, bands)
             bar_height = group_height / 2  # so that the band behind the bar can be seen
+        diamonds: list[tuple[float, float]] = []
         for index, (name, values) in enumerate(values_of.items()):
             # The bars of a group lie around the group's row, one condition below the other.
             offset = (index - (len(values_of) - 1) / 2) * group_height
@@ -148,14 +147,13 @@ def draw_bars(
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
             axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
             if ends:
-                low, high = (np.array(side[name], dtype=np.float64) for side in ends)
+                lows, highs = ends
+                low = np.array(lows[name], dtype=np.float64)
+                high = np.array(highs[name], dtype=np.float64)
                 axes.hlines(rows, low, high, color="black", linewidth=1)
             stars = (starred or {}).get(name, [False] * len(rows))
             _write_values(axes, rows, [_shown(value, digits) for value in values], stars)
-            for value, row in zip((published or {}).get(name, ()), rows, strict=False):
-                position = _known(value)
-                if position is not None:
-                    diamonds.append((position, row))
+            diamonds += _places_of_published((published or {}).get(name, ()), rows)
         if diamonds:
             mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": marked}
             axes.plot(*zip(*diamonds, strict=True), "d", **mark)
@@ -166,8 +164,25 @@ def draw_bars(
             figure.legend(loc="outside upper right", ncols=4)
 
     most_breaks = max(label.count("\n") for label in labels)
-    lines_a_group = max(len(series) / 2, 1 + most_breaks / 2)
-    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines_a_group), fill)
+    lines_per_group = max(len(series) / 2, 1 + most_breaks / 2)
+    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines_per_group), fill)
+
+
+def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
+    """Draw the grey band of each row, as far to the left of 0 as to the right, in which values are chance."""
+    widths = [2 * band for band in bands]
+    lefts = [-band for band in bands]
+    axes.barh(range(len(bands)), widths, left=lefts, color=GREY, label="p ≥ .05")
+
+
+def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the place, value and row, of each published value that is a number."""
+    places = []
+    for value, row in zip(values, rows, strict=False):
+        position = _known(value)
+        if position is not None:
+            places.append((position, row))
+    return places
 
 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
@@ -178,23 +193,28 @@ def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars
 
 
 def _known(value: float | None) -> float | None:
-    """Return a value, or None for NaN."""
-    return None if value is None or math.isnan(value) else value
+    """Return a value; None if it is None or NaN."""
+    if value is None or math.isnan(value):
+        return None
+    return value
 
 
 def _digits(values: Sequence[float]) -> int:
-    """Return the number of decimals for all values, so that the largest has three significant digits."""
-    largest = max(map(abs, values), default=0.0)
-    if largest == 0.0:
+    """Return the number of decimals for all values, so that the largest has three significant digits.
+
+    It is two where the largest is 0 or 1: values up to 1 are mostly shares, which need both decimals.
+    """
+    largest = max((abs(value) for value in values), default=0.0)
+    if largest in {0.0, 1.0}:
         return 2
-    if largest == 1.0:
-        return 2  # 1.00: mostly shares, of which the others need both decimals.
     return max(0, 2 - math.floor(math.log10(largest)))
 
 
 def _shown(value: float | None, digits: int) -> str:
     """Format a value with a number of decimals and a true minus sign; a dash for None."""
-    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    if value is None:
+        return "–"
+    return f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: str, path: Path) -> None:

@@ -108,7 +108,7 @@ def report(wording: Wording, finding: Finding) -> Report:
         pictures.append(Picture(wording.name, wording.figure, finding.draw))
     answers = []
     if wording.sentence:
-        answers.append(_sentence(wording, finding))
+        answers.append(_filled_sentence(wording, finding))
     return Report(
         name=wording.name,
         title=wording.title,
@@ -123,11 +123,16 @@ def report(wording: Wording, finding: Finding) -> Report:
     )
 
 
-def _sentence(wording: Wording, finding: Finding) -> str:
-    """Fill a finding's values into the sentence of its wording; whole numbers keep the sentence's format."""
+def _filled_sentence(wording: Wording, finding: Finding) -> str:
+    """Fill a finding's values into the sentence of its wording.
+
+    Whole numbers are formatted as the sentence says, all other values as cells of a table.
+    """
     values = finding.rows[0] if finding.said is None else finding.said
-    words = {name: value if isinstance(value, int) else cell(value) for name, value in values.items()}
-    return wording.sentence.format(**words)
+    written: dict[str, object] = {}
+    for name, value in values.items():
+        written[name] = value if isinstance(value, int) else cell(value)
+    return wording.sentence.format(**written)
 
 
 def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
@@ -155,7 +160,9 @@ def of(part: int, total: int) -> str:
 
 def share(value: float | None) -> str:
     """Format a share in percent with one decimal; a dash for None."""
-    return NOTHING if value is None else f"{value:.1%}"
+    if value is None:
+        return NOTHING
+    return f"{value:.1%}"
 
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
@@ -170,6 +177,8 @@ def series_of(
 
     Parameters
     ----------
+    rows
+        A row for each condition and group.
     name
         Column of the values.
     condition, group
@@ -179,10 +188,12 @@ def series_of(
     missing
         Value of a group that has no row of a condition.
     """
-    values = {(row[condition], row[group]): row[name] for row in rows}
+    value_of = {(row[condition], row[group]): row[name] for row in rows}
+    conditions = dict.fromkeys(str(row[condition]) for row in rows)  # each once, in order
     series = {}
-    for condition_name in dict.fromkeys(str(row[condition]) for row in rows):
-        series[condition_name] = [values.get((condition_name, group_name), missing) for group_name in groups]
+    for condition_name in conditions:
+        keys = [(condition_name, group_name) for group_name in groups]
+        series[condition_name] = [value_of.get(key, missing) for key in keys]
     return series
 
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -63,6 +63,9 @@ IN_PART = "in part"
 HOLDS = "holds"
 BY_READING = "depends on how it is read"
 """Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
+
+_AFTER_KIND = re.compile("[:;]")
+"""The sign behind the kind of a verdict, before its details."""
 
 PLURAL = {FAILS: "fail", HOLDS: "hold", BY_READING: "depend on how they are read"}
 """Verdicts on several sentences, where their words are others."""
@@ -107,9 +110,14 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
 
     @property
     def true_in(self) -> tuple[float, float]:
-        """The closed range that makes the part true: of an open end, the next number inside."""
-        least = self.least if self.above is None else math.nextafter(self.above, math.inf)
-        return least, self.most if self.below is None else math.nextafter(self.below, -math.inf)
+        """Lowest and highest number that make the part true; beside an open end, the next float inside."""
+        least = self.least
+        most = self.most
+        if self.above is not None:
+            least = math.nextafter(self.above, math.inf)
+        if self.below is not None:
+            most = math.nextafter(self.below, -math.inf)
+        return least, most
 
 
 class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
@@ -152,8 +160,11 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 
 
 def verdict(part: Part, finding: Measured) -> str:
-    """Decide whether a part holds, fails, is in line with the number, or is undecided."""
-    decided = _verdict_of_number(part, finding)
+    """Decide whether a part of a sentence holds, fails, is in line with the number, or is undecided.
+
+    A number that the sentence does not name (`Part.beside`) can neither hold nor fail.
+    """
+    decided = _verdict_by_range(part, finding)
     if part.beside and decided == HOLDS:
         return f"{IN_LINE}, which the sentence does not name"
     if part.beside and decided == FAILS:
@@ -161,17 +172,22 @@ def verdict(part: Part, finding: Measured) -> str:
     return decided
 
 
-def _verdict_of_number(part: Part, finding: Measured) -> str:
-    """Decide by the range of the number and its null."""
+def _verdict_by_range(part: Part, finding: Measured) -> str:
+    """Decide by where the number's interval lies to the range that makes the part true, and by its null."""
     is_counted = finding.unit in measures.COUNTED
-    low, high = (finding.value, finding.value) if is_counted else (finding.low, finding.high)
+    low = finding.value if is_counted else finding.low
+    high = finding.value if is_counted else finding.high
     least, most = part.true_in
-    inside = least <= low and high <= most
-    outside = high < least or low > most
-    if finding.p_holm >= ALPHA and not (part.alike and inside):
+    is_inside = least <= low and high <= most
+    is_outside = high < least or low > most
+    # A test cannot show that things are alike: a part that says so is decided by its interval.
+    is_decided_by_interval = part.alike and is_inside
+    if finding.p_holm >= ALPHA and not is_decided_by_interval:
         return UNDECIDED
-    if not inside:
-        return FAILS if outside else UNDECIDED
+    if is_outside:
+        return FAILS
+    if not is_inside:
+        return UNDECIDED
     if is_counted or part.null == CONSTANT or finding.null is None:
         return HOLDS
     if finding.null.p(least, most) < SIDE:
@@ -180,22 +196,26 @@ def _verdict_of_number(part: Part, finding: Measured) -> str:
 
 
 def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
-    """Join the verdicts of a sentence's parts: it holds where all do, and nothing of it is unmeasured.
+    """Decide a sentence from the verdicts of its parts: it holds where all hold and nothing is unmeasured.
 
-    Where a sentence can be read in several ways, each part is of one of them; readings that decide alike
-    decide the sentence, others are named with what each decides.
+    Where a sentence can be read in several ways, each part belongs to one reading. Readings that decide alike
+    decide the sentence; otherwise each is named with what it decides.
     """
-    of_reading: dict[str, list[str]] = {}
+    verdicts_of_reading: dict[str, list[str]] = {}
     for part, part_verdict in zip(claim.parts, verdicts, strict=True):
-        of_reading.setdefault(part.reading, []).append(part_verdict)
-    joined = {reading: _joined(claim, own) for reading, own in of_reading.items()}
-    if len(set(joined.values())) == 1:
-        return next(iter(joined.values()))
-    return f"{BY_READING}: " + "; ".join(f"{kind} as {reading}" for reading, kind in joined.items())
+        verdicts_of_reading.setdefault(part.reading, []).append(part_verdict)
+    decided = {}
+    for reading, part_verdicts in verdicts_of_reading.items():
+        decided[reading] = _verdict_of_reading(claim, part_verdicts)
+    first, *others = decided.values()
+    if all(other == first for other in others):
+        return first
+    readings = [f"{kind} as {reading}" for reading, kind in decided.items()]
+    return f"{BY_READING}: {'; '.join(readings)}"
 
 
-def _joined(claim: Claim, verdicts: Sequence[str]) -> str:
-    """Join the verdicts of the parts of one reading."""
+def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
+    """Decide one reading of a sentence from the verdicts of its parts: the worst verdict decides."""
     for kind in (FAILS, UNDECIDED, IN_LINE):
         for part_verdict in verdicts:
             if part_verdict.startswith(kind):
@@ -213,45 +233,63 @@ NAMES = ("clip_id", "movie", "image_id", "subject")
 """Columns of names, which may be NA; pandas would take it for a missing value."""
 
 
-def _frame(table: Any) -> pd.DataFrame:
+def _data_frame(table: Any) -> pd.DataFrame:
+    """Convert a table to a data frame; `NA` is a missing value except in columns of names."""
     missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in NAMES}
     return pd.read_csv(StringIO(table.as_csv(NAMES)), keep_default_na=False, na_values=missing)
 
 
-def read_input(path: Path) -> tuple[str, Any]:
-    """Recognise a file by its columns and read it: (a name of `NEEDS`, manifest or table).
+class ClaimInput(NamedTuple):
+    """A file that claims are tested on: what it is, a key of `NEEDS`, and its manifest or tables."""
+
+    kind: str
+    content: Any
+
+
+def read_input(path: Path) -> ClaimInput:
+    """Read a file that claims are tested on, and recognise by its columns which one it is.
 
     Raises
     ------
     ManifestError
         The file is no table.
     AuditError
-        It is none of them.
+        It is none of the inputs that claims need.
     """
-    read = read_table(path, (), named=False)
-    if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
-        return "words", _frame(read)
-    if {"clip_id", "movie", "cuts"} <= set(read.columns):
-        staged = [part for claim in CLAIMS if claim.needs == "staging" for part in claim.parts]
-        variables = {str(part.arguments["variable"]) for part in staged}
-        names = sorted(variables.intersection(read.columns))
-        return "staging", (read, pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names))
-    if {"model", "task", "movie", "label", "score"} <= set(read.columns):
-        table = _frame(read)
-        missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
-            table["task"]
-        )
-        if missing:
-            raise AuditError(
-                f"{path}: no predictions of task {min(missing)}; {NEEDS['predictions']} has them"
-            )
-        return "predictions", table
+    table = read_table(path, (), named=False)
+    columns = set(table.columns)
+    if {"image_id", "subject", "emotion", "condition", "n_captions"} <= columns:
+        return ClaimInput("words", _data_frame(table))
+    if {"clip_id", "movie", "cuts"} <= columns:
+        return ClaimInput("staging", (table, _staging_values(table)))
+    if {"model", "task", "movie", "label", "score"} <= columns:
+        return ClaimInput("predictions", _read_predictions(path, table))
     manifest = read_manifest(path)
     if is_obygaze12(manifest):
-        return "obygaze12", manifest
+        return ClaimInput("obygaze12", manifest)
     if manifest.codebook.name == "mobygaze":
-        return "mobygaze", manifest
+        return ClaimInput("mobygaze", manifest)
     raise AuditError(f"{path}: expected one of: {'; '.join(filter(None, NEEDS.values()))}")
+
+
+def _staging_values(table: Any) -> pd.DataFrame:
+    """Read the variables of staging that claims name: a row per clip id, a column per variable."""
+    variables = set()
+    for claim in CLAIMS:
+        if claim.needs == "staging":
+            variables.update(str(part.arguments["variable"]) for part in claim.parts)
+    names = sorted(variables.intersection(table.columns))
+    return pd.DataFrame.from_dict(table.numbers(names), orient="index", columns=names)
+
+
+def _read_predictions(path: Path, table: Any) -> pd.DataFrame:
+    """Read a table of predictions; refuse one that lacks a task which claims compare."""
+    predictions = _data_frame(table)
+    needed = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")}
+    missing = needed - set(predictions["task"])
+    if missing:
+        raise AuditError(f"{path}: no predictions of task {min(missing)}; {NEEDS['predictions']} has them")
+    return predictions
 
 
 # --- the report
@@ -271,31 +309,35 @@ def claims(files: Sequence[Path]) -> Report:
     AuditError
         A file is not an input, or two are of the same kind.
     """
-    read: dict[str, Any] = {"printed": None}
+    contents: dict[str, Any] = {"printed": None}  # the papers' printed numbers need no file
     digests: dict[str, str] = {}
     for path in files:
         kind, content = read_input(path)
-        if kind in read:
+        if kind in contents:
             raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
-        read[kind] = content
+        contents[kind] = content
         digests[kind] = file_sha256(path)
-    if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
+    staging = contents.pop("staging", None)
+    if staging is not None and "obygaze12" in contents:
         table, values = staging
-        table.numbers((), read["obygaze12"])
-        read["staging"] = read["obygaze12"], values
+        manifest = contents["obygaze12"]
+        table.numbers((), manifest)  # refuses rows that contradict their clips
+        contents["staging"] = (manifest, values)
     findings: dict[str, list[Measured]] = {}
-    for source, content in read.items():
-        findings |= _findings([claim for claim in CLAIMS if claim.needs == source], content)
+    for kind, content in contents.items():
+        tested_claims = [claim for claim in CLAIMS if claim.needs == kind]
+        findings |= _measure_parts(tested_claims, content)
     rows = []
     part_rows = []
     for claim in CLAIMS:
-        own = _part_rows(claim, findings.get(claim.name))
-        part_rows += own
-        rows.append(_claim_row(claim, own))
+        rows_of_claim = _part_rows(claim, findings.get(claim.name))
+        part_rows += rows_of_claim
+        rows.append(_claim_row(claim, rows_of_claim))
     blocks = []
     for paper, title in PAPERS.items():
-        own = [row for row in part_rows if row["paper"] == paper]
-        blocks.append(block(title, COLUMNS, own, _notes(paper, own)))
+        rows_of_paper = [row for row in part_rows if row["paper"] == paper]
+        notes = _notes_of_paper(paper, rows_of_paper)
+        blocks.append(block(title, COLUMNS, rows_of_paper, notes))
     return Report(
         name="claims",
         title="Sentences of the papers, tested on released data",
@@ -307,29 +349,39 @@ def claims(files: Sequence[Path]) -> Report:
             ),
         ),
         blocks=tuple(blocks),
-        answers=_answers(rows),
+        answers=_count_verdicts(rows),
         data=pd.DataFrame(rows),
         record={"inputs": dict(sorted(digests.items()))},
     )
 
 
-def _answers(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Count the verdicts on sentences of the papers, by whether the data are their own, and give ours."""
-    kind_of = {row["claim"]: re.split("[:;]", str(row["verdict"]))[0] for row in rows}
+def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Write how many sentences got each verdict: on their paper's own data, on other data, and each of ours.
+
+    Parameters
+    ----------
+    rows
+        A row for each claim, with its verdict.
+    """
+    kind_of = {}
+    for row in rows:
+        kind, *_ = _AFTER_KIND.split(str(row["verdict"]))
+        kind_of[row["claim"]] = kind
     printed = [claim for claim in CLAIMS if claim.is_printed]
-    own = Counter(kind_of[claim.name] for claim in printed if not claim.is_elsewhere)
-    answers = [f"of {own.total()} sentences of the papers, on their own data: {_tally(own)}"]
-    for needs in dict.fromkeys(claim.needs for claim in printed if claim.is_elsewhere):
-        other = Counter(
-            kind_of[claim.name] for claim in printed if claim.is_elsewhere and claim.needs == needs
-        )
-        answers.append(f"of {other.total()} more, on {DATA[needs]}: {_tally(other)}")
-    ours = [f"of ours, {claim.name}: {kind_of[claim.name]}" for claim in CLAIMS if not claim.is_printed]
-    return (*answers, *ours)
+    on_own_data = Counter(kind_of[claim.name] for claim in printed if not claim.is_elsewhere)
+    n_own = on_own_data.total()
+    sentences = [f"of {n_own} sentences of the papers, on their own data: {_tally(on_own_data)}"]
+    elsewhere = [claim for claim in printed if claim.is_elsewhere]
+    for needs in dict.fromkeys(claim.needs for claim in elsewhere):
+        on_other_data = Counter(kind_of[claim.name] for claim in elsewhere if claim.needs == needs)
+        sentences.append(f"of {on_other_data.total()} more, on {DATA[needs]}: {_tally(on_other_data)}")
+    ours = [claim for claim in CLAIMS if not claim.is_printed]
+    sentences += [f"of ours, {claim.name}: {kind_of[claim.name]}" for claim in ours]
+    return tuple(sentences)
 
 
 def _tally(decided: Mapping[str, int]) -> str:
-    """Write how many sentences got each verdict."""
+    """Write numbers of sentences by verdict: `3 hold, 1 fails`."""
     counts = []
     for kind, n in decided.items():
         text = PLURAL.get(kind, kind) if n > 1 else kind
@@ -337,25 +389,39 @@ def _tally(decided: Mapping[str, int]) -> str:
     return ", ".join(counts)
 
 
-def _findings(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
-    """Measure the parts of claims on an input, and adjust their tests."""
-    parts = [part for claim in tested for part in claim.parts]
-    found = [getattr(measures, part.measure)(content, **part.arguments) for part in parts]
-    adjusted = iter(holm([finding.p for finding in found]).tolist())
-    measured = iter(found)
-    findings = {}
+def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
+    """Measure the parts of claims on an input: claim -> the finding of each part.
+
+    The p of all their tests are adjusted together (Holm).
+    """
+    all_findings: list[Measured] = []
     for claim in tested:
-        findings[claim.name] = [replace(next(measured), p_holm=next(adjusted)) for _ in claim.parts]
-    return findings
+        for part in claim.parts:
+            measure = getattr(measures, part.measure)
+            all_findings.append(measure(content, **part.arguments))
+    adjusted = holm([finding.p for finding in all_findings]).tolist()
+    findings_of = {}
+    first = 0
+    for claim in tested:
+        behind_last = first + len(claim.parts)
+        findings_of[claim.name] = [
+            replace(finding, p_holm=p)
+            for finding, p in zip(all_findings[first:behind_last], adjusted[first:behind_last], strict=True)
+        ]
+        first = behind_last
+    return findings_of
 
 
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
-    """Lay out the parts of a claim, each with its number, its null and its verdict."""
+    """Make a row for each part of a claim, with its number, its null and its verdict.
+
+    `findings` has the finding of each part; None where the claim's file is not given.
+    """
     rows = []
     for index, part in enumerate(claim.parts):
         finding = findings[index] if findings else Measured()
         null = finding.null
-        chance = _what_chance_gives(null)
+        chance = _interval_of_null(null)
         least, most = part.true_in
         decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
         rows.append(
@@ -390,26 +456,33 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
 
 
 def _statistic(part: Part) -> str:
-    """Write what the number of a part is, in which reading of the sentence, and why it stands there."""
-    notes = [f"read as {part.reading}"] if part.reading else []
+    """Write what the number of a part is; in brackets its reading of the sentence, and why it is there."""
+    notes = []
+    if part.reading:
+        notes.append(f"read as {part.reading}")
     if part.beside:
         notes.append(part.beside)
-    return f"{part.statistic} ({'; '.join(notes)})" if notes else part.statistic
+    if not notes:
+        return part.statistic
+    return f"{part.statistic} ({'; '.join(notes)})"
 
 
-def _what_chance_gives(null: Null | None) -> Interval:
-    """Take the median of a null's draws and 95 % of them; nothing where several numbers are planted."""
+def _interval_of_null(null: Null | None) -> Interval:
+    """Return the median of a null's draws with the range of 95 % of them; NaN if there is no such range.
+
+    There is none without a null, and none for a null that plants several numbers, between which no draw lies.
+    """
     draws = np.empty(0)
     if null is not None and len(null.planted) < 2:
         draws = null.draws[np.isfinite(null.draws)]
     if not draws.size:
         return Interval(math.nan, math.nan, math.nan, 0, 0)
-    low, middle, high = np.quantile(draws, [SIDE, 0.5, 1 - SIDE]).tolist()
-    return Interval(middle, low, high, len(draws), 0)
+    low, median, high = np.quantile(draws, [SIDE, 0.5, 1 - SIDE]).tolist()
+    return Interval(median, low, high, len(draws), 0)
 
 
 def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Lay out a claim: the number of the part that decides it, and the verdict on all of it."""
+    """Make the row of a claim: that of the part which decides it, with the verdict on the whole sentence."""
     verdicts = [str(part["verdict"]) for part in parts]
     is_computed = not verdicts[0].startswith("not computed")
     joined = verdict_of(claim, verdicts) if is_computed else verdicts[0]
@@ -418,15 +491,20 @@ def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, An
     return {**decisive, "verdict": joined, "note": "; ".join(notes)}
 
 
-def _notes(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write what stands below the table of a paper's parts."""
+def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the notes below a paper's table: its sentences, what was tested of each, and what was not.
+
+    `parts` are the rows of the table.
+    """
     notes = []
     for claim in CLAIMS:
         if claim.paper != paper:
             continue
         parts_of_claim = [part for part in parts if part["claim"] == claim.name]
         statistics = "; ".join(part["statistic"] for part in parts_of_claim)
-        tested = f"tested on {DATA[claim.needs]}" if claim.is_elsewhere else f"on {DATA[claim.needs]}"
+        tested = f"on {DATA[claim.needs]}"
+        if claim.is_elsewhere:
+            tested = f"tested {tested}"
         whose = f", a finding of {claim.finding_of}" if claim.finding_of else ""
         notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}{whose}); {tested}; {statistics}')
         row = _claim_row(claim, parts_of_claim)
@@ -434,37 +512,61 @@ def _notes(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
             notes.append(f"{claim.name}, the sentence: {row['verdict']}")
         if row["note"]:
             notes.append(f"{claim.name}: {row['note']}")
-    notes += [
-        f'not tested: "{entry["sentence"]}" ({entry["place"]}); to decide it: {entry["decided_by"]}'
-        for entry in OPEN
-        if entry["paper"] == paper
-    ]
+    for entry in OPEN:
+        if entry["paper"] == paper:
+            sentence = f'"{entry["sentence"]}" ({entry["place"]})'
+            notes.append(f"not tested: {sentence}; to decide it: {entry['decided_by']}")
     return notes
 
 
 def _number(value: float, low: float, high: float, unit: str) -> str:
+    """Write a number with its interval; a counted one has none, and NaN is a dash."""
     if math.isnan(value):
         return NOTHING
-    return f"{value:.3g}" if unit in measures.COUNTED else interval(value, low, high)
+    if unit in measures.COUNTED:
+        return f"{value:.3g}"
+    return interval(value, low, high)
 
 
 def _p(value: float) -> str:
-    return NOTHING if math.isnan(value) else p_value(value)
+    """Write a p-value; a dash for NaN."""
+    if math.isnan(value):
+        return NOTHING
+    return p_value(value)
 
 
-def _chance(middle: float, low: float, high: float, planted: str, null: str) -> str:
-    """Write what chance gives, the median with 95 % of its draws, or what was planted; and what was done."""
-    if math.isnan(middle):
-        return f"{planted}, {null}" if planted else null
-    return f"{interval(middle, low, high)}, {null}"
+def _chance(median: float, low: float, high: float, planted: str, null: str) -> str:
+    """Write what chance gives (the median and 95 % of its draws, or what was planted), then the null."""
+    if not math.isnan(median):
+        return f"{interval(median, low, high)}, {null}"
+    if planted:
+        return f"{planted}, {null}"
+    return null
+
+
+def _claim_and_part(claim: str, part: int) -> str:
+    """Write the name of a claim, with the number of the part behind it from the second part on."""
+    if part == 1:
+        return claim
+    return f"{claim} ({part})"
+
+
+def _whose_data(is_elsewhere: bool) -> str:
+    """Write whether a claim is tested on data of its own paper."""
+    return "not the paper's" if is_elsewhere else "the paper's"
+
+
+def _units(n: int, unit: str) -> str:
+    """Write a number of units, such as `11 films`; a dash where nothing was measured."""
+    return f"{n:,} {unit}" if unit else NOTHING
 
 
 COLUMNS: Sequence[Column] = (
-    ("claim", ("claim", "part"), lambda claim, part: claim if part == 1 else f"{claim} ({part})"),
+    ("claim", ("claim", "part"), _claim_and_part),
     ("place", "place", str),
-    ("data", "is_elsewhere", lambda is_elsewhere: "not the paper's" if is_elsewhere else "the paper's"),
+    ("data", "is_elsewhere", _whose_data),
     ("number [95 %]", ("value", "low", "high", "unit"), _number),
-    ("units", ("n", "unit"), lambda n, unit: f"{n:,} {unit}" if unit else NOTHING),
+    ("units", ("n", "unit"), _units),
     ("chance, median [95 %]", ("chance", "chance_low", "chance_high", "planted", "null"), _chance),
     ("p", "p", _p),
     ("p (Holm)", "p_holm", _p),

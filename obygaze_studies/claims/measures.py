@@ -34,6 +34,9 @@ from obygaze_studies.obygaze12.statistics import clip_table, grouped
 
 N_PERMUTATIONS = 2000
 
+ROUNDING = 1e-12
+"""Part by which a permuted statistic may be below the observed one and count as equal to it."""
+
 MIN_TOTAL = 100
 """Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
 
@@ -89,36 +92,53 @@ class Measured:
 
 
 def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
-    """Average one value a unit, with its t interval and the sign-flip test against `null`."""
-    return found(stats.t_interval(values), unit, note, p=stats.sign_flip(np.asarray(values) - null).p)
+    """Average one value of each unit, with its t interval and the sign-flip test of the mean.
+
+    Parameters
+    ----------
+    values : array-like, shape [M]
+        The value of each unit.
+    unit
+        What the units are, such as "films".
+    note
+        More numbers, in words.
+    null
+        The mean that the test compares with.
+    """
+    test = stats.sign_flip(np.asarray(values) - null)
+    return from_interval(stats.t_interval(values), unit, note, p=test.p)
 
 
-def found(average: stats.Interval, unit: str, note: str = "", *, p: float = stats.NAN) -> Measured:
-    """Make the finding of an average with its interval."""
+def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: float = stats.NAN) -> Measured:
+    """Return the finding of an average with its interval, its unit and the p of its test, if there is one."""
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def with_null(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Measure data by a function that gives findings with their null, and keep it to measure others."""
+def repeatable(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data, and keep the function in the finding (`again`) to measure data that its null draws."""
     return replace(measure(data), again=measure)
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
-    """Choose the number with the lowest interval, which may be undefined; adjust p for it (Bonferroni)."""
+    """Return the finding whose interval begins lowest, with p adjusted for the choice (Bonferroni).
+
+    An interval that is undefined counts as the lowest.
+    """
     chosen = min(findings, key=lambda finding: np.nan_to_num(finding.low, nan=-math.inf))
     return replace(chosen, p=float(np.minimum(1.0, chosen.p * len(findings))))
 
 
 def film_gaps(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Numbers:
-    """Subtract the mean of clips of side 0 from that of side 1, film by film.
+    """Return for each film the mean of its clips of side 1 minus that of its clips of side 0.
 
     Parameters
     ----------
     values : ndarray, shape [N]
+        Value of each clip.
     sides : ndarray, shape [N]
-        1, 0, or -1 for a clip of neither side.
+        Side of each clip: 1, 0, or -1 for a clip of neither side.
     films : ndarray, shape [N]
-        From 0 to M - 1.
+        Number of each clip's film, from 0 to M - 1.
 
     Returns
     -------
@@ -136,20 +156,38 @@ def film_gaps(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]
 
 
 def film_indices(table: pd.DataFrame) -> NDArray[np.intp]:
-    """Give each clip [N], sorted by film, the number of its film."""
-    return np.unique(table["movie"].to_numpy(dtype=str), return_inverse=True)[1]
+    """Return the number of each clip's film, [N], from 0 in the order of the films' names."""
+    _, indices = np.unique(table["movie"].to_numpy(dtype=str), return_inverse=True)
+    return indices
 
 
 def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if values.size else stats.NAN
+    """Return the mean of values; NaN of none."""
+    if not values.size:
+        return stats.NAN
+    return float(values.mean())
 
 
 def _mean_defined(values: Numbers) -> float:
+    """Return the mean of the values that are finite numbers; NaN if none is."""
     return _mean(values[np.isfinite(values)])
 
 
+def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
+    """Measure the gap between two sides, averaged over films; the null exchanges sides within films."""
+
+    def mean_gap(drawn_sides: NDArray[np.int64]) -> float:
+        return _mean_defined(film_gaps(values, drawn_sides, films))
+
+    def measure(drawn_sides: NDArray[np.int64]) -> Measured:
+        null = levels_within_films(drawn_sides, films, mean_gap)
+        return replace(over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
+
+    return repeatable(measure, sides)
+
+
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
-    """List the clips with the labels that the paper gives them, sorted by film."""
+    """Return the table of clips, sorted by film, under the paper's label policy (`LabelPolicy.PAPER`)."""
     table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     return table.sort_values("movie", kind="stable")
 
@@ -157,7 +195,7 @@ def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
 def under_paper_labels(
     measure: Callable[Concatenate[Any, P], Measured],
 ) -> Callable[Concatenate[Any, P], Measured]:
-    """Say beside a number of `_paper_clips` that it is of the paper's labels, and how many they change."""
+    """Decorate a measure of `_paper_clips`: its note says what the paper's label policy changes."""
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
@@ -170,7 +208,7 @@ def under_paper_labels(
 def under_annotated_labels(
     measure: Callable[Concatenate[Any, P], Measured],
 ) -> Callable[Concatenate[Any, P], Measured]:
-    """Say beside a number that it is of the labels as they were annotated."""
+    """Decorate a measure: its note says that the labels are as they were annotated."""
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
@@ -180,11 +218,13 @@ def under_annotated_labels(
 
 
 def _with_note(finding: Measured, note: str) -> Measured:
-    return replace(finding, note=f"{finding.note}; {note}" if finding.note else note)
+    """Return a finding with a note behind those that it has."""
+    all_notes = f"{finding.note}; {note}" if finding.note else note
+    return replace(finding, note=all_notes)
 
 
 def _paper_labels(manifest: manifests.Manifest) -> str:
-    """Say how many clips, or segments, the paper's labels put at the lowest level, of how many."""
+    """Return a note on how many clips, or segments, the paper's labels lower to the lowest level."""
     lowest_level, *levels = manifest.codebook.level_names
     annotated = clip_table(manifest)
     above = annotated[annotated["level"].isin(levels)]
@@ -214,11 +254,20 @@ class Marks:
     present: Numbers
     ranks: NDArray[np.intp]
 
-    def distance(self, films: "NDArray[np.bool_] | None" = None) -> float:
-        """Measure which share of the marks of the lowest level is on other concepts than the highest's."""
-        every = np.ones(len(self.ranks), bool) if films is None else films
-        low = self.present[every & (self.ranks == 0)].sum(axis=0)
-        high = self.present[every & (self.ranks == 2)].sum(axis=0)
+    def distance(self, clips: "NDArray[np.bool_] | None" = None) -> float:
+        """Return the distance between the shares of concepts among the marks of two levels (total variation).
+
+        The levels are those of ranks 0 and 2. It is 0 if concepts have the same shares at both, and 1 if no
+        concept is marked at both.
+
+        Parameters
+        ----------
+        clips : bool ndarray, shape [N], optional
+            Which clips count; by default all.
+        """
+        chosen = np.ones(len(self.ranks), bool) if clips is None else clips
+        low = self.present[chosen & (self.ranks == 0)].sum(axis=0)
+        high = self.present[chosen & (self.ranks == 2)].sum(axis=0)
         if not low.sum() or not high.sum():
             return stats.NAN
         return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
@@ -226,7 +275,18 @@ class Marks:
 
 @under_paper_labels
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
-    """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
+    """Measure how far the concepts marked at HN and at S differ (`Marks.distance`).
+
+    A permutation test asks whether HN, NS and S clips have the same shares of concepts. The null is a planted
+    difference of twice the margin.
+
+    Parameters
+    ----------
+    manifest
+        ObyGaze12, or free segments with its levels.
+    margin
+        Distance up to which levels count as alike.
+    """
     names = manifest.codebook.visual_concepts
     levels = manifest.codebook.level_names[1:]
     table = _paper_clips(manifest)
@@ -234,44 +294,64 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     present = np.column_stack([_marked(table, name) for name in names]).astype(np.float64)
     marks = Marks(present, table["level"].map(levels.index).to_numpy())
     films = film_indices(table)
-
-    rng = np.random.default_rng(0)
-    observed = _chi_squared(marks.ranks[None], present, len(levels))[0]
-    # Clips are sorted by film: random numbers below 1 sort them anew within each film.
-    orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
-    drawn = _chi_squared(marks.ranks[orders], present, len(levels))
-    p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
-    shares = {}
-    for rank, level in enumerate(levels):
-        marks_of_rank = present[marks.ranks == rank]
-        shares[level] = marks_of_rank.sum(axis=0) / marks_of_rank.sum()
-    most = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
-    note = f"largest difference: {names[most]}, " + ", ".join(
-        f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
-    )
-
-    def planted(marks: Marks, rng: np.random.Generator) -> Marks:
-        permuted = Marks(marks.present, permuted_within(marks.ranks, films, rng))
-        return plant_rates(permuted, 2 * margin, rng)
-
     movies = table["movie"].to_numpy(dtype=str)
 
-    def measure(marks: Marks) -> Measured:
-        null = Null("a planted difference of twice the margin", marks, Marks.distance, planted)
-        interval = stats.jackknife_interval(marks.distance, movies, bounds=(0, 1))
-        return replace(found(interval, "films"), null=null)
+    def planted(observed: Marks, rng: np.random.Generator) -> Marks:
+        permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
+        return plant_rates(permuted, 2 * margin, rng)
 
-    return replace(with_null(measure, marks), note=note, p=p)
+    def measure(drawn: Marks) -> Measured:
+        null = Null("a planted difference of twice the margin", drawn, Marks.distance, planted)
+        interval = stats.jackknife_interval(drawn.distance, movies, bounds=(0, 1))
+        return replace(from_interval(interval, "films"), null=null)
+
+    note = _largest_difference(marks, names, levels)
+    p = _permutation_p(marks, films, len(levels))
+    return replace(repeatable(measure, marks), note=note, p=p)
+
+
+def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
+    """Return p of the test that levels have the same shares of concepts; levels are permuted within films."""
+    rng = np.random.default_rng(0)
+    observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
+    # Clips are sorted by film: random numbers below 1 sort them anew within each film.
+    orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
+    drawn = _chi_squared(marks.ranks[orders], marks.present, n_levels)
+    n_reached = np.count_nonzero(drawn >= observed * (1 - ROUNDING))
+    return (1 + n_reached) / N_PERMUTATIONS
+
+
+def _largest_difference(marks: Marks, names: Sequence[str], levels: Sequence[str]) -> str:
+    """Return a note on the concept whose share of marks differs most between the lowest and highest level."""
+    shares = {}
+    for rank, level in enumerate(levels):
+        marks_of_rank = marks.present[marks.ranks == rank]
+        shares[level] = marks_of_rank.sum(axis=0) / marks_of_rank.sum()
+    concept = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
+    share_texts = [f"{share[concept]:.0%} of {level} marks" for level, share in shares.items()]
+    return f"largest difference: {names[concept]}, {', '.join(share_texts)}"
 
 
 def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Marks:
-    """Move marks of the highest level to its rarest concept, so that a share of them is elsewhere."""
+    """Move marks of the highest level to its rarest concept, so that its shares of concepts differ.
+
+    Parameters
+    ----------
+    marks
+        The marks, which stay as they are.
+    difference
+        Share of the highest level's marks that is moved, on average.
+    rng
+        Chooses the marks that are moved.
+    """
     present = marks.present.copy()
     top = np.flatnonzero(marks.ranks == 2)
     totals = present[top].sum(axis=0)
     rarest = int(np.argmin(totals))
-    share = difference / max(1 - totals[rarest] / max(totals.sum(), 1), difference)
-    moved = (present[top] == 1) & (rng.random(present[top].shape) < share)
+    # Marks of the rarest concept cannot be moved, so that more of the others are.
+    share_of_others = 1 - totals[rarest] / max(totals.sum(), 1)
+    probability = difference / max(share_of_others, difference)
+    moved = (present[top] == 1) & (rng.random(present[top].shape) < probability)
     moved[:, rarest] = False
     # A clip's moved marks are counted where they go, several on one clip too: only rates are compared.
     present[top] = np.where(moved, 0.0, present[top])
@@ -280,12 +360,27 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
 
 
 def _marked(clips: pd.DataFrame, concept: str) -> NDArray[np.bool_]:
-    """Tell which clips have a concept."""
+    """Return whether each clip has a concept, [N]."""
     return np.array([concept in concepts for concepts in clips["concepts"]], dtype=np.bool_)
 
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
-    """Compute the chi-squared statistic [R] of marks [N, K] against rows of levels [R, N]."""
+    """Compute the chi-squared statistic of concepts by levels, for several assignments of levels.
+
+    Parameters
+    ----------
+    ranks : ndarray, shape [R, N]
+        In each row, the rank of each clip's level.
+    marks : ndarray, shape [N, K]
+        1 where a clip has a concept.
+    n_levels
+        Number of levels.
+
+    Returns
+    -------
+    ndarray, shape [R]
+    """
+    # Marks of each concept at each level, [R, levels, K].
     table = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
     expected = table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True)
     expected = expected / table.sum(axis=(1, 2), keepdims=True)
@@ -295,42 +390,38 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 @under_paper_labels
 def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
-    """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films."""
+    """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films.
+
+    `unit` says what the rows of the manifest are: "clips" or "segments".
+    """
     low = manifest.codebook.level_names[1]
     high = manifest.codebook.level_names[-1]
     table = _paper_clips(manifest)
     table = table[table["level"].isin(manifest.codebook.level_names[1:])]
     n_concepts = table["n"].to_numpy(dtype=np.float64)
-    films = film_indices(table)
-    levels = table["level"].to_numpy(dtype=str)
-
-    def gaps(own: NDArray[np.str_]) -> Numbers:
-        return film_gaps(n_concepts, _sides(own, high, low), films)
-
-    def measure(own: NDArray[np.str_]) -> Measured:
-        null = levels_within_films(own, films, lambda drawn: _mean_defined(gaps(drawn)))
-        return replace(over_units(gaps(own), "films"), null=null)
-
-    return replace(with_null(measure, levels), note=_means_by_level(manifest, table, unit))
+    sides = _sides(table["level"].to_numpy(dtype=str), high, low)
+    finding = _gap_of_sides(n_concepts, sides, film_indices(table))
+    return replace(finding, note=_means_by_level(manifest, table, unit))
 
 
-def _sides(levels: NDArray[np.str_], low: str, high: str) -> NDArray[np.int64]:
-    """Mark clips of one level by 1, of another by 0 and the rest by -1."""
-    return np.where(levels == low, 1, np.where(levels == high, 0, -1))
+def _sides(levels: NDArray[np.str_], level_of_1: str, level_of_0: str) -> NDArray[np.int64]:
+    """Return the side of each clip [N]: 1 for one level, 0 for another, -1 for all others."""
+    return np.where(levels == level_of_1, 1, np.where(levels == level_of_0, 0, -1))
 
 
 def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str) -> str:
+    """Return a note on the mean number of visual concepts at each level above the lowest."""
     means = table.groupby("level")["n"].mean()
-    return f"visual concepts per {unit.removesuffix('s')}, films pooled: " + ", ".join(
-        f"{level} {means.get(level, stats.NAN):.2f}" for level in manifest.codebook.level_names[1:]
-    )
+    levels = manifest.codebook.level_names[1:]
+    texts = [f"{level} {means.get(level, stats.NAN):.2f}" for level in levels]
+    return f"visual concepts per {unit.removesuffix('s')}, films pooled: {', '.join(texts)}"
 
 
 @under_paper_labels
 def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
-    """Count how many more visual concepts the mean clip has than that of the level below: the least.
+    """Return the smallest rise in the mean number of visual concepts from one level to the next.
 
-    It is counted over the clips, or segments, of its two levels.
+    It is counted over the clips, or segments (`unit`), of its two levels.
     """
     table = _paper_clips(manifest)
     levels = list(manifest.codebook.level_names[1:])
@@ -339,43 +430,56 @@ def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured
     rise_of = {(low, high): float(means[high] - means[low]) for low, high in pairwise(levels)}
     if not rise_of:
         return Measured(unit=unit, note=note)
-    of_two = min(rise_of, key=lambda pair: np.nan_to_num(rise_of[pair], nan=-math.inf))
-    return Measured(rise_of[of_two], n=int(table["level"].isin(of_two).sum()), unit=unit, note=note)
+    # An undefined rise counts as the smallest.
+    smallest = min(rise_of, key=lambda pair: np.nan_to_num(rise_of[pair], nan=-math.inf))
+    n_clips = int(table["level"].isin(smallest).sum())
+    return Measured(rise_of[smallest], n=n_clips, unit=unit, note=note)
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Measure the same for each annotator of free segments, and choose the least sure of them."""
+    """Measure `rising` for each annotator of free segments; return the one whose interval begins lowest."""
     findings = {}
-    for name, of_annotator in grouped(segments, "annotator").items():
-        findings[name] = rising(of_annotator, "segments")
+    for name, segments_of_annotator in grouped(segments, "annotator").items():
+        findings[name] = rising(segments_of_annotator, "segments")
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
-    nulls = [finding.null for finding in findings.values() if finding.null]
-    measures_of = [finding.again for finding in findings.values() if finding.again]
+    return replace(_lowest_of_all(list(findings.values())), note=note)
 
-    def least(labels: Sequence[Any]) -> float:
-        return min(null.number(data) for null, data in zip(nulls, labels, strict=True))
 
-    def exchange(labels: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        return [null.exchange(data, rng) for null, data in zip(nulls, labels, strict=True)]
+def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
+    """Return the lowest of some findings (`lowest`), with a null that exchanges the data of all of them."""
+    nulls = [finding.null for finding in findings if finding.null]
+    measures = [finding.again for finding in findings if finding.again]
 
-    def measure(labels: Sequence[Any]) -> Measured:
-        null = Null("levels within films", labels, least, exchange)
-        measured = [measure_one(data) for measure_one, data in zip(measures_of, labels, strict=True)]
+    def least(data_of_each: Sequence[Any]) -> float:
+        return min(null.number(data) for null, data in zip(nulls, data_of_each, strict=True))
+
+    def exchange(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        return [null.exchange(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
+
+    def measure_lowest(data_of_each: Sequence[Any]) -> Measured:
+        null = Null("levels within films", data_of_each, least, exchange)
+        measured = [measure(data) for measure, data in zip(measures, data_of_each, strict=True)]
         return replace(lowest(measured), null=null)
 
-    return replace(with_null(measure, [null.data for null in nulls]), note=note)
+    return repeatable(measure_lowest, [null.data for null in nulls])
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Count the smallest rise of all annotators."""
-    rises = {name: smallest_rise(own, "segments") for name, own in grouped(segments, "annotator").items()}
-    name = min(rises, key=lambda annotator: np.nan_to_num(rises[annotator].value, nan=-math.inf))
-    return replace(rises[name], note=f"the least rise is that of {name}")
+    """Return the smallest rise (`smallest_rise`) of all annotators of free segments, and say whose it is."""
+    rise_of = {}
+    for name, segments_of_annotator in grouped(segments, "annotator").items():
+        rise_of[name] = smallest_rise(segments_of_annotator, "segments")
+    # An undefined rise counts as the smallest.
+    smallest = min(rise_of, key=lambda name: np.nan_to_num(rise_of[name].value, nan=-math.inf))
+    return replace(rise_of[smallest], note=f"the least rise is that of {smallest}")
 
 
 @under_paper_labels
 def compositional(manifest: manifests.Manifest) -> Measured:
-    """Compare the share of S, among clips above EN, with several concepts and with one."""
+    """Measure how much larger the share of S is among clips with several concepts than among those with one.
+
+    Only clips above the lowest level count. The null exchanges levels within films.
+    """
     table = _with_concepts(manifest)
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
     high = table["high"].to_numpy(dtype=np.float64)
@@ -386,11 +490,14 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     ]
     note = f"S, films pooled: {', '.join(parts)}"
 
-    def measure(values: Numbers) -> Measured:
-        null = levels_within_films(values, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))
-        return replace(over_units(film_gaps(values, sides, films), "films"), null=null)
+    def mean_gap(drawn: Numbers) -> float:
+        return _mean_defined(film_gaps(drawn, sides, films))
 
-    return replace(with_null(measure, high), note=note)
+    def measure(drawn: Numbers) -> Measured:
+        null = levels_within_films(drawn, films, mean_gap)
+        return replace(over_units(film_gaps(drawn, sides, films), "films"), null=null)
+
+    return replace(repeatable(measure, high), note=note)
 
 
 @under_paper_labels
@@ -398,34 +505,36 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
     table = _with_concepts(manifest)
     table = table[table["level"] != "NS"]
-    held = np.array(["Clothing" in concepts for concepts in table["concepts"]], dtype=bool)
-    is_alone = held & (table["n"] == 1).to_numpy()
+    has_clothing = _marked(table, "Clothing")
+    is_alone = has_clothing & (table["n"] == 1).to_numpy()
     alone = table[is_alone]
-    combined = table[held & ~is_alone]
+    combined = table[has_clothing & ~is_alone]
     movies = alone["movie"].to_numpy(dtype=str)
     films = film_indices(table)
     concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
     has_no_other = alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
     note = (
-        f"S: {_of(alone['high'])} clips with Clothing as their only visual concept, "
-        f"{_of(alone.loc[has_no_other.to_numpy(dtype=bool), 'high'])} of those without any concept besides, "
-        f"{_of(combined['high'])} with other visual concepts"
+        f"S: {_count_of(alone['high'])} clips with Clothing as their only visual concept, "
+        f"{_count_of(alone.loc[has_no_other.to_numpy(dtype=bool), 'high'])} of those without any concept "
+        f"besides, {_count_of(combined['high'])} with other visual concepts"
     )
 
     def measure(is_high: NDArray[np.bool_]) -> Measured:
         high = is_high[is_alone]
         share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
         null = levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
-        return replace(found(share, "films"), null=null)
+        return replace(from_interval(share, "films"), null=null)
 
-    return replace(with_null(measure, table["high"].to_numpy()), note=note)
+    return replace(repeatable(measure, table["high"].to_numpy()), note=note)
 
 
-def _of(values: "pd.Series[Any]") -> str:
+def _count_of(values: "pd.Series[Any]") -> str:
+    """Write how many of some truth values are true: `3 of 7`."""
     return f"{int(values.sum()):,} of {len(values):,}"
 
 
 def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
+    """Return the clips above the lowest level that have a visual concept; column `high` says which are S."""
     table = _paper_clips(manifest)
     table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
     return table.assign(high=table["level"] == "S")
@@ -436,12 +545,13 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
     above = table[table["level"] != manifest.codebook.level_names[0]]
-    return Measured(float((above["n"] > 0).mean()), n=len(above), unit="clips", note=_of(above["n"] > 0))
+    has_concept = above["n"] > 0
+    return Measured(float(has_concept.mean()), n=len(above), unit="clips", note=_count_of(has_concept))
 
 
 @under_paper_labels
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
-    """Measure the share of S clips."""
+    """Count the share of S among all clips, under the paper's labels."""
     table = _paper_clips(manifest)
     shares = table["level"].value_counts(normalize=True)
     annotated = clip_table(manifest)["level"].value_counts(normalize=True)
@@ -450,10 +560,12 @@ def share_of_sure(manifest: manifests.Manifest) -> Measured:
 
 
 def _shares(shares: "pd.Series[Any]") -> str:
+    """Write the share of each level: `EN 61.0%, S 20.1%`."""
     return ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
 
 
 def _counts(counts: "pd.Series[Any]") -> str:
+    """Write the number of clips of each level: `EN 900 clips, S 300 clips`."""
     return ", ".join(f"{level} {counted(count, 'clip')}" for level, count in counts.items())
 
 
@@ -471,52 +583,67 @@ def above_the_rarest(manifest: manifests.Manifest) -> Measured:
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
-    """Measure the share of S in the released test fold of EN against S."""
+    """Count the share of S in the released test fold of the task EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
-    tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
-    return Measured(tested.count("S") / len(tested), n=len(tested), unit="clips")
+    first_fold, *_ = classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])  # all have the same test side
+    levels = [level_of[clip_id] for clip_id in first_fold.test]
+    return Measured(levels.count("S") / len(levels), n=len(levels), unit="clips")
 
 
 @under_annotated_labels
 def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
-    """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
+    """Measure how well a clip's number of shots alone tells S from EN and HN: the mean AUC within films.
+
+    The null is a mean AUC that is twice the margin from 0.5.
+    """
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
-    films = np.array(
-        [
-            stats.auc((values["level"] == "S").to_numpy().astype(int), values["shots"].to_numpy())
-            for _, values in table.groupby("movie")
-        ]
-    )
+    auc_of_films = []
+    for _, clips in table.groupby("movie"):
+        is_sure = (clips["level"] == "S").to_numpy().astype(int)
+        auc_of_films.append(stats.auc(is_sure, clips["shots"].to_numpy()))
 
     def measure(values: Numbers) -> Measured:
         return replace(over_units(values, "films", null=0.5), null=planted_beside(values, 0.5, margin))
 
-    return with_null(measure, films)
+    return repeatable(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
-    """Compare the perceptron trained against HN with the one trained against EN, film by film."""
-    of_mlp = predictions[predictions["model"] == "mlp"]
-    of_movies = {
-        key: stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
-        for key, rows in of_mlp.groupby(["task", "movie"])
-    }
-    ap: Any = pd.Series(of_movies)  # by task, and movie
-    every = ap["hn_s>enhn_s"] - ap["en_s>enhn_s"]
-    easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
-    values = every.to_numpy(dtype=np.float64)
-    return replace(with_null(_over_films, values), note=f"tested on EN and S alone {easy.mean():+.3f}")
+    """Measure how much higher AP is after training against HN than after training against EN, over films.
+
+    The models are perceptrons, tested on EN, HN and S; the note has the difference on EN and S alone.
+    """
+    of_perceptron = predictions[predictions["model"] == "mlp"]
+    ap_of: dict[Any, float] = {}  # (task, movie) -> average precision
+    for key, rows in of_perceptron.groupby(["task", "movie"]):
+        ap_of[key] = stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
+    ap: Any = pd.Series(ap_of)
+    difference = ap["hn_s>enhn_s"] - ap["en_s>enhn_s"]
+    difference_on_easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
+    values = difference.to_numpy(dtype=np.float64)
+    note = f"tested on EN and S alone {difference_on_easy.mean():+.3f}"
+    return replace(repeatable(_mean_over_films, values), note=note)
 
 
-def _over_films(values: Numbers) -> Measured:
-    """Average a value a film, beside the same values with signs of chance."""
+def _mean_over_films(values: Numbers) -> Measured:
+    """Average one value of each film [M]; the null has random signs of the films' values."""
     return replace(over_units(values, "films"), null=signs_by_film(values))
 
 
 @under_paper_labels
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
-    """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
+    """Measure how much a variable of staging differs between two kinds of clips, film by film.
+
+    Parameters
+    ----------
+    inputs
+        ObyGaze12, and the variables of its clips by clip id.
+    variable
+        The variable, such as the number of cuts.
+    concept
+        The clips with this concept are compared with those without it; by default S is compared with HN.
+    """
     manifest, table = inputs
     clips = _paper_clips(manifest)
     measured = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
@@ -528,15 +655,7 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     else:
         sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
     note = f"{len(clips):,} of {counted(len(manifest), 'clip')} have the column {variable}"
-
-    def mean_gap(sides: NDArray[np.int64]) -> float:
-        return _mean_defined(film_gaps(values, sides, films))
-
-    def measure(sides: NDArray[np.int64]) -> Measured:
-        null = levels_within_films(sides, films, mean_gap)
-        return replace(over_units(film_gaps(values, sides, films), "films"), null=null)
-
-    return replace(with_null(measure, sides), note=note)
+    return replace(_gap_of_sides(values, sides, films), note=note)
 
 
 # --- sentences of 001 that MObyGaze decides, by the same authors
@@ -552,24 +671,31 @@ class TwoExperts:
     second: NDArray[np.intp]
 
     def exchanged(self, rng: np.random.Generator) -> "TwoExperts":
-        """Exchange the levels of the second expert among the windows."""
+        """Return the experts with the levels of the second one permuted among the windows."""
         return replace(self, second=rng.permutation(self.second))
 
 
 def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
-    """Project free segments onto windows, and list the levels of every two experts of a film."""
+    """Project free segments onto equal windows, and return the levels of every two experts of a film."""
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    projected = manifests.project(segments, onto, per_annotator=True).manifest
     rank = {name: index for index, name in enumerate(segments.codebook.level_names)}
     pairs = []
-    for pair in manifests.level_pairs(manifests.project(segments, onto, per_annotator=True).manifest):
-        first = [rank[levels[0]] for levels, n in pair.counts.items() for _ in range(n)]
-        second = [rank[levels[1]] for levels, n in pair.counts.items() for _ in range(n)]
-        pairs.append(TwoExperts(pair.movie, np.array(first, np.intp), np.array(second, np.intp)))
+    for pair in manifests.level_pairs(projected):
+        n_windows = list(pair.counts.values())
+        first_ranks = np.array([rank[first] for first, _ in pair.counts], np.intp)
+        second_ranks = np.array([rank[second] for _, second in pair.counts], np.intp)
+        first = np.repeat(first_ranks, n_windows)
+        second = np.repeat(second_ranks, n_windows)
+        pairs.append(TwoExperts(pair.movie, first, second))
     return pairs
 
 
 def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[TwoExperts]], float]) -> Null:
-    """Exchange the labels of one of two experts within each film."""
+    """Return the null in which the labels of one of two experts are permuted within each film.
+
+    `number` is computed from the pairs of experts of all films.
+    """
 
     def exchange(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
         return [pair.exchanged(rng) for pair in pairs_drawn]
@@ -578,37 +704,52 @@ def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[T
 
 
 def overlooked(segments: manifests.Manifest) -> Measured:
-    """Measure in how many windows that two experts label differently one of them left it at EN."""
+    """Measure the share of EN by one expert among the windows that two experts label differently."""
     pairs = expert_pairs(segments)
-    one_easy = np.concatenate([_left_at_lowest(pair) for pair in pairs])
-    n = sum(len(pair.first) for pair in pairs)
-    note = f"{int(one_easy.sum()):,} of {counted(len(one_easy), 'window')} that differ, of {n:,}"
-    return replace(with_null(_overlooked_by, pairs), note=note)
+    is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
+    n_windows = sum(len(pair.first) for pair in pairs)
+    differing = counted(len(is_overlooked), "window")
+    note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
+    return replace(repeatable(_overlooked_share, pairs), note=note)
 
 
-def _overlooked_by(pairs: Sequence[TwoExperts]) -> Measured:
-    """Measure the share of windows that differ of which one of two experts left each at the lowest level."""
+def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
+    """Measure the share of windows that one expert left at the lowest level, among those that differ.
 
-    def number(pairs_of_film: Sequence[TwoExperts]) -> float:
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_of_film]))
+    The interval is a jackknife over films, and the test compares the films' shares with one half.
+    """
 
-    by_film = [_left_at_lowest(pair) for pair in pairs]
-    one_easy = np.concatenate(by_film)
-    movies = np.repeat([pair.movie for pair in pairs], [len(pairs_of_film) for pairs_of_film in by_film])
-    share = stats.jackknife_interval(lambda rows: _mean(one_easy[rows]), movies, bounds=(0, 1))
-    by_movie = np.array([float(one_easy[movies == movie].mean()) for movie in np.unique(movies)])
-    finding = found(share, "films", p=stats.sign_flip(by_movie - 0.5).p)
-    return replace(finding, null=one_experts_labels(pairs, number))
+    def pooled_share(drawn: Sequence[TwoExperts]) -> float:
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in drawn]))
+
+    overlooked_of_pairs = [_left_at_lowest(pair) for pair in pairs]
+    is_overlooked = np.concatenate(overlooked_of_pairs)
+    n_windows = [len(overlooked_of_pair) for overlooked_of_pair in overlooked_of_pairs]
+    movies = np.repeat([pair.movie for pair in pairs], n_windows)
+    share = stats.jackknife_interval(lambda rows: _mean(is_overlooked[rows]), movies, bounds=(0, 1))
+    share_of_films = [float(is_overlooked[movies == movie].mean()) for movie in np.unique(movies)]
+    p = stats.sign_flip(np.array(share_of_films) - 0.5).p
+    return replace(from_interval(share, "films", p=p), null=one_experts_labels(pairs, pooled_share))
 
 
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
-    """Tell of each window that two experts label differently whether one left it at the lowest level."""
+    """Return, for each window that two experts label differently, whether one gave it the lowest level."""
     differ = pair.first != pair.second
     return np.asarray(np.minimum(pair.first[differ], pair.second[differ]) == 0)
 
 
 def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measured:
-    """Measure how the clips of a level change from threshold .1 to .4, in the printed direction."""
+    """Measure how the number of windows of a level changes from projection threshold .1 to .4, over films.
+
+    Parameters
+    ----------
+    segments
+        Free segments.
+    level
+        The level.
+    sign
+        1 if the paper prints a rise, -1 if it prints a fall: a change in its direction is positive.
+    """
     counts = []
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values():
@@ -617,11 +758,11 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
     change = (counts[1] - counts[0]).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(with_null(_over_films, values), note=f"{level} {change.sum():+,} windows")
+    return replace(repeatable(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
-    """Measure how much gamma rises when clips that an expert labelled NS are left out."""
+    """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out."""
     codebook = segments.codebook
     apart = manifests.distances(codebook)
     is_label = np.array([name in codebook.labels for name in codebook.level_names])
@@ -630,35 +771,46 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
         return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in pairs_drawn])
 
-    every = [_gamma(pair, apart) for pair in pairs]
-    labels = [_gamma_without(pair, apart, is_label) for pair in pairs]
-    has_both = np.isfinite(every) & np.isfinite(labels)
-    mean_every = _mean(np.array(every)[has_both])
-    mean_labels = _mean(np.array(labels)[has_both])
-    note = f"mean gamma {mean_every:.3f}, without NS {mean_labels:.3f}"
+    gammas = np.array([_gamma(pair, apart) for pair in pairs])
+    gammas_without = np.array([_gamma_without(pair, apart, is_label) for pair in pairs])
+    has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
+    mean_gamma = _mean(gammas[has_both])
+    mean_without = _mean(gammas_without[has_both])
+    note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
 
     def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
         null = one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
         return replace(over_units(rises(pairs_drawn), "films"), null=null)
 
-    return replace(with_null(measure, pairs), note=note)
+    return replace(repeatable(measure, pairs), note=note)
 
 
 def _gamma(pair: TwoExperts, apart: Numbers) -> float:
-    """Return 1 less the observed distance of two experts' levels over that of their margins (eq. 2)."""
+    """Return gamma, 1 - observed / expected distance of two experts' levels; NaN where it is undefined.
+
+    Parameters
+    ----------
+    pair
+        The experts' levels.
+    apart : ndarray, shape [levels, levels]
+        Distance of every two levels.
+    """
     if not len(pair.first):
         return stats.NAN
     observed = float(apart[pair.first, pair.second].mean())
-    first = np.bincount(pair.first, minlength=len(apart)) / len(pair.first)
-    second = np.bincount(pair.second, minlength=len(apart)) / len(pair.second)
-    expected = float(first @ apart @ second)
-    return 1 - observed / expected if expected else stats.NAN
+    share_of_first = np.bincount(pair.first, minlength=len(apart)) / len(pair.first)
+    share_of_second = np.bincount(pair.second, minlength=len(apart)) / len(pair.second)
+    expected = float(share_of_first @ apart @ share_of_second)
+    if not expected:
+        return stats.NAN
+    return 1 - observed / expected
 
 
 def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]) -> float:
-    """Return gamma of the windows to which both gave a level that is a label."""
+    """Return gamma over the windows that both experts gave a label; `is_label` [levels] tells labels."""
     is_counted = is_label[pair.first] & is_label[pair.second]
-    return _gamma(TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted]), apart)
+    counted_pair = TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted])
+    return _gamma(counted_pair, apart)
 
 
 # --- sentences of 002 and 004
@@ -666,36 +818,45 @@ def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]
 
 
 def alike_scores(_: None, *, margin: float) -> Measured:
-    """Compare, captioner by captioner, the two printed ratios of the four objects."""
-    off = []
+    """Measure how far the two printed ratios of objects are apart, on average, over captioners.
+
+    The ratios are those of Gender Scores and of co-occurrences. The null is a distance of twice the margin.
+    """
+    distances = []
     for printed in TOTALS.values():
-        distances = [
-            abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()
-        ]
-        off.append(float(np.mean(distances)))
+        distances_of_objects = []
+        for name, ratio in printed["object_to_man"].items():
+            distances_of_objects.append(abs(printed["score_to_man"][name] - ratio))
+        distances.append(float(np.mean(distances_of_objects)))
 
-    def measure(distances: Numbers) -> Measured:
-        finding = found(stats.t_interval(distances, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(distances, 0.0, margin, sides=(1.0,)))
+    def measure(drawn: Numbers) -> Measured:
+        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_beside(drawn, 0.0, margin, sides=(1.0,)))
 
-    return with_null(measure, np.array(off))
+    return repeatable(measure, np.array(distances))
 
 
 def balanced_object(_: None, *, margin: float) -> Measured:
-    """Average the printed ratio towards man of the least biased object."""
+    """Average the printed ratio towards man of the object whose mean over captioners is nearest to 0.5.
+
+    The null is a mean that is twice the margin from 0.5.
+    """
     ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     values = ratios.loc[name].to_numpy(dtype=np.float64)
 
-    def measure(own: Numbers) -> Measured:
-        finding = found(stats.t_interval(own, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(own, 0.5, margin))
+    def measure(drawn: Numbers) -> Measured:
+        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_beside(drawn, 0.5, margin))
 
-    return replace(with_null(measure, values), note=f"object: {name}")
+    return replace(repeatable(measure, values), note=f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
-    """Count the models of the printed tables whose effect is above `least` on each of some tests."""
+    """Count the models of the printed tables whose effect is above `least` on each of some tests.
+
+    With `starred`, each of these effects must also have a star.
+    """
     meeting = []
     for model, effects in EFFECTS.items():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
@@ -705,6 +866,7 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
+    """Return whether a printed effect is above `least` and, if asked, has a star."""
     return effect.d > least and (effect.star or not starred)
 
 
@@ -714,11 +876,19 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     shown, clothed = rates.mean(axis=0)
     words = ", ".join(_words_counted(table, emotion))
     note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed ({words})"
-    return replace(with_null(_ratio_of, rates), note=note)
+    return replace(repeatable(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
-    """Measure the ratio of two mean rates of persons [P, 2]."""
+    """Measure the ratio of the mean rates of two conditions, with a jackknife over persons.
+
+    The test asks whether the first rate is half the second. The null exchanges conditions within persons.
+
+    Parameters
+    ----------
+    rates : ndarray, shape [P, 2]
+        Rates of each person, partially clothed and clothed.
+    """
 
     def ratio(persons_rates: Numbers) -> float:
         shown, clothed = persons_rates.mean(axis=0)
@@ -728,24 +898,27 @@ def _ratio_of(rates: Numbers) -> Measured:
     interval = stats.jackknife_interval(lambda rows: ratio(rates[rows]), persons, bounds=(0, math.inf))
     p = stats.sign_flip(rates[:, 0] - rates[:, 1] / 2).p
     null = Null("conditions within persons", rates, ratio, _conditions_exchanged)
-    return replace(found(interval, "people pictured", p=p), null=null)
+    return replace(from_interval(interval, "people pictured", p=p), null=null)
 
 
 def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:
-    """Exchange the two conditions of persons [P, 2], each by the toss of a coin."""
-    swapped = rng.random(len(rates)) < 0.5
-    return np.where(swapped[:, None], rates[:, ::-1], rates)
+    """Return the rates [P, 2] with the two conditions of each person exchanged with probability one half."""
+    is_exchanged = rng.random(len(rates)) < 0.5
+    return np.where(is_exchanged[:, None], rates[:, ::-1], rates)
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
-    """Average the rate of an emotion's words for partially clothed subjects, in the worse of two levels."""
+    """Average the rate of an emotion's words for partially clothed persons, at one level of the emotion.
+
+    It is the level whose interval ends highest; p is adjusted for the choice (Bonferroni).
+    """
     findings = []
     for level, rows in table.groupby(table["emotion"].str[2:]):
         if level:
             rates = _rates(rows, emotion, table)["O"].to_numpy()
             mean = stats.t_interval(rates, bounds=(0, math.inf))
             note = f"level {level}: {mean.mean:.2f}"
-            findings.append(found(mean, "people pictured", note, p=stats.sign_flip(rates - 1).p))
+            findings.append(from_interval(mean, "people pictured", note, p=stats.sign_flip(rates - 1).p))
     most = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
     words = ", ".join(_words_counted(table, emotion))
     note = f"{', '.join(finding.note for finding in findings)} ({words})"
@@ -753,13 +926,23 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
-    """List an emotion's words that occur often enough in all captions."""
+    """Return the words of an emotion that occur at least `MIN_TOTAL` times in all captions."""
     totals = table.sum(numeric_only=True)
     return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
 
 
 def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Count an emotion's words per 1,000 captions, person by condition."""
+    """Return the rate of an emotion's words per 1,000 captions: a row per person, a column per condition.
+
+    Parameters
+    ----------
+    table
+        Counts of words of pictures.
+    emotion
+        The emotion, which the pictures are meant to show and whose words are counted.
+    all_rows
+        Counts by which words are left out as too rare; by default those of `table`.
+    """
     words = _words_counted(table if all_rows is None else all_rows, emotion)
     rows = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
     rows = rows.assign(words=rows[words].sum(axis=1))

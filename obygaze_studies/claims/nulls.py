@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Null:
-    """The null of a number.
+    """The distribution that a number has where the sentence is untrue: its draws, from observed data.
 
     Attributes
     ----------
@@ -51,19 +51,25 @@ class Null:
 
     @cached_property
     def draws(self) -> Numbers:
-        """The number of `N_DRAWS` exchanges [R], from a fixed seed."""
+        """The number of `N_DRAWS` data sets in which the sentence is untrue, [R], from a fixed seed."""
         rng = np.random.default_rng(0)
-        return np.array([self.number(self.exchange(self.data, rng)) for _ in range(N_DRAWS)])
+        numbers = []
+        for _ in range(N_DRAWS):
+            untrue_data = self.exchange(self.data, rng)
+            numbers.append(self.number(untrue_data))
+        return np.array(numbers)
 
     @property
     def middle(self) -> float:
-        """What chance gives, the median of the draws; NaN where it gives no number."""
-        defined = self.draws[np.isfinite(self.draws)]
-        return float(np.median(defined)) if defined.size else math.nan
+        """The median of the draws that are numbers, which chance gives; NaN if none is."""
+        defined = _defined(self.draws)
+        if not defined.size:
+            return math.nan
+        return float(np.median(defined))
 
     @property
     def says(self) -> str:
-        """What chance gives, in words: the median, or the numbers that are planted."""
+        """A clause that says what chance gives: the median of the draws, or the planted numbers."""
         if self.planted:
             return f"{self.planted_text} planted gives as much"
         return f"chance gives {self.middle:.3g}"
@@ -74,22 +80,28 @@ class Null:
         return " or ".join(f"{number:.3g}" for number in self.planted)
 
     def p(self, least: float, most: float) -> float:
-        """Return how often chance gives a number that is as far on the sentence's side, or farther.
+        """Return the one-sided p: how often chance gives a number as far on the sentence's side, or farther.
 
         Parameters
         ----------
         least, most
-            The range that makes the sentence true. Where it has one end, the sentence's side is beyond it;
-            of two, nearer to their middle. Draws without a number count as beyond.
+            The range that makes the sentence true; -inf or inf where it has no end. Draws that are no
+            numbers count as reached.
         """
-        observed = self.number(self.data)
-        reached = _toward(self.draws, least, most) >= _toward(np.array([observed]), least, most)
+        observed = np.array([self.number(self.data)])
+        reached = _depth_in_range(self.draws, least, most) >= _depth_in_range(observed, least, most)
         undefined = ~np.isfinite(self.draws)
-        return float((1 + np.count_nonzero(reached | undefined)) / (1 + len(self.draws)))
+        n_reached = np.count_nonzero(reached | undefined)
+        # The observed number counts as one more draw, so that p is never 0.
+        return float((1 + n_reached) / (1 + len(self.draws)))
 
 
-def _toward(values: Numbers, least: float, most: float) -> Numbers:
-    """Measure how far values [N] are on the side of a range."""
+def _depth_in_range(values: Numbers, least: float, most: float) -> Numbers:
+    """Return a number for each value [N] that is larger the more clearly the value is inside a range.
+
+    In a range without an upper end larger values are deeper inside, without a lower end smaller ones, and in
+    a range of two ends those nearer to its middle.
+    """
     if math.isinf(most):
         return values
     if math.isinf(least):
@@ -100,7 +112,11 @@ def _toward(values: Numbers, least: float, most: float) -> Numbers:
 # --- exchanges
 # ---------------------------------------------------------------------------
 def permuted_within(labels: NDArray[Any], blocks: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
-    """Exchange labels [N] at random within blocks [N] of neighbouring rows: blocks must rise."""
+    """Permute labels [N] at random within blocks of neighbouring rows, such as films.
+
+    `blocks` [N] is the number of each row's block; the numbers must not fall from row to row.
+    """
+    # A random number below 1 sorts the rows of a block anew and moves none to another block.
     order = np.argsort(blocks + rng.random(len(blocks)))
     return np.asarray(labels[order])
 
@@ -108,41 +124,70 @@ def permuted_within(labels: NDArray[Any], blocks: NDArray[np.intp], rng: np.rand
 def levels_within_films(
     labels: NDArray[Any], films: NDArray[np.intp], number: Callable[[NDArray[Any]], float]
 ) -> Null:
-    """Exchange the labels [N] of clips within each film [N]; rows are sorted by film."""
-    return Null(
-        "levels within films", labels, number, lambda levels, rng: permuted_within(levels, films, rng)
-    )
+    """Return the null in which the labels of clips are permuted within each film.
+
+    Parameters
+    ----------
+    labels : ndarray, shape [N]
+        Labels of the clips, which are sorted by film.
+    films : ndarray, shape [N]
+        Number of each clip's film.
+    number
+        From labels to the number.
+    """
+
+    def exchange(observed: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        return permuted_within(observed, films, rng)
+
+    return Null("levels within films", labels, number, exchange)
 
 
 def signs_by_film(values: Numbers, kind: str = "signs by film") -> Null:
-    """Exchange the sign of each film's value [M]; NaN is left out."""
-    return Null(kind, _defined(values), _mean, _flipped)
+    """Return the null of a mean in which the sign of each film's value [M] is random; NaN is left out."""
+    return Null(kind, _defined(values), _mean, _with_random_signs)
 
 
 def planted_beside(
     values: Numbers, centre: float, margin: float, sides: Sequence[float] = (-1.0, 1.0)
 ) -> Null:
-    """Plant values of units [M] whose mean is twice the margin from the centre, on one of its sides.
+    """Return the null of a mean that lies twice a margin from a centre, on one of its sides at random.
 
-    The values' distances from their mean stay, each with a sign of chance.
+    The units' distances from their mean stay, each with a random sign.
+
+    Parameters
+    ----------
+    values : ndarray, shape [M]
+        The value of each unit.
+    centre
+        The mean that a sentence says to be about right, such as 0.5.
+    margin
+        How far from it a mean may lie to count as alike.
+    sides
+        Sides on which the mean may be planted: -1 below the centre, 1 above it.
     """
     defined = _defined(values)
 
-    def planted(own: Numbers, rng: np.random.Generator) -> Numbers:
+    def planted(observed: Numbers, rng: np.random.Generator) -> Numbers:
         side = rng.choice(sides)
-        return np.asarray(centre + side * 2 * margin + _flipped(own - _mean(own), rng))
+        spread = _with_random_signs(observed - _mean(observed), rng)
+        return np.asarray(centre + side * 2 * margin + spread)
 
     places = tuple(centre + side * 2 * margin for side in sides)
     return Null("a planted difference of twice the margin", defined, _mean, planted, places)
 
 
 def _defined(values: Numbers) -> Numbers:
+    """Return the values that are finite numbers."""
     return values[np.isfinite(values)]
 
 
 def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if values.size else math.nan
+    """Return the mean of values; NaN of none."""
+    if not values.size:
+        return math.nan
+    return float(values.mean())
 
 
-def _flipped(values: Numbers, rng: np.random.Generator) -> Numbers:
+def _with_random_signs(values: Numbers, rng: np.random.Generator) -> Numbers:
+    """Return the values, each with its sign kept or changed with equal probability."""
     return np.asarray(values * rng.choice([-1.0, 1.0], size=len(values)))

@@ -492,7 +492,7 @@ def gender_score(
     scorer, origin = beliefs.scorer_of(lm, embeddings, listed_texts, similarities)
     report = audit_gender_score(
         rows,
-        beliefs.detected(objects_read),
+        beliefs.objects_by_image(objects_read),
         scorer,
         mode=mode,
         labels=labels,

@@ -1,7 +1,7 @@
 """Define the output options of the studies' commands, and write and print their reports."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,14 +122,16 @@ class ReportOutput(Output):
             if not self.json:
                 click.echo(plain(report), nl=False)
 
-        unfinished = unfinished_folder(self.out, work.inputs, force=self.force) if self.out else nullcontext()
+        unfinished: AbstractContextManager[Path | None] = nullcontext()
+        if self.out:
+            unfinished = unfinished_folder(self.out, work.inputs, force=self.force)
         with unfinished as folder, progress_bar("training", "model") as progress:
             trained = folder / TRAINED if folder else None
             result = work.make(progress=progress, kept=trained, made=show)
         return self._answer(result)
 
     def _answer(self, result: "Report | Redone") -> Answer:
-        """Write the page of reports that are printed and written already, and answer with their contents."""
+        """Write the HTML page of reports that are printed and written already; answer with their contents."""
         from obygaze_models.report import Report, document
 
         content: object

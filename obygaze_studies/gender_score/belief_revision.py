@@ -89,7 +89,7 @@ class Scorer:
             return similarity, revise(self.priors[text], similarity, detected.confidence)
 
 
-def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
+def join_objects(objects: Sequence[Detected]) -> tuple[Detected, ...]:
     """Join several objects into one: their labels with spaces between, and their mean confidence."""
     if not objects:
         return ()
@@ -171,7 +171,7 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     return tuple(map(renamed, rows))
 
 
-def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
+def objects_by_image(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
     """Group objects by image, from rows with image_id, object, p_c.
 
     An object that an image has several times is kept once, with its largest confidence.

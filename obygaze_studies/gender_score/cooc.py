@@ -31,7 +31,7 @@ ALL = "(all captions)"
 """What stands in the column of objects in the row of all captions."""
 
 
-def named(caption: str) -> tuple[Gender, ...]:
+def genders_named(caption: str) -> tuple[Gender, ...]:
     """Return the genders that a caption names by the words man and woman: none, one or both."""
     words = tokens(caption)
     return tuple(gender for gender in GENDERS if gender in words)
@@ -42,7 +42,7 @@ def has_mask(caption: str) -> bool:
     return any(mask in caption for mask in MASKS)
 
 
-def filled(caption: str, gender: Gender) -> str:
+def with_gender(caption: str, gender: Gender) -> str:
     """Put a gender into a caption: in place of its masks or, if it has none, of its words man and woman."""
     if has_mask(caption):
         for mask in MASKS:
@@ -52,14 +52,24 @@ def filled(caption: str, gender: Gender) -> str:
 
 
 def share(part: float, remainder: float) -> float | None:
-    """Return the share of `part` in the sum of both numbers, or None if both are 0."""
-    return part / (part + remainder) if part + remainder else None
+    """Return the share of `part` in the sum of both numbers; None if the sum is 0."""
+    total = part + remainder
+    if not total:
+        return None
+    return part / total
 
 
-def holds(words: Sequence[str], label: Sequence[str]) -> bool:
-    """Return whether the words of a label stand in a caption one directly after the other."""
+def names_label(words: Sequence[str], label: Sequence[str]) -> bool:
+    """Return whether a caption names a label: has the label's words one directly after the other.
+
+    Examples
+    --------
+    >>> names_label(["a", "tennis", "racket"], ["tennis", "racket"])
+    True
+    """
     length = len(label)
-    return any(list(words[start : start + length]) == list(label) for start in range(len(words)))
+    runs_of_words = [list(words[start : start + length]) for start in range(len(words))]
+    return list(label) in runs_of_words
 
 
 class _Naming(NamedTuple):
@@ -130,7 +140,7 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
         captions_with_object = namings
         if label != ALL:
             words = tokens(label)
-            captions_with_object = [naming for naming in namings if holds(naming.words, words)]
+            captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
         rows.append(_counts(label, captions_with_object) | _printed(model, label))
     shares = {}
     published = {}
@@ -156,7 +166,7 @@ def _naming(caption: str) -> _Naming:
     """Find the genders and plurals that a caption names."""
     words = tokens(caption)
     has_plural = any(plural in words for plural in PLURALS)
-    return _Naming(words, named(caption), has_plural)
+    return _Naming(words, genders_named(caption), has_plural)
 
 
 def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:

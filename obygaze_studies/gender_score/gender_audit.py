@@ -17,8 +17,16 @@ from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.belief_revision import Detected, Scorer, detected, joined
-from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share
+from obygaze_studies.gender_score.belief_revision import Detected, Scorer, join_objects, objects_by_image
+from obygaze_studies.gender_score.cooc import (
+    GENDERS,
+    Gender,
+    genders_named,
+    has_mask,
+    names_label,
+    share,
+    with_gender,
+)
 from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
 KEPT = ("caption_id", "image_id", "caption")
@@ -68,31 +76,31 @@ def needed_texts(
     captions: Sequence[Row], objects: Sequence[Row], mode: Mode, labels: LabelsMode
 ) -> list[str]:
     """List every text that needs an embedding: the texts to score, then the labels of the images' objects."""
-    objects_of_image = detected(objects)
+    objects_of_image = objects_by_image(objects)
     texts: list[str] = []
     for row in captions:
-        texts += _variants(row["caption"], mode).values()
+        texts += _texts_to_score(row["caption"], mode).values()
     for row in captions:
-        image_objects = _combined(objects_of_image.get(row["image_id"], ()), labels)
+        image_objects = _counted_objects(objects_of_image.get(row["image_id"], ()), labels)
         texts += [detected_object.label for detected_object in image_objects]
     return list(dict.fromkeys(texts))
 
 
-def _combined(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
+def _counted_objects(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
     """Return the objects of an image as they count: separately, or joined into one."""
-    return joined(objects) if labels == "joined" else objects
+    return join_objects(objects) if labels == "joined" else objects
 
 
-def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
+def _texts_to_score(caption: str, mode: Mode) -> dict[Gender | None, str]:
     """Return the texts of a caption to score: filled-in gender -> text; None -> the caption as it is.
 
     In mode ge, a caption without a mask that names both genders or none has no text to score.
     """
     if mode == "gs":
         return {None: caption}
-    if not has_mask(caption) and len(named(caption)) != 1:
+    if not has_mask(caption) and len(genders_named(caption)) != 1:
         return {}
-    return {gender: filled(caption, gender) for gender in GENDERS}
+    return {gender: with_gender(caption, gender) for gender in GENDERS}
 
 
 class _Scores(NamedTuple):
@@ -173,7 +181,7 @@ def audit_gender_score(
     rows = []
     parts: list[ScoredObject] = []
     for caption in captions:
-        image_objects = _combined(objects.get(caption["image_id"], ()), labels)
+        image_objects = _counted_objects(objects.get(caption["image_id"], ()), labels)
         scores = _scores(caption, image_objects, scorer, mode)
         rows.append(_caption_row(caption, image_objects, scores))
         parts += scores.parts
@@ -213,8 +221,8 @@ def audit_gender_score(
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
         notes=[f"{len(reasons)} of {counted(len(rows), 'caption')} are left out"] if reasons else [],
-        remarks=_left_out(rows),
-        draw=_bars(shares),
+        remarks=_remarks_on_left_out(rows),
+        draw=_share_chart(shares),
     )
 
 
@@ -236,7 +244,7 @@ def _shares_of_man(
     return shares
 
 
-def _bars(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
+def _share_chart(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
     """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones."""
     printed = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
@@ -249,7 +257,7 @@ def _bars(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
     )
 
 
-def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write a remark for every reason for which captions are left out, with their number and an example."""
     captions_by_reason: dict[str, list[str]] = {}
     for row in rows:
@@ -264,8 +272,8 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
     """Score the texts of a caption with every object of its image, or give the reason why it cannot be."""
-    variants = _variants(row["caption"], mode)
-    genders = named(row["caption"])
+    variants = _texts_to_score(row["caption"], mode)
+    genders = genders_named(row["caption"])
     if not variants:
         return _Scores(left_out="names both genders" if genders else "names no gender and has no mask")
     if not objects:
@@ -281,23 +289,23 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
         if variant is None and len(genders) != 1:
             continue  # The caption as it is names no single gender to which its objects' scores could count.
         caption_columns = {name: row[name] for name in KEPT}
-        caption_columns |= {"gender": variant or genders[0], "named": _gender(row["caption"])}
+        caption_columns |= {"gender": variant or genders[0], "named": _gender_words(row["caption"])}
         for detected_object, (distance, score) in zip(objects, revised, strict=True):
             object_columns = {"label": detected_object.label, "distance": distance, "score": score}
             parts.append(caption_columns | object_columns)
     return _Scores(by_variant, parts)
 
 
-def _gender(caption: str) -> str:
+def _gender_words(caption: str) -> str:
     """Describe the gender of a caption: man, woman, "man and woman", "masked" or "none"."""
     if has_mask(caption):
         return "masked"
-    return " and ".join(named(caption)) or "none"
+    return " and ".join(genders_named(caption)) or "none"
 
 
 def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict[str, Any]:
     """Make a caption's row of the table."""
-    gender = _gender(row["caption"])
+    gender = _gender_words(row["caption"])
     man = scores.by_variant.get("man")
     woman = scores.by_variant.get("woman")
     ratio = None
@@ -372,11 +380,12 @@ def by_object(
     captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
     labels = list(dict.fromkeys(part["label"] for part in parts))
-    labels_of_name = {label: {label} for label in labels}
-    if objects is not None:
-        labels_of_name = {}
+    labels_of_name: dict[str, set[str]] = {}
+    if objects is None:
+        labels_of_name = {label: {label} for label in labels}
+    else:
         for name in objects:
-            labels_of_name[name] = {label for label in labels if holds(tokens(label), tokens(name))}
+            labels_of_name[name] = {label for label in labels if names_label(tokens(label), tokens(name))}
     rows = []
     for name in labels if objects is None else objects:
         parts_of_name = [part for part in parts if part["label"] in labels_of_name[name]]
@@ -390,7 +399,7 @@ def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> 
     woman = [part for part in parts if part["gender"] == "woman"]
     sum_man = math.fsum(part["score"] for part in man)
     sum_woman = math.fsum(part["score"] for part in woman)
-    correct = _correct(parts)
+    correct = _count_correct(parts)
     printed = TOTALS[model] if model else {}
     return {
         "object": name,
@@ -409,7 +418,7 @@ def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> 
     }
 
 
-def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
+def _count_correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
     """Count for each gender the captions that name it and whose score is larger with it; a tie is man."""
     scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
     for part in parts:
@@ -550,5 +559,7 @@ def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    """Compute the mean; None without values."""
-    return math.fsum(values) / len(values) if values else None
+    """Return the mean of values; None of none."""
+    if not values:
+        return None
+    return math.fsum(values) / len(values)

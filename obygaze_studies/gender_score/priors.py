@@ -15,7 +15,7 @@ from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
 from obygaze_features.text import counted
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
+from obygaze_studies.gender_score.cooc import GENDERS, has_mask, with_gender
 
 if TYPE_CHECKING:
     from obygaze_studies.gender_score.language_model import LanguageModel
@@ -89,8 +89,8 @@ def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     for text_id, text in rows:
         for reading in fillings(text):
             where.setdefault(reading, f"{path}, {text_id}")
-    masked = sum(len(fillings(text)) > 1 for _, text in rows)
-    counts = {"rows": len(rows), "masked": masked, "distinct": len(where)}
+    with_mask = [text_id for text_id, text in rows if has_mask(text)]
+    counts = {"rows": len(rows), "masked": len(with_mask), "distinct": len(where)}
     return where, {"name": path.name, "sha256": file_sha256(path), **counts}
 
 
@@ -98,7 +98,7 @@ def fillings(text: str) -> tuple[str, ...]:
     """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
     if not has_mask(text):
         return (text,)
-    return tuple(filled(text, gender) for gender in GENDERS)
+    return tuple(with_gender(text, gender) for gender in GENDERS)
 
 
 def measure_priors(

@@ -91,7 +91,7 @@ def choose_device(name: str) -> torch.device:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Processes]:
+def join_processes(device: torch.device) -> Iterator[Processes]:
     """Join the processes started by torchrun (RANK, WORLD_SIZE); without torchrun there is one."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
@@ -107,13 +107,18 @@ def joined(device: torch.device) -> Iterator[Processes]:
 
 
 def is_half(original: str) -> bool:
-    """Return whether the original keeps a tensor in float16."""
+    """Return whether the original code keeps a tensor, by its name there, in float16."""
     return _HALF.fullmatch(original) is not None
 
 
-def towers(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:
-    """Return the context in which towers and temporal transformer run."""
-    return torch.autocast(device.type, torch.bfloat16) if arithmetic == "bfloat16" else nullcontext()
+def tower_precision(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:
+    """Return the context manager that sets the precision in which towers and temporal transformer run.
+
+    It is bfloat16 autocast for that arithmetic, and nothing for the others.
+    """
+    if arithmetic == "bfloat16":
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()
 
 
 def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:

@@ -129,7 +129,7 @@ class FrameCache:
             if todo:
                 progress(0, len(todo))
                 with closing(LineJournal(self.folder / INDEX)) as index:
-                    for number, entry in enumerate(self._decoded(todo, workers, stopped), start=1):
+                    for number, entry in enumerate(self._decode_all(todo, workers, stopped), start=1):
                         index.append(asdict(entry), force=False)
                         self._entries[entry.clip_id] = entry
                         progress(number, len(todo))
@@ -151,7 +151,10 @@ class FrameCache:
         return frames
 
     def _missing(self, videos: Mapping[str, Path]) -> dict[str, Path]:
-        """Return the videos that are not cached as they are; of two lines of a clip the later is valid."""
+        """Return the videos that are not in the cache, or have changed since; read the index of the cache.
+
+        Of two lines of a clip in the index, the later one is valid.
+        """
         self._check_recipe()
         index = self.folder / INDEX
         lines: list[Any] = []
@@ -188,7 +191,8 @@ class FrameCache:
         entry = self._entries.get(clip_id)
         if entry is None or (entry.frames and not self._path(clip_id).exists()):
             return False
-        return entry == replace(_entry(clip_id, video, entry.note), frames=entry.frames, sha256=entry.sha256)
+        expected = _make_record(clip_id, video, entry.note)
+        return entry == replace(expected, frames=entry.frames, sha256=entry.sha256)
 
     def _path(self, clip_id: str) -> Path:
         """Return the file of a clip's frames.
@@ -197,7 +201,7 @@ class FrameCache:
         """
         return self.folder / "frames" / sha256_of(clip_id.encode())[:2] / f"{clip_id}.npy"
 
-    def _decoded(
+    def _decode_all(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[CachedClip]:
         """Decode clips; yield them in order of completion."""
@@ -214,10 +218,10 @@ class FrameCache:
                 if event.kind == "item":
                     yield event.value
                 elif event.kind == "died":
-                    yield _entry(clip_id, videos[clip_id], "the decoder crashed on this file")
+                    yield _make_record(clip_id, videos[clip_id], "the decoder crashed on this file")
                 else:
                     late = f"decoding took longer than {TIMEOUT_S:g} s"
-                    yield _entry(clip_id, videos[clip_id], late)
+                    yield _make_record(clip_id, videos[clip_id], late)
 
 
 def digest_of(entries: Iterable[CachedClip]) -> str:
@@ -232,9 +236,9 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
     try:
         sampled = sample_frames(video, geometry, most)
     except VideoError as error:
-        parent.send(_entry(clip_id, video, error.reason))
+        parent.send(_make_record(clip_id, video, error.reason))
     except OSError as error:
-        parent.send(_entry(clip_id, video, f"the file cannot be read: {error.strerror or error}"))
+        parent.send(_make_record(clip_id, video, f"the file cannot be read: {error.strerror or error}"))
     else:
         data = io.BytesIO()
         pixels = np.stack(sampled.images)
@@ -242,10 +246,10 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, data.getvalue())
         damage = "; ".join(sampled.notes) if sampled.status != "ok" else ""
-        parent.send(_entry(clip_id, video, damage, pixels))
+        parent.send(_make_record(clip_id, video, damage, pixels))
 
 
-def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
+def _make_record(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
     """Make the cache's record of a clip, with the present size and time of its video."""
     status = video.stat()
     n_frames = 0
@@ -269,10 +273,10 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
     stride = max(int(frame_rate(path)), 1)
     total = probe(path).frames
     try:
-        return read_frames(path, at(_taken(total, stride, most)), each=geometry)
+        return read_frames(path, at(_sampled_numbers(total, stride, most)), each=geometry)
     except VideoError:
         existing = np.unique(read_frames(path, uniform(total), each=lambda _: None).index)
-        return read_frames(path, at(existing[_taken(len(existing), stride, most)]), each=geometry)
+        return read_frames(path, at(existing[_sampled_numbers(len(existing), stride, most)]), each=geometry)
 
 
 def frame_rate(path: Path) -> float:
@@ -291,13 +295,13 @@ def frame_rate(path: Path) -> float:
 
 
 def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
-    """Choose at most `most` of `sampled` frames: all, or linspace truncated."""
+    """Return which of `sampled` frames are kept, at most `most`: all, or evenly spaced ones (linspace)."""
     if sampled <= most:
         return np.arange(sampled)
     return np.linspace(0, sampled - 1, num=most, dtype=np.int64)
 
 
-def _taken(frames: int, stride: int, most: int) -> NDArray[np.int64]:
-    """Choose from `frames` frames every `stride`-th, and at most `most` of these; return their numbers."""
+def _sampled_numbers(frames: int, stride: int, most: int) -> NDArray[np.int64]:
+    """Return the numbers of every `stride`-th of `frames` frames, at most `most` of them evenly chosen."""
     n_sampled = -(-frames // stride)  # rounded up
     return kept_frames(n_sampled, most) * stride

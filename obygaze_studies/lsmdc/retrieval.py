@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+from obygaze_studies.lsmdc.execution import Arithmetic, Processes, tower_precision
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import embed_videos, similarities
 
@@ -42,6 +42,21 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure retrieval on a split; all processes return the same result.
 
+    Parameters
+    ----------
+    network
+        The LSMDC X-CLIP.
+    pairs
+        The sentences of the split with their clips.
+    device
+        Device of the network.
+    processes
+        The processes that share the work.
+    arithmetic
+        Numeric precision of the towers.
+    progress
+        Called with the number of clips and sentences that this process has done, and of all of its own.
+
     Returns
     -------
     As `retrieval.measures`: published measures have one column per sentence, tie-safe ones one per clip.
@@ -49,35 +64,31 @@ def evaluate(
     clip_ids = list(dict.fromkeys(pairs.clip_ids))
     column = {clip_id: number for number, clip_id in enumerate(clip_ids)}
     column_of_text = np.array([column[clip_id] for clip_id in pairs.clip_ids])
+    # This process embeds its share of the clips, and scores its share of the sentences against all clips.
     rows = processes.share(len(pairs))
-    columns = processes.share(len(clip_ids))
-    finished = 0
-    total = len(clip_ids[columns]) + len(pairs.ids[rows])
-
-    def count(items: int) -> None:
-        """Add items to those that are finished, and report the progress."""
-        nonlocal finished
-        finished += items
-        progress(finished, total)
-
+    own_clips = clip_ids[processes.share(len(clip_ids))]
+    own_ids = pairs.ids[rows]
+    total = len(own_clips) + len(own_ids)
     encoded = []
-    for block in _blocks(len(clip_ids[columns])):
-        with towers(arithmetic, device):
-            read, mask = pairs.clips(clip_ids[columns][block])
-            encoded.append(embed_videos(network, read.to(device), mask.to(device)))
-        count(len(mask))
-    parts = (torch.cat(tensors) for tensors in zip(*encoded, strict=True))
-    frames, videos = (processes.gather(part, len(clip_ids)) for part in parts)
+    for block in _blocks(len(own_clips)):
+        with tower_precision(arithmetic, device):
+            pixels, mask = pairs.clips(own_clips[block])
+            encoded.append(embed_videos(network, pixels.to(device), mask.to(device)))
+        progress(block.stop, total)
+    own_parts = [torch.cat(tensors) for tensors in zip(*encoded, strict=True)]
+    frames, videos = (processes.gather(part, len(clip_ids)) for part in own_parts)
     scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
-    for block in _blocks(len(pairs.ids[rows])):
-        with towers(arithmetic, device):
-            ids = torch.from_numpy(pairs.ids[rows][block]).to(device)
+    for block in _blocks(len(own_ids)):
+        with tower_precision(arithmetic, device):
+            ids = torch.from_numpy(own_ids[block]).to(device)
             sentences, words = (tensor.float() for tensor in network.encode_text(ids))
+        block_rows = slice(rows.start + block.start, rows.start + block.stop)
         for clips in _blocks(len(clip_ids)):
-            scores[rows.start + block.start : rows.start + block.stop, clips] = similarities(
+            block_scores = similarities(
                 network, sentences=sentences, words=words, frames=frames[clips], videos=videos[clips]
-            )["logits"]
-        count(len(ids))
+            )
+            scores[block_rows, clips] = block_scores["logits"]
+        progress(len(own_clips) + block.stop, total)
     processes.add_up([scores])
     return measures(scores.cpu().numpy(), column_of_text)
 
@@ -166,7 +177,7 @@ def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
     score_of_match = scores[np.arange(len(scores)), column_of_text][:, None]
     n_better = (scores > score_of_match).sum(axis=1)
     n_equal = (scores == score_of_match).sum(axis=1) - 1  # without the match itself
-    return _ties(n_better, n_equal)
+    return _ranks_with_ties(n_better, n_equal)
 
 
 def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
@@ -185,7 +196,7 @@ def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
         scores_of_others = scores[~is_of_clip, column]
         n_better.append((scores_of_others > best).sum())
         n_equal.append((scores_of_others == best).sum())
-    return _ties(np.array(n_better), np.array(n_equal))
+    return _ranks_with_ties(np.array(n_better), np.array(n_equal))
 
 
 def summarise(ranks: NDArray[Any]) -> dict[str, float]:
@@ -198,8 +209,8 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
     return summary
 
 
-def _ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
-    """Compute ranks from the number of better candidates and that of equal ones, each [N]."""
+def _ranks_with_ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
+    """Compute ranks from the numbers of better and of equally good candidates of each query, [N] each."""
     better = better.astype(float)
     equal = equal.astype(float)
     return {"optimistic": better, "mean": better + equal / 2, "pessimistic": better + equal}

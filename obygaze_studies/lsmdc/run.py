@@ -25,7 +25,7 @@ from obygaze_features.screen import ShowProgress, progress_bar
 from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import samples, step
-from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
+from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, join_processes, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
@@ -161,7 +161,7 @@ def train(
             "captions_sha256": sha256_of(lines.encode()),
             "frames_sha256": digest_of(entries[clip_id] for clip_id in set(clip_ids)),
         }
-    with joined(device) as processes, repeatable(device), ExitStack() as stack:
+    with join_processes(device) as processes, repeatable(device), ExitStack() as stack:
         record = plan.record() | {"data": data_record, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:

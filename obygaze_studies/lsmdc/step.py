@@ -13,7 +13,7 @@ identity matrices decay too.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import LsmdcFormat, choose_preset
-from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+from obygaze_studies.lsmdc.execution import Arithmetic, Processes, tower_precision
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 
 PIXELS = choose_preset("clip", ("clip",)).affine
@@ -74,15 +74,18 @@ class Batch:
         return len(self.ids)
 
     def part(self, start: int, stop: int) -> "Batch":
-        """Return pairs `start` to `stop`."""
+        """Return the pairs from `start` to `stop`, exclusive, with the frames of their clips."""
         first = int(self.mask[:start].sum())
         last = int(self.mask[:stop].sum())
         return Batch(self.frames[first:last], self.mask[start:stop], self.ids[start:stop])
 
     def to(self, device: torch.device) -> "Batch":
-        """Move the batch to the device."""
-        moved = (getattr(self, field.name).to(device, non_blocking=True) for field in fields(self))
-        return Batch(*moved)
+        """Return the batch on a device."""
+        return Batch(
+            frames=self.frames.to(device, non_blocking=True),
+            mask=self.mask.to(device, non_blocking=True),
+            ids=self.ids.to(device, non_blocking=True),
+        )
 
 
 class PairEmbeddings(NamedTuple):
@@ -112,7 +115,7 @@ def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> Pai
     Missing frames are zero after normalisation and pass through CLIP. They are all equal, so CLIP runs on one
     of them only.
     """
-    with towers(arithmetic, batch.ids.device):
+    with tower_precision(arithmetic, batch.ids.device):
         frames, videos = embed_videos(network, batch.frames, batch.mask)
         sentences, words = network.encode_text(batch.ids)
     return PairEmbeddings(sentences.float(), words.float(), frames, videos)
@@ -126,7 +129,7 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
     present = mask.flatten()
     is_short_of_frames = not bool(present.all())
     if is_short_of_frames:
-        # Frames hold those alone that there are: a black picture behind them stands for all others.
+        # `frames` has only the frames that exist; one black picture behind them stands for all others.
         pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
     vectors = network.encode_frames(pixels[:, None])[:, 0]
     if is_short_of_frames:
@@ -255,7 +258,7 @@ def _gradient(value: torch.Tensor) -> torch.Tensor:
 
 
 def is_trained(original: str) -> bool:
-    """Return whether a tensor is trained."""
+    """Return whether a tensor, by its name in the original code, is trained; the others are frozen."""
     return original not in PUBLISHED["frozen"]
 
 

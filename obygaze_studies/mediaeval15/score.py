@@ -82,7 +82,9 @@ class Scored(NamedTuple):
 
 def _known(value: float, digits: int = 3) -> str:
     """Format a number; a dash for NaN."""
-    return NOTHING if math.isnan(value) else number(value, digits)
+    if math.isnan(value):
+        return NOTHING
+    return number(value, digits)
 
 
 COLUMNS: Sequence[Column] = (
@@ -171,10 +173,10 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     test = annotations.scored_clips(clips)
     if set(run) == set(AXES):
         subtask = "affect"
-        parts = [_axis(axis, run[axis], annotations.true_classes(test, axis)) for axis in AXES]
+        parts = [_score_axis(axis, run[axis], annotations.true_classes(test, axis)) for axis in AXES]
     else:
         subtask = "violence"
-        parts = [_violence(name, run, test)]
+        parts = [_score_violence(name, run, test)]
     rows: list[Row] = []
     notices: list[str] = []
     for part in parts:
@@ -196,7 +198,7 @@ def _measure_rows(part: Scored) -> list[Row]:
     return rows
 
 
-def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> Scored:
+def _score_violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> Scored:
     """Score the ranking of a run of violence on the test clips."""
     judged = annotations.violence_qrels(test)
     if not judged:
@@ -221,7 +223,7 @@ def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> S
     return Scored(run_files.TOPIC, values, chance, notices, n_clips)
 
 
-def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
+def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
     """Score the called classes of an axis; `accuracy_all` is official if `coverage` is 1."""
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
@@ -361,7 +363,7 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
     except (TaskError, AuditError) as error:
         note(str(error))
     try:
-        ids, ties = _returned(file)
+        ids, ties = _read_clips_and_ties(file)
     except ObygazeError as error:
         note(str(error))
         return run
@@ -394,7 +396,7 @@ def _check_record(
         note(f"its record says external_data false, and that its features are of {origin}")
 
 
-def _returned(file: run_files.RunFile) -> tuple[set[str], float]:
+def _read_clips_and_ties(file: run_files.RunFile) -> tuple[set[str], float]:
     """Read the clips of a run, and the share of them that are tied."""
     if file.subtask == "affect":
         return set(run_files.read_affect(file.path)["valence"]), 0.0

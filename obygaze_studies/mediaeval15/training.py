@@ -110,7 +110,9 @@ def is_pretrained(group: Group) -> bool | None:
         return False
     if group.provenance.get("weights_sha256") or group.provenance.get("hub"):
         return True
-    return None if group.provenance.get("imported") else False
+    if group.provenance.get("imported"):
+        return None
+    return False
 
 
 def call_test_clips(
@@ -137,13 +139,13 @@ def call_test_clips(
     """
     codebook = sides.data.codebook
     if subtask == "violence":
-        predicted = _predicted(sides, find_target("violence", codebook), spec, seed)
+        predicted = _train_and_predict(sides, find_target("violence", codebook), spec, seed)
         return predicted.values, {"violence": predicted.selection}
     calls: Calls = {}
     selections: dict[str, Selection] = {}
     for axis in AXES:
         target = find_target(f"scale:{axis}", codebook)
-        predicted = _predicted(sides, target, spec, seed)
+        predicted = _train_and_predict(sides, target, spec, seed)
         calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in predicted.values.items()}
         selections[axis] = predicted.selection
     return calls, selections
@@ -281,7 +283,7 @@ class _Predicted(NamedTuple):
     selection: Selection
 
 
-def _predicted(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int) -> _Predicted:
+def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int) -> _Predicted:
     """Train a model on the labelled dev clips, and predict the test clips."""
     data = sides.data
     requests = spec.requests()
@@ -313,7 +315,7 @@ def _predicted(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int
         raise TaskError(f"{target.name}: {error}") from error
     labelled = rows[y != NOT_ASKED]
     selection = {
-        "candidates": _candidates(model),
+        "candidates": _tried_candidates(model),
         "dev_clips": len(labelled),
         "dev_movies": len(np.unique(data.movies[labelled])),
     }
@@ -332,7 +334,7 @@ def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
         )
 
 
-def _candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
+def _tried_candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
     """List the candidates that were tried on inner folds of movies, for each step between ordered classes."""
     steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
     candidates = []

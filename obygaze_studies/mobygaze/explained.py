@@ -118,14 +118,14 @@ def explained_report(
     scores: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
     for modality in modalities:
         for training in TRAINED_ON:
-            compute = partial(_evaluated, modality, training, models, seed, progress)
+            compute = partial(_evaluate_modality, modality, training, models, seed, progress)
             run: Run = kept_result(kept, f"{training}-{modality.name}", compute)
-            tables.append(_rows(run.metrics, modality.name, training, models))
+            tables.append(_shown_metrics(run.metrics, modality.name, training, models))
             scores[training].append(run.predictions.table)
     if len(modalities) > 1:
         for training, of_modalities in scores.items():
             joined = largest_scores(of_modalities, target.name, models)
-            tables.append(_rows(summarise(joined), MAX, training, models))
+            tables.append(_shown_metrics(summarise(joined), MAX, training, models))
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
     report = _report(pd.concat(tables, ignore_index=True), modalities, target, record)
@@ -195,7 +195,7 @@ def explained_by(labels: Labels, concepts: Sequence[str]) -> np.ndarray[Any, np.
     return marked
 
 
-def _evaluated(
+def _evaluate_modality(
     modality: ExplainedModality, training: str, models: Sequence[str], seed: int, progress: Progress | None
 ) -> Run:
     """Train models on the explained segments or on all, and test them on both."""
@@ -234,7 +234,9 @@ def largest_scores(tables: Sequence[pd.DataFrame], task: str, models: Sequence[s
     return Predictions(rows.loc[largest].reset_index(drop=True))
 
 
-def _rows(metrics: pd.DataFrame, features: str, training: str, models: Sequence[str]) -> pd.DataFrame:
+def _shown_metrics(
+    metrics: pd.DataFrame, features: str, training: str, models: Sequence[str]
+) -> pd.DataFrame:
     """Return the shown metrics of the models, with columns for features, training and test."""
     table = metrics[metrics["metric"].isin(SHOWN) & metrics["model"].isin(models)]
     table = table.assign(
@@ -264,13 +266,13 @@ def _report(
             f"{MAX}: the largest score of the modalities, counted from each one's threshold.",
             "Labels of several annotators are merged. The numbers of arXiv 2504.11232 are not shown.",
         ),
-        blocks=tuple(_block(test, data[data["tested_on"] == test]) for test in tests),
+        blocks=tuple(_metric_block(test, data[data["tested_on"] == test]) for test in tests),
         data=data,
         record=dict(record),
     )
 
 
-def _block(test: str, rows: pd.DataFrame) -> Block:
+def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     """Make the table of the segments of one test: models, then chance."""
     cells: list[tuple[str, ...]] = []
     for (features, training, model), metrics in rows.groupby(["features", "trained_on", "model"], sort=False):

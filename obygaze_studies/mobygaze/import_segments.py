@@ -80,7 +80,7 @@ def import_mobygaze(
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=COLUMNS, named=False)
     films = manifests.FilmFiles(videos, root)
-    facts = _facts(path.with_name(MOVIE_LIST))
+    facts = _film_facts(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     collected = manifests.Collected(table.problems, "clip_index")
     n_named_concepts: dict[str, int] = {}
@@ -129,7 +129,7 @@ def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:
     return [f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"]
 
 
-def _facts(path: Path) -> dict[str, dict[str, str]]:
+def _film_facts(path: Path) -> dict[str, dict[str, str]]:
     """Read the list of films: IMDb id -> year and genres; empty if there is no such file.
 
     Raises
@@ -186,7 +186,7 @@ def _clip(
     if len(problems.messages) > n_problems_before:
         return None
     extras = {column: cells[column] for column in EXTRAS}
-    extras["comment"] = _comment(cells["comment"])
+    extras["comment"] = _joined_remarks(cells["comment"])
     if facts:
         extras |= facts.get(cells["imdb_key"], {"year": "", "genres": ""})
     return problems.attempt(
@@ -205,7 +205,7 @@ def _clip(
     )
 
 
-def _comment(cell: str) -> str:
+def _joined_remarks(cell: str) -> str:
     """Write a cell with a list of remarks as the remarks joined by semicolons; keep any other text."""
     try:
         remarks = manifests.text_list(cell)

@@ -96,7 +96,7 @@ def mobygaze_report(
         record: dict[str, Any] = {}
         for modality, run in _runs(datasets, models, kept, **settings):
             record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
-            rows_of_rule.append(_rows(run, rule, modality, shown=[*models, *BESIDE]))
+            rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BESIDE]))
         rows += rows_of_rule
         report = _report(rows, {**record, "modalities": fingerprints})
         made(_report(rows_of_rule, report.record), report)
@@ -165,7 +165,9 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
             "A clip that lacks a modality is scored by a model of the others.",
             "Numbers of the corpus's papers on several modalities are not public.",
         ),
-        blocks=tuple(_block(str(test), table) for test, table in data.groupby("tested_on", sort=False)),
+        blocks=tuple(
+            _metric_block(str(test), table) for test, table in data.groupby("tested_on", sort=False)
+        ),
         data=data,
         record=record,
     )
@@ -199,11 +201,13 @@ def _runs(
         if not is_all and "attention" in models and _has_frames(data):
             model_groups.append(["attention"])
         for index, model_group in enumerate(model_groups):
-            compute = partial(_evaluated, data, model_group, settings, fuse=is_all)
+            compute = partial(_evaluate_dataset, data, model_group, settings, fuse=is_all)
             yield name, kept_result(kept, f"{settings['experts']}-{name or 'all'}-{index}", compute)
 
 
-def _evaluated(data: Dataset, models: Sequence[str], settings: Mapping[str, Any], *, fuse: bool) -> Run:
+def _evaluate_dataset(
+    data: Dataset, models: Sequence[str], settings: Mapping[str, Any], *, fuse: bool
+) -> Run:
     """Evaluate models on a dataset, by late fusion of its modalities if asked."""
     if fuse:
         return om.evaluate(data, om.fused(models, data, "late"), **settings)
@@ -215,7 +219,7 @@ def _has_frames(data: Dataset) -> bool:
     return data.bags is not None or (data.group is not None and "frames" in data.group.arrays)
 
 
-def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
+def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
     """Return the shown metrics of a run, with columns for features, labels and model.
 
     A run names a model MODEL, MODEL:FEATURES, MODEL@ANNOTATOR or MODEL:FEATURES@ANNOTATOR.
@@ -243,7 +247,7 @@ def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFr
     return table.loc[table["model"].isin(shown), [*columns, "movie_chance", "n_movies"]]
 
 
-def _block(test: str, rows: pd.DataFrame) -> Block:
+def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     """Make the table of a tested task: its models, then the baselines, then the chance level."""
     cells: list[tuple[str, ...]] = []
     rows_with_kind = rows.assign(is_baseline=rows["model"].isin(BESIDE))

@@ -139,9 +139,15 @@ def concept_sets(manifest: manifests.Manifest) -> dict[tuple[str, ...], Counter[
 
 
 def compared_levels(manifest: manifests.Manifest) -> tuple[str, str] | None:
-    """Return the two highest levels in tasks, the lowest level of all left out: HN and S in ObyGaze12."""
-    labels = [level for level in manifest.codebook.labels if level != manifest.codebook.level_names[0]]
-    return (labels[-2], labels[-1]) if len(labels) > 1 else None
+    """Return the two highest levels that can be in a task, such as HN and S; None if there are fewer.
+
+    The lowest level of all does not count, as its clips have no concept by definition.
+    """
+    lowest = manifest.codebook.level_names[0]
+    labels = [level for level in manifest.codebook.labels if level != lowest]
+    if len(labels) < 2:
+        return None
+    return labels[-2], labels[-1]
 
 
 def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
@@ -171,12 +177,12 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
             "alone": _low_and_high(is_high[~has_others]),
             "combined": _low_and_high(is_high[has_others]),
         }
-        rows.append(about | _within_movies(is_high, has_others, clips) | counts)
-    return _adjusted(rows)
+        rows.append(about | _test_within_movies(is_high, has_others, clips) | counts)
+    return _with_holm(rows)
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Count the clips of the lower and of the higher level; `is_high` tells of which each clip is."""
+    """Return the numbers of clips of the lower and of the higher level, told apart by `is_high` [N]."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 
@@ -201,17 +207,17 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
             has_second = np.array([second in clip.concepts for clip in clips], dtype=bool)
             if has_first.any() and has_second.any():
                 about = {"kind": "pair", "name": f"{first} + {second}", "level": level}
-                rows.append(about | _within_movies(has_first, has_second, clips))
-    return _adjusted(rows)
+                rows.append(about | _test_within_movies(has_first, has_second, clips))
+    return _with_holm(rows)
 
 
-def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _with_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Add to each row `p_holm`, its p adjusted for all rows."""
     adjusted = holm([row["p"] for row in rows]).tolist()
     return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def _within_movies(
+def _test_within_movies(
     first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[manifests.Clip]
 ) -> dict[str, Any]:
     """Test whether two properties of clips go together within films.
@@ -262,7 +268,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
     labelled = manifests.apply_policy(manifest, policy)
     levels = manifest.codebook.level_names
     by_value = grouped(labelled, column)
-    groups = _adjusted([_group_row(column, value or "(none)", group) for value, group in by_value.items()])
+    groups = _with_holm([_group_row(column, value or "(none)", group) for value, group in by_value.items()])
     rows = [_group_row(column, "all", labelled) | {"p_holm": math.nan}, *groups]
     notes = [f"label policy {policy}"]
     n_in_groups = sum(row["clips"] for row in groups)
@@ -396,7 +402,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     pairs = concept_pairs(labelled)
     with_others = alone_or_combined(labelled)
     n_unlike = sum(row["p_holm"] < 0.05 for row in pairs)
-    blocks = [_by_number(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
+    blocks = [_number_block(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
     compared = compared_levels(labelled)
     if compared is not None:
         low, high = compared
@@ -441,16 +447,18 @@ def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
     return block("Pairs of concepts", _columns("pairs"), shown, notes)
 
 
-def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
+def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Make the table of clips by their number of visual concepts and their level."""
     marked = levels[1:]
     counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():
         counts_of_number.setdefault(len(concepts), Counter()).update(counts_of_set)
 
-    def share_of_top(*clips: int) -> str:
+    def share_of_top(*n_clips: int) -> str:
         """Format the share of the highest level among the clips of the marked levels."""
-        return share(clips[-1] / sum(clips) if any(clips) else None)
+        if not any(n_clips):
+            return share(None)
+        return share(n_clips[-1] / sum(n_clips))
 
     columns: list[Column] = [
         ("concepts", "concepts", str),
@@ -464,16 +472,18 @@ def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
     return block("Clips by number of visual concepts", columns, rows)
 
 
-def _part(counts: tuple[int, int]) -> str:
+def _share_of_high(counts: tuple[int, int]) -> str:
     """Format numbers of clips of the lower and higher level as the share of the higher: "3 of 4 (75%)"."""
     n_low, n_high = counts
     total = n_low + n_high
-    return f"{n_high} of {total} ({n_high / total:.0%})" if total else NOTHING
+    if not total:
+        return NOTHING
+    return f"{n_high} of {total} ({n_high / total:.0%})"
 
 
 def _columns(table: str) -> list[Column]:
     """Make the columns of a table of this module, as captions.toml declares them."""
-    return columns("composition", table, {"part": _part, "cell": cell})
+    return columns("composition", table, {"part": _share_of_high, "cell": cell})
 
 
 TWO_DIGITS = partial(number, digits=2)

@@ -77,7 +77,7 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
     return made
 
 
-def declared(
+def declared_block(
     title: str,
     table: tuple[str, str],
     rows: Sequence[Mapping[Any, Any]],

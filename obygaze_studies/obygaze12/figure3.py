@@ -12,7 +12,7 @@ from obygaze_models.evaluation import f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED, Fold
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import bar_chart, series_of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared_block
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import CONCEPT_TASKS, NEGATIVES, PaperResults, StrictResults
@@ -98,7 +98,7 @@ def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn:
     return Part(
         source=source,
         rows=rows,
-        blocks=[declared(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
+        blocks=[declared_block(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
         answers=[f"{source.title}: {better}"],
         draw=_drawn(rows, shown.low, shown.high),
         drawn=drawn,

@@ -7,7 +7,7 @@ from typing import Any
 from obygaze_models.concepts import node_counts
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part, declared
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part, declared_block
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.protocol_results import TREES, PaperResults, StrictResults
 
@@ -80,7 +80,7 @@ def _part(
         source=source,
         rows=[{"features": source.title} | node for node in nodes],
         blocks=[
-            declared(
+            declared_block(
                 source.title + depth,
                 ("figure5", "nodes"),
                 shown,

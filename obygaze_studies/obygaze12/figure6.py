@@ -16,7 +16,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, of, series_of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -77,15 +77,17 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     )
 
 
-def _of_error(weight: float) -> str:
-    """Format the weight of a success as that of an error, with the opposite sign."""
-    return number(weight, 2) if np.isnan(weight) else f"{-weight:+.2f}"
+def _weight_of_error(weight: float) -> str:
+    """Format the weight of a success as that of an error, with the opposite sign; NaN as a dash."""
+    if np.isnan(weight):
+        return number(weight, 2)
+    return f"{-weight:+.2f}"
 
 
 WEIGHTS: Sequence[Column] = (
     ("movie", "title", str),
     ("failed", ("n_failed", "n_clips"), of),
-    *((factor, factor, _of_error) for factor in FACTORS),
+    *((factor, factor, _weight_of_error) for factor in FACTORS),
 )
 
 
@@ -105,7 +107,7 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
         success = (average_pair["label"] == average_pair["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
-            X = described(result.source, result.source.rows(average_pair["clip_id"].tolist()))
+            X = factors_of_clips(result.source, result.source.rows(average_pair["clip_id"].tolist()))
             weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
@@ -139,12 +141,12 @@ def _strict_part(result: StrictResults) -> Part:
         n_errors = rows[0]["n_errors"]
         n_clips = rows[0]["n_clips"]
         notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
-        scarce = _scarce(kind, n_errors, n_clips)
-        if scarce:
-            notes.append(scarce)
-        shown_rows = () if scarce else rows
-        blocks.append(declared(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
-        answers.append(f"{source.title}, {kind}: {_in_words(rows)}")
+        undefined = _why_undefined(kind, n_errors, n_clips)
+        if undefined:
+            notes.append(undefined)
+        shown_rows = () if undefined else rows
+        blocks.append(declared_block(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
+        answers.append(f"{source.title}, {kind}: {_significant_factors(rows)}")
     factors = list(dict.fromkeys(row["factor"] for row in all_rows))
     values_by_kind = partial(series_of, all_rows, condition="errors", group="factor", groups=factors)
     ends = (values_by_kind("low"), values_by_kind("high"))
@@ -165,7 +167,7 @@ def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
     clips = clips[clips["label"] == label_of_kind]
     errors = (clips["label"] != clips["called"]).to_numpy()
     columns = [FACTORS.index(name) for name in names]
-    factors = described(source, source.rows(clips["clip_id"].tolist()))[:, columns]
+    factors = factors_of_clips(source, source.rows(clips["clip_id"].tolist()))[:, columns]
     with one_blas_thread():
         effects = error_factors(factors, errors, clips["movie"].to_numpy(dtype=str))
     effects.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
@@ -173,7 +175,7 @@ def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
     return [{"features": source.title, "errors": kind, **row} for row in effects.to_dict(orient="records")]
 
 
-def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
+def _why_undefined(kind: str, n_errors: int, n_clips: int) -> str:
     """Write why the effects of a kind of error are undefined; "" if they are defined."""
     if n_errors == 0:
         return f"no {kind}: nothing to explain"
@@ -185,13 +187,13 @@ def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
     return ""
 
 
-def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def factors_of_clips(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the `FACTORS` of some clips of the data as 0 or 1, [N, factors]."""
     levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
-def _in_words(rows: Sequence[Mapping[Any, Any]]) -> str:
+def _significant_factors(rows: Sequence[Mapping[Any, Any]]) -> str:
     """Write which factors go with significantly more or fewer errors."""
     sentences = []
     for row in rows:

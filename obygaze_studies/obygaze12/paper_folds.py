@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
+from obygaze_features.manifest import LabelPolicy, Manifest, Task, apply_policy
 from obygaze_features.options import Answer
 from obygaze_features.screen import table
 from obygaze_features.text import counted
@@ -125,7 +125,9 @@ def _span(counts: Sequence[int]) -> str:
     """Write the lowest and the highest of some counts, as "3 to 7", or "3" if they are equal."""
     low = min(counts)
     high = max(counts)
-    return str(low) if low == high else f"{low} to {high}"
+    if low == high:
+        return str(low)
+    return f"{low} to {high}"
 
 
 def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]:
@@ -338,11 +340,12 @@ def _all_but(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
 
 def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
     """Count the clips that have a fold in one of the columns but are left out because they have no video."""
-
-    def is_in_a_fold(clip: Clip) -> bool:
-        return any(clip.extras.get(column, "") for column in columns)
-
-    return sum(not clip.video and is_in_a_fold(clip) for clip in manifest)
+    n_clips = 0
+    for clip in manifest:
+        is_in_a_fold = any(clip.extras.get(column, "") for column in columns)
+        if is_in_a_fold and not clip.video:
+            n_clips += 1
+    return n_clips
 
 
 def positive(data: Dataset) -> NDArray[np.int64]:
@@ -529,10 +532,16 @@ def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str,
 
 
 def _fold_row(record: Mapping[str, Any], protocol: str) -> list[Any]:
-    """Return a row of the printed table: the fold's name, the numbers of clips of its sides, its leaks."""
-    name = record["fold"] if protocol == "paper" else f"{record['fold']} {record['test_movie']}"
-    sizes = [len(record[side]) for side in ("train", "validation", "test")]
-    return [name, *sizes, *record["leaks"].values()]
+    """Return a fold's row of the printed table: its name, numbers of clips of its sides, and its leaks.
+
+    `record` is that of `_fold_record`; under "strict" the name has the tested movie behind it.
+    """
+    name = record["fold"]
+    if protocol != "paper":
+        name = f"{name} {record['test_movie']}"
+    n_clips = [len(record[side]) for side in ("train", "validation", "test")]
+    leaks = record["leaks"]
+    return [name, *n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
 
 
 class PublishedFolds(NamedTuple):
@@ -561,8 +570,7 @@ def published_folds(
     if trained.kind == "concept":
         if movies:
             raise ProtocolError("--movies pairs films to train on a task of levels, not on a concept")
-        against = tuple(sorted(trained.against))
-        negatives = next((choice for choice, levels in LEVELS.items() if levels == against), None)
+        negatives = _negatives_of(trained.against)
         if negatives is None or tested != trained:
             raise ProtocolError(
                 "the paper protocol tells a concept's clips from EN (--against EN), "
@@ -572,7 +580,19 @@ def published_folds(
     for target in (trained, tested):
         if target.name not in TASKS:
             raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {target.name}")
-    tasks = (TASKS[trained.name], TASKS[tested.name])
+    train_task = TASKS[trained.name]
+    test_task = TASKS[tested.name]
     if movies:
-        return PublishedFolds(movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks])
-    return PublishedFolds(classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks])
+        columns = [f"fold_movieset_{task.name}" for task in (train_task, test_task)]
+        return PublishedFolds(movie_folds(manifest, train_task, test_task), columns)
+    columns = [f"fold_{task.name}" for task in (train_task, test_task)]
+    return PublishedFolds(classifier_folds(manifest, train_task, test_task), columns)
+
+
+def _negatives_of(levels: Sequence[str]) -> Negatives | None:
+    """Return the choice of negatives that takes them from these levels; None if the papers have none."""
+    against = tuple(sorted(levels))
+    for choice, levels_of_choice in LEVELS.items():
+        if levels_of_choice == against:
+            return choice
+    return None

@@ -41,8 +41,10 @@ class Printed:
     sd: float | None = None
 
     def __str__(self) -> str:
-        """Format the number as printed."""
-        return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
+        """Format the number as printed: the mean, with the standard deviation in brackets if there is one."""
+        if self.sd is None:
+            return f"{self.mean:.2f}"
+        return f"{self.mean:.2f} ({self.sd:.2f})"
 
 
 def _printed(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
@@ -111,7 +113,10 @@ def trivial_f1(prevalence: float, called: float, average: Average) -> float:
 
 def _harmonic(precision: float, recall: float) -> float:
     """Compute the harmonic mean of precision and recall; 0 if both are 0."""
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    total = precision + recall
+    if not total:
+        return 0.0
+    return 2 * precision * recall / total
 
 
 TRIVIAL = tuple(map(_trivial, PUBLISHED["trivial"]["rows"]))

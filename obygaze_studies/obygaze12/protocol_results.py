@@ -105,12 +105,9 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     FoldsError
         Too few clips of a fold have features.
     """
-    problems: dict[ConceptTask, _ConceptProblem] = {}
+    problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
     trainings = []  # rows, whether each is positive, C: one per CAV, the nine of a concept together
-    for task in CONCEPT_TASKS:
-        problem = _concept_problem(manifest, data, task)
-        problems[task] = problem
-        concept, _ = task
+    for (concept, _), problem in problems.items():
         for fold in problem.folds:
             rows = data.rows(fold.train)
             trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
@@ -119,25 +116,41 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     elected = {}
     plane_of_elected = {}
     n_planes_before = 0
-    for task, (folds, labels) in problems.items():
-        validation_f1 = []
-        for k, fold in enumerate(folds):
-            plane = planes.one(n_planes_before + k)
-            validation_rows = data.rows(fold.validation)
-            is_called = plane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
-            validation_f1.append(float(np.nan_to_num(f1_pos(labels[validation_rows], is_called))))
-            test_rows = data.rows(fold.test)
-            scores = plane.distances(data.X[test_rows])[:, 0]
-            about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": labels[test_rows]}
-            blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
-        elected[task] = int(np.argmax(validation_f1))  # the first of equals
+    for task, problem in problems.items():
+        planes_of_task = [planes.one(n_planes_before + k) for k in range(len(problem.folds))]
+        blocks += _test_blocks(data, task, problem, planes_of_task)
+        elected[task] = _elected_fold(data, problem, planes_of_task)
         plane_of_elected[task] = n_planes_before + elected[task]
-        n_planes_before += len(folds)
+        n_planes_before += len(problem.folds)
     elected_planes = {}
     for negatives in NEGATIVES:
         indices = np.array([plane_of_elected[concept, negatives] for concept in VISUAL_CONCEPTS])
         elected_planes[negatives] = Hyperplanes(planes.weights[indices], planes.intercepts[indices])
     return PaperConcepts(paper_folds.gather(blocks), elected, elected_planes)
+
+
+def _test_blocks(
+    data: Dataset, task: ConceptTask, problem: _ConceptProblem, planes: Sequence[Hyperplanes]
+) -> list[paper_folds.Rows]:
+    """Make the rows of predictions of a concept's CAVs, each tested on the test clips of its fold."""
+    blocks = []
+    for k, (fold, plane) in enumerate(zip(problem.folds, planes, strict=True)):
+        test_rows = data.rows(fold.test)
+        scores = plane.distances(data.X[test_rows])[:, 0]
+        about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": problem.labels[test_rows]}
+        blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
+    return blocks
+
+
+def _elected_fold(data: Dataset, problem: _ConceptProblem, planes: Sequence[Hyperplanes]) -> int:
+    """Return the fold whose CAV has the highest F1 on its own validation clips, the first of equals."""
+    validation_f1 = []
+    for fold, plane in zip(problem.folds, planes, strict=True):
+        validation_rows = data.rows(fold.validation)
+        is_called = plane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
+        f1 = f1_pos(problem.labels[validation_rows], is_called)
+        validation_f1.append(float(np.nan_to_num(f1)))
+    return int(np.argmax(validation_f1))
 
 
 def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
@@ -283,7 +296,9 @@ class PaperResults(Results):
         computed = self.__dict__  # where cached properties keep their values
         parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
         parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
-        return {"predictions": pd.concat(parts, ignore_index=True)} if parts else {}
+        if not parts:
+            return {}
+        return {"predictions": pd.concat(parts, ignore_index=True)}
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
@@ -444,9 +459,10 @@ def learnable(target: Target, data: Dataset) -> bool:
     leaving out a second movie. And two movies must have clips of both classes, for the permutation test.
     """
     codes = target.of(data.labels)
-    names, movie = np.unique(data.movies, return_inverse=True)
+    names, movie_of_clip = np.unique(data.movies, return_inverse=True)
     # Number of clips of each class in each movie, [2, movies].
-    counts = np.stack([np.bincount(movie[codes == rank], minlength=names.size) for rank in (0, 1)])
+    counts_of_classes = [np.bincount(movie_of_clip[codes == rank], minlength=names.size) for rank in (0, 1)]
+    counts = np.stack(counts_of_classes)
     clips_in_two_largest = np.sort(counts, axis=1)[:, -2:].sum(axis=1)
     n_remaining = counts.sum(axis=1) - clips_in_two_largest
     n_movies_of_both = (counts > 0).all(axis=0).sum()

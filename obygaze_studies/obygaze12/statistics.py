@@ -175,7 +175,8 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     groups: dict[str, list[Clip]] = {}
     for clip in manifest:
         cell: str = clip.extras[column] if column in extras else getattr(clip, column)
-        for value in dict.fromkeys(part.strip() for part in cell.split(";")):
+        values = [part.strip() for part in cell.split(";")]
+        for value in dict.fromkeys(values):
             groups.setdefault(value, []).append(clip)
     if not any(groups):
         raise ManifestError(f"column {column!r} is empty for all clips: nothing to group by", column)
@@ -214,7 +215,9 @@ class Number:
     @property
     def shown(self) -> str:
         """The number, written as the paper writes it."""
-        return "undefined" if self.value is None else format(self.value, self.style)
+        if self.value is None:
+            return "undefined"
+        return format(self.value, self.style)
 
 
 @checked
@@ -327,8 +330,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _ratio(part: int, total: int) -> float | None:
-    """Divide, or return None if the total is 0."""
-    return part / total if total else None
+    """Return part / total; None if the total is 0."""
+    if not total:
+        return None
+    return part / total
 
 
 # --- Figure 2

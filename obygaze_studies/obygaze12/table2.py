@@ -15,7 +15,7 @@ from obygaze_features.text import counted
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part, declared
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part, declared_block
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import CELLS, TABLE2, TRIVIAL, Cell, Printed, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
@@ -170,7 +170,7 @@ def trivial_block() -> Block:
         f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
     )
     title = "trivial rows at the printed prevalences, 23 % and 19 %"
-    return declared(title, ("table2", "trivial"), TRIVIAL, [note], writers={"task": _test_title})
+    return declared_block(title, ("table2", "trivial"), TRIVIAL, [note], writers={"task": _test_title})
 
 
 def _test_title(task: str) -> str:
@@ -248,7 +248,7 @@ def _measured_rows(
     rows = []
     for model in predictions.table["model"].unique():
         name = model.partition("|")[0]
-        values = by_fold(predictions, model, ">".join(cell))
+        values = f1_by_fold(predictions, model, ">".join(cell))
         for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
             printed = None
             if metric == papers_metric(name):
@@ -299,7 +299,7 @@ def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[s
     }
 
 
-def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
+def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
     """Compute both F1 of a model on a task in each fold: a row per fold, a column per F1."""
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
@@ -327,7 +327,7 @@ def _paper_block(
         f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
         f"PCBM: {test_clips['pcbm']}; {leaks_of_head}; its CAVs are fitted on its training clips",
     )
-    return declared(cell_title(cell), ("table2", "paper"), rows, notes, writers={"model": model_title})
+    return declared_block(cell_title(cell), ("table2", "paper"), rows, notes, writers={"model": model_title})
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
@@ -411,7 +411,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     n_undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
     if n_undefined:
         note += f"; movies of one class, not in within-movie AUC: {n_undefined}"
-    return declared(
+    return declared_block(
         cell_title(cell),
         ("table2", "strict"),
         [*rows, chance_row],
@@ -460,7 +460,7 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
         not_told_apart = "NOT told apart from knowing the movie alone"
         return f"too few movies to tell; {not_told_apart}" if too_few else not_told_apart
 
-    return declared(
+    return declared_block(
         "does the perceptron know more than the movie? MLP minus movie prior",
         ("table2", "knowledge"),
         rows,

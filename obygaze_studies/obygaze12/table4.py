@@ -11,11 +11,11 @@ from obygaze_features.text import counted
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, Part, declared
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, Part, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
-from obygaze_studies.obygaze12.table2 import AVERAGES, by_fold
+from obygaze_studies.obygaze12.table2 import AVERAGES, f1_by_fold
 
 TASK = ">".join(MOVIE_PAIRS)
 """The cell of Table 4: its training task and its test task."""
@@ -26,7 +26,9 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 
 def _printed(printed: float, movie: str) -> str:
     """Format the printed number of a movie as the paper does; a dash if there is none (NaN)."""
-    return NOTHING if np.isnan(printed) else str(TABLE4[movie])
+    if np.isnan(printed):
+        return NOTHING
+    return str(TABLE4[movie])
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -42,7 +44,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     """Make the table of one source under the `paper` protocol: a row per tested film."""
     corpus = result.corpus
     source = result.source
-    pairs = _pairs(result)
+    pairs = _film_pairs(result)
     printed_for = corpus.printed_row(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
     for movie, part in pairs.groupby("movie", sort=False):
@@ -64,7 +66,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     def all_positive(prevalence: float) -> str:
         return number(trivial_f1(prevalence, called=1.0, average="f1_pos"))
 
-    table = declared(
+    table = declared_block(
         source.title,
         ("table4", "paper"),
         rows,
@@ -72,7 +74,9 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         last=[("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")],
         writers={"printed": _printed, "all_positive": all_positive},
     )
-    return Part(source=source, rows=rows, blocks=[table], answers=_range(source, rows, "f1_weighted"))
+    return Part(
+        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, "f1_weighted")
+    )
 
 
 def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> d
     }
 
 
-def _range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
+def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
     """Write a metric's mean over films, and its lowest and highest film; nothing if it is undefined."""
     values_and_titles = sorted(
         (float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])
@@ -112,12 +116,12 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
     return [f"printed for X-CLIP (arXiv, Table 4): {rows}; mean {TABLE4_MEAN}"]
 
 
-def _pairs(result: PaperResults) -> pd.DataFrame:
+def _film_pairs(result: PaperResults) -> pd.DataFrame:
     """Describe each film pair, in their order: the tested movie, its clips, their prevalence, and both F1."""
     tested_movies = result.movie_pairs.table.groupby("fold").agg(
         movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
     )
-    scores = by_fold(result.movie_pairs, "mlp", f"movies:{TASK}")
+    scores = f1_by_fold(result.movie_pairs, "mlp", f"movies:{TASK}")
     return tested_movies.reset_index(drop=True).join(scores)
 
 
@@ -152,7 +156,7 @@ def _strict_part(result: StrictResults) -> Part:
         ("chance level, mean over movies", "", "", *map(number, shown["movie_chance"]), NOTHING),
     ]
     notes = ("no clip or movie is on two sides",)
-    table = declared(
+    table = declared_block(
         source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _printed}
     )
-    return Part(source=source, rows=rows, blocks=[table], answers=_range(source, rows, SHOWN[0]))
+    return Part(source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN[0]))

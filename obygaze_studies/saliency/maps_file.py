@@ -148,7 +148,7 @@ def read_maps(path: Path) -> Maps:
     if attributes is None:
         raise StoreError(f"{path}: no saliency maps, as 'obygaze gradcam' and 'obygaze audit saliency' make")
     pairs = attributes["pairs"]
-    if not _is_plain(path, len(pairs)):
+    if not _is_uncompressed_array(path, len(pairs)):
         raise StoreError(
             f"{path}: array 'raw' should be float32 {[len(pairs), SIDE, SIDE]}, a map for each pair, not "
             "compressed; make the maps anew with 'obygaze gradcam'"
@@ -162,7 +162,7 @@ def read_maps(path: Path) -> Maps:
     return Maps(attributes["about"], tuple(dict(pair) for pair in pairs), raw)
 
 
-def _document(path: Path, name: str, kind: Any) -> Any:
+def _read_json_file(path: Path, name: str, kind: Any) -> Any:
     """Read a JSON file of a group and check it against a type; None if it cannot be read as that type."""
     try:
         return msgspec.json.decode(read_bytes(path / name, within=path), type=kind)
@@ -172,15 +172,15 @@ def _document(path: Path, name: str, kind: Any) -> Any:
 
 def _attributes(path: Path) -> _Attributes | None:
     """Read the attributes of a group of saliency maps; None if the folder does not hold one."""
-    group: _Group | None = _document(path, "zarr.json", _Group)
+    group: _Group | None = _read_json_file(path, "zarr.json", _Group)
     if group is None:
         return None
     return group["attributes"]
 
 
-def _is_plain(path: Path, n_maps: int) -> bool:
+def _is_uncompressed_array(path: Path, n_maps: int) -> bool:
     """Return whether the array has the shape, type and layout that `write_maps` gives it."""
-    array = _document(path, "raw/zarr.json", dict[str, Any]) or {}
+    array = _read_json_file(path, "raw/zarr.json", dict[str, Any]) or {}
     expected = {"shape": [n_maps, SIDE, SIDE], **PLAIN}
     return {name: array.get(name) for name in expected} == expected
 
@@ -243,8 +243,10 @@ def _pixel(cell: str) -> int:
 def energy_share(picture: NDArray[np.float64], region: Region) -> float | None:
     """Compute the share of a map's sum that lies in a region; None if the map is empty (all 0)."""
     total = float(picture.sum())
+    if not total:
+        return None
     inside = picture[region.y0 : region.y1, region.x0 : region.x1]
-    return float(inside.sum()) / total if total else None
+    return float(inside.sum()) / total
 
 
 def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
@@ -305,7 +307,7 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
             rows.append(pair_columns | {"roi": region.name, "share": share, "hit": hit})
     images = {pair["image_id"] for pair in maps.pairs}
     unmapped = set(regions or ()) - images
-    groups = _by_group(rows)
+    groups = _means_by_group(rows)
     return Finding(
         rows=rows,
         shown=groups,
@@ -319,19 +321,23 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
         notes=[f"regions of {counted(len(unmapped), 'image')} that have no map were not used"]
         if unmapped
         else [],
-        draw=partial(_draw_means, maps, [_title(name, groups) for name in maps.by_group()]),
+        draw=partial(_draw_means, maps, [_panel_title(name, groups) for name in maps.by_group()]),
     )
 
 
-def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """Write the title of a group's panel: its number of maps, and the mean share of each region."""
+def _panel_title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
+    """Write the title of a group's panel: its number of maps, and a line with the mean share of each region.
+
+    `groups` has a row for each group and region; the group without a name is called "all".
+    """
     group_rows = [row for row in groups if row["group"] == group]
+    first_line = f"{group or 'all'} (n = {group_rows[0]['n_maps']})"
     measured = [row for row in group_rows if row["mean_share"] is not None]
     shares = [f"{row['roi']} {row['mean_share']:.2f}" for row in measured]
-    return "\n".join([f"{group or 'all'} (n = {group_rows[0]['n_maps']})", *shares])
+    return "\n".join([first_line, *shares])
 
 
-def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _means_by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Average shares and hits over the maps that are not empty: one row per group and region."""
     rows_of: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -347,9 +353,11 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Average the values that are not None; None if there is none."""
+    """Return the mean of the values that are not None; None if all are."""
     defined = [value for value in values if value is not None]
-    return sum(defined) / len(defined) if defined else None
+    if not defined:
+        return None
+    return sum(defined) / len(defined)
 
 
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:

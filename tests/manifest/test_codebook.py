@@ -23,7 +23,7 @@ from obygaze_features.manifest import (
     find_codebook,
     load_codebook,
 )
-from obygaze_features.manifest.codebook import parts_of
+from obygaze_features.manifest.codebook import codebook_parameters
 from obygaze_features.manifest.codebook_parts import POLICIES, Instance, plain
 from obygaze_models.protocol.targets import codebook_record
 from tests.violence import VIOLENCE
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_a_codebook_or_refused(data):
         st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
     )
     with suppress(ManifestError):
-        Codebook(**parts_of(VIOLENCE[:at] + put + VIOLENCE[until:]))
+        Codebook(**codebook_parameters(VIOLENCE[:at] + put + VIOLENCE[until:]))
 
 
 def test_words_for_people_change_no_digest_and_are_read_back():
@@ -117,7 +117,7 @@ def test_words_for_people_change_no_digest_and_are_read_back():
     bare = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
     assert book.digest() == bare.digest()
     assert book.means == {"a": "as a", "C": "where C is"}
-    assert Codebook(**parts_of(book.to_toml())) == book
+    assert Codebook(**codebook_parameters(book.to_toml())) == book
     assert codebook_record(book)["means"] == book.means
     assert "means" not in codebook_record(bare)
     with pytest.raises(ManifestError, match="D"):
@@ -184,7 +184,7 @@ def codebooks(draw):
 @given(codebooks())
 @settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read_back_as_equal(codebook):
-    again = Codebook(**parts_of(codebook.to_toml()))
+    again = Codebook(**codebook_parameters(codebook.to_toml()))
     assert again == codebook
     assert again.to_toml() == codebook.to_toml()
     assert again.digest() == codebook.digest()

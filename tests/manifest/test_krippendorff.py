@@ -20,7 +20,7 @@ from obygaze_features.manifest import (
     unitised_alpha,
     unitised_alphas,
 )
-from obygaze_features.manifest.krippendorff import GAP, highest_of
+from obygaze_features.manifest.krippendorff import GAP, without_overlaps
 
 
 def labels(*rows):
@@ -182,7 +182,7 @@ def test_annotators_who_marked_the_same_agree_wholly(annotations):
 @given(st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
 def test_of_segments_that_overlap_the_highest_value_is_left(spans):
     segments = [Segment(start, start + length, value) for start, length, value in spans]
-    flat = highest_of(segments)
+    flat = without_overlaps(segments)
     for position in range(16):
         values = [segment.value for segment in segments if segment.start <= position < segment.end]
         left = [segment.value for segment in flat.segments if segment.start <= position < segment.end]

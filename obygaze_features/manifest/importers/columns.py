@@ -316,9 +316,11 @@ class LabelReader:
 
         The manifest's own column is left out with a note where the person names others.
         """
-        named = [find_column(self._table, heading) for heading in headings.columns.get(role, ()) if heading]
-        found = [column for column in named if column is not None]
-        columns = [column for column in found if not self._is_explained_as_no_label(column)]
+        columns = []
+        for heading in headings.columns.get(role, ()):
+            column = find_column(self._table, heading) if heading else None
+            if column is not None and not self._is_explained_as_no_label(column):
+                columns.append(column)
         if columns and role in self._table.columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):

@@ -88,7 +88,7 @@ class FilmFiles:
     def _with_longest_end(self, place: str) -> list[PurePosixPath]:
         """Return the files whose paths end like a given path, in as many parts of it as possible.
 
-        Case and accents are ignored, unless a single file has the very same ones.
+        Case and blanks are ignored (`plain`), unless a single file has the very same ones.
         """
         parts = path_of(composed(place.strip())).parts
         deepest = max((len(file.parts) for file in self.files), default=0)
@@ -210,7 +210,7 @@ def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPat
 
 
 def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return name -> the files of that name: as it is, in plain letters, and the IMDb id in it."""
+    """Return name -> the files of that name: as it is, as names are compared, or the id in it."""
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
         forms = (plain(file.stem), composed(file.stem), imdb_id(file.stem))

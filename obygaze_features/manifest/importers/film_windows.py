@@ -445,11 +445,13 @@ def _film_part(row: Row) -> FilmPart:
     ManifestError
         Its times are missing or in the wrong order, or a flag is unknown.
     """
+    start = row.cells["start_s"]
+    end = row.cells["end_s"]
     # An empty time is refused like a negative one.
-    start_s = float(row.cells["start_s"] or -1)
-    end_s = float(row.cells["end_s"] or -1)
+    start_s = float(start or -1)
+    end_s = float(end or -1)
     if not 0 <= start_s < end_s:
-        span = f"from {row.cells['start_s'] or 'nothing'} to {row.cells['end_s'] or 'nothing'} s"
+        span = f"from {start or 'nothing'} to {end or 'nothing'} s"
         raise ManifestError(f"{span}: expected times in seconds, the start before the end", "start_s")
     flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)
     unknown = [flag for flag in flags if flag not in SHOT_FLAGS]

@@ -197,7 +197,7 @@ class LabelColumns:
         return all(len(all_words) <= 2 * len(self._different_words(column)) for column in columns)
 
     def _different_words(self, column: str) -> set[str]:
-        """Return the different cells of a column, without regard to case and accents (`plain`)."""
+        """Return the different cells of a column, without regard to case and blanks (`plain`)."""
         return {plain(cell) for cell in self._cells[column]}
 
     def _propose_labels(self, name: str, columns: Sequence[str], what: str) -> None:

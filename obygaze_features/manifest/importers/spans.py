@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -446,26 +446,38 @@ class _ManifestMaker:
             The clips that were read of all files.
         """
         ids_in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
-        clips_of: dict[int, list[Clip]] = {id(account): [] for account in accounts}
+        clips_of_file: dict[int, list[Clip]] = {id(account): [] for account in accounts}
         for clip, account, _ in read:
-            clips_of[id(account)].append(clip)
-        n_files = Counter(account.path.name for account in accounts)
+            clips_of_file[id(account)].append(clip)
+        n_files_of_name = Counter(account.path.name for account in accounts)
         lines = []
         for account in accounts:
-            clips = clips_of[id(account)]
-            new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
-            if ids_in_tables and new_ids and account.kind == ANSWERS:
-                what = counted(len(new_ids), "clip")
-                account.notes.append(f"{what} that no table has (the first: {new_ids[0]}), rows of their own")
+            clips = clips_of_file[id(account)]
+            if account.kind == ANSWERS and ids_in_tables:
+                note = _clips_in_no_table(clips, ids_in_tables)
+                if note:
+                    account.notes.append(note)
             of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
             account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
-            movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
-            lines.append(account.line(movies if n_files[account.path.name] > 1 else ""))
+            # Files of the same name in different folders are told apart by their movies.
+            movies = ""
+            if n_files_of_name[account.path.name] > 1:
+                movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
+            lines.append(account.line(movies))
         return lines
 
 
+def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
+    """Say how many clips that machines answered on are in no table of the import; "" if all are in one."""
+    new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
+    if not new_ids:
+        return ""
+    what = counted(len(new_ids), "clip")
+    return f"{what} that no table has (the first: {new_ids[0]}), rows of their own"
+
+
 def _refuse_twins(read: Sequence[_ReadClip]) -> None:
-    """Refuse films, or annotators, whose names differ in case or accents alone.
+    """Refuse films, or annotators, whose name is spelled in two ways.
 
     Raises
     ------

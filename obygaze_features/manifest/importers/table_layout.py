@@ -216,8 +216,9 @@ def _n_filled(cells: Sequence[str]) -> int:
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     """Return whether a row heads groups of columns, whose own headings stand in the row below it.
 
-    So where the upper row is empty above the second column of a group, and the row below repeats a heading,
-    or is empty under a heading of the upper row, below which most of the next rows have a cell.
+    A group has several columns, so that the upper row is empty above some of them. The row below repeats a
+    heading, as `Level` for each of two annotators; or it is empty under some heading of the upper row, and
+    most of the next rows have a cell there.
 
     Parameters
     ----------
@@ -226,8 +227,8 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     number
         Which of them is the upper row, from 0.
     """
-    rows_below = rows[number + 2 :][:SEEN_BELOW]
-    if not rows_below:
+    next_rows = rows[number + 2 :][:SEEN_BELOW]
+    if not next_rows:
         return False
     width = max(len(rows[number]), len(rows[number + 1]))
     upper = _padded_to_width(rows[number], width)
@@ -236,15 +237,15 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     headings = [text for text in lower if text]
     if len(groups) < 2 or len(headings) < 2 or any(is_time(text) for text in (*groups, *headings)):
         return False
-    first_group = upper.index(groups[0])
-    has_further_columns = any(lower[at] and not upper[at] for at in range(first_group + 1, width))
-    columns_alone = [at for at in range(width) if upper[at] and not lower[at]]
-    if not has_further_columns or not (columns_alone or _repeats_a_heading(headings)):
+    behind_first = upper.index(groups[0]) + 1
+    has_group_of_several = any(lower[at] and not upper[at] for at in range(behind_first, width))
+    if not has_group_of_several:
         return False
-    if not columns_alone:
-        return True
-    have_cell = [any(at < len(row) and row[at] for at in columns_alone) for row in rows_below]
-    return 2 * have_cell.count(True) > len(have_cell)
+    without_heading_below = [at for at in range(width) if upper[at] and not lower[at]]
+    if not without_heading_below:
+        return _repeats_a_heading(headings)
+    with_cell = [row for row in next_rows if any(at < len(row) and row[at] for at in without_heading_below)]
+    return 2 * len(with_cell) > len(next_rows)
 
 
 def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:

@@ -210,9 +210,9 @@ class TimeColumns:
         """Propose a column of starts, or of ends, that is there alone, and ask for the other one."""
         for name in (START, END):
             other = END if name == START else START
-            column = (
-                name if self._unread.has(name) else self._unread.column_meant_as(name, self._can_be_times)
-            )
+            column = name
+            if not self._unread.has(name):
+                column = self._unread.column_meant_as(name, self._can_be_times)
             if column and not self._unread.has(other):
                 if column != name:
                     self._unread.take(name, [column])

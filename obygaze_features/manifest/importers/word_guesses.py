@@ -109,12 +109,8 @@ def explained_words(
         filled = [cell.strip() for cell in cells if cell.strip()]
         for code, text in pairwise(filled):
             label = label_like(text, words)
-            if (
-                label
-                and len(code) <= LONGEST_CODE
-                and not words.level_of(code)
-                and not words.concept_of(code)
-            ):
+            is_label_itself = bool(words.level_of(code) or words.concept_of(code))
+            if label and len(code) <= LONGEST_CODE and not is_label_itself:
                 meanings.setdefault(code, label)
         for cell in filled:
             meanings |= _meanings_in_text(cell, words)
@@ -230,7 +226,7 @@ def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
 
 
 def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
-    """Return the different words of lists, without regard to case and accents (`plain`)."""
+    """Return the different words of lists, without regard to case and blanks (`plain`)."""
     written = {part for parts in listed for part in parts}
     return set(map(plain, written))
 

@@ -11,12 +11,12 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import (
     Detected,
     Scorer,
-    detected,
     embedded_similarity,
-    joined,
+    join_objects,
+    objects_by_image,
     revise,
 )
-from obygaze_studies.gender_score.cooc import filled, named, share
+from obygaze_studies.gender_score.cooc import genders_named, share, with_gender
 from obygaze_studies.gender_score.gender_audit import audit_gender_score, needed_texts
 from obygaze_studies.gender_score.published_values import TOTALS
 from tests.files import rows_of
@@ -130,10 +130,10 @@ def test_a_value_out_of_range_is_refused(place):
 
 
 def test_genders_are_whole_words_and_filled_in_with_their_stops():
-    assert named("A man, and a woman.") == ("man", "woman")
-    assert named("a salesman and women") == ()
-    assert filled("A man, a Man. mankind", "woman") == "A woman, a woman. mankind"
-    assert filled("a [MASK] and a <MASK> man", "woman") == "a woman and a woman man"
+    assert genders_named("A man, and a woman.") == ("man", "woman")
+    assert genders_named("a salesman and women") == ()
+    assert with_gender("A man, a Man. mankind", "woman") == "A woman, a woman. mankind"
+    assert with_gender("a [MASK] and a <MASK> man", "woman") == "a woman and a woman man"
 
 
 def test_estimation_puts_both_genders_in_and_ties_go_to_man():
@@ -162,7 +162,7 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
     (tmp_path / "clip.csv").write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
     (tmp_path / "rcnn.csv").write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
     rows = read_objects((tmp_path / "clip.csv", tmp_path / "rcnn.csv"))
-    assert detected(rows) == {
+    assert objects_by_image(rows) == {
         "i": (Detected("shoe", 0.9), Detected("sock", 0.6)),
         "j": (Detected("car", 0.5),),
     }
@@ -181,7 +181,7 @@ def test_several_objects_are_averaged_or_joined():
     (row,) = records(as_one.data)
     assert row["gs"] == pytest.approx(revise(0.2, 0.4, 0.4))
     assert row["objects"] == "shoe sock"
-    assert joined(()) == ()
+    assert join_objects(()) == ()
 
 
 def test_what_lacks_something_is_listed_and_never_counts_as_0():

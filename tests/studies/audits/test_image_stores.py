@@ -12,7 +12,7 @@ from obygaze_features.extraction import Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_studies.commands.audit_commands import read_objects
-from obygaze_studies.gender_score.belief_revision import detected
+from obygaze_studies.gender_score.belief_revision import objects_by_image
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 SHAPES = ("disc", "box", "line")
@@ -82,7 +82,7 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     scale = float(network.logit_scale.detach().exp())
     words = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
     assert obygaze(*words, "--out", "objects.csv") == 0
-    result = detected(read_objects([Path("objects.csv")]))
+    result = objects_by_image(read_objects([Path("objects.csv")]))
     assert sorted(result) == sorted(SHAPES)
     names = ("disc", "box", "line")
     tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)

@@ -119,7 +119,7 @@ def main(oracle, out, settings):
     torch.set_num_threads(1)
     oracle = Oracle(Path(oracle))
     out = Path(out)
-    with execution.joined(torch.device("cpu")) as processes:
+    with execution.join_processes(torch.device("cpu")) as processes:
         for name, options in VARIANTS.items():
             settings_of_steps = dict(options)
             kind = Uneven if settings_of_steps.pop("uneven", False) else execution.Processes

@@ -64,7 +64,7 @@ def files(cell):
 def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original):
     """Of each cell: the mean over folds, and where the folds lie, against the original's runs."""
     for cell in CELLS:
-        ours = table2.by_fold(results.classifiers, "mlp", ">".join(cell))
+        ours = table2.f1_by_fold(results.classifiers, "mlp", ">".join(cell))
         runs = [
             [
                 [row["f1_weighted"], row["f1_positive"]]
@@ -91,7 +91,7 @@ def test_the_heads_f1_is_the_originals(results, original):
             cell = row["training_exptype"].lower(), row["predicting"].lower()
             if cell not in CELLS:
                 continue
-            ours = table2.by_fold(results.heads.predictions, model, ">".join(cell))
+            ours = table2.f1_by_fold(results.heads.predictions, model, ">".join(cell))
             assert ours["f1_pos"].tolist() == pytest.approx([row["f1_test"]], abs=1e-12)
             checked += 1
         assert checked == 4
@@ -113,7 +113,7 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
     assert ours == elected
     for name, sides in original["cav_f1_per_split"].items():
         concept = spelled.get(name, name)
-        result = table2.by_fold(results.concepts.predictions, "cav_svm", f"{concept}|all")
+        result = table2.f1_by_fold(results.concepts.predictions, "cav_svm", f"{concept}|all")
         assert result["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
