@@ -42,9 +42,9 @@ class CommonClips(NamedTuple):
 
 
 def read_annotated(path: Path) -> "manifests.Manifest":
-    """Read a manifest whose annotators are compared.
+    """Read a manifest whose annotators are to be compared.
 
-    Refused are an annotator who is spelled in two ways, and labels given under two definitions.
+    Raises an error if an annotator is spelled in two ways, or labels were given under two definitions.
     """
     manifest = manifests.read_manifest(path)
     manifests.judgements_of(manifest).refuse_two_definitions()
@@ -56,7 +56,10 @@ def read_annotated(path: Path) -> "manifests.Manifest":
 
 
 def common_clips(labels: "manifests.Manifest") -> CommonClips:
-    """Project free segments of several annotators onto windows, and print how."""
+    """Project the free segments of several annotators onto windows, if there are any, and print how.
+
+    Without free segments the labels are returned as they are.
+    """
     from obygaze_features.manifest.agreement import on_common_clips
 
     projected, window_s = on_common_clips(labels)
@@ -115,22 +118,22 @@ def agreement(
     views = ["all_levels", "labels_only"] if levels_aside else ["all_levels"]
     method: Mapping[str, Any]
     if alpha > 0:
-        of_segments = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
+        segment_pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         method = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
-        records = _records(of_segments, views)
+        records = _pair_records(segment_pairs, views)
         means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_segments(of_segments, means, levels_aside)
+        lines = annotation_tables.agreement_on_segments(segment_pairs, means, levels_aside)
         films = manifests.unitised_alphas(labels)
         krippendorff: Any = [asdict(film) for film in films]
         lines += ["", *annotation_tables.alphas_of_segments(films)]
         why = "they marked nothing"
     else:
         common = common_clips(labels)
-        of_clips = manifests.agreement(common.labels)
+        clip_pairs = manifests.agreement(common.labels)
         method = common.record()
-        records = _records(of_clips, views)
+        records = _pair_records(clip_pairs, views)
         means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_clips(of_clips, means, levels_aside)
+        lines = annotation_tables.agreement_on_clips(clip_pairs, means, levels_aside)
         every, sure = manifests.level_alphas(common.labels)
         krippendorff = {"all_levels": asdict(every), "labels_only": asdict(sure)}
         lines += ["", *annotation_tables.alphas_of_levels(every, sure, levels_aside)]
@@ -146,16 +149,22 @@ def agreement(
         "krippendorff": krippendorff,
         "mean_gamma": means,
     }
-    undefined = sum(any(record[view]["gamma"] is None for view in views) for record in records)
+    n_undefined = 0
+    for record in records:
+        if any(record[view]["gamma"] is None for view in views):
+            n_undefined += 1
     remarks = []
-    if undefined and not json:
+    if n_undefined and not json:
         remarks.append(
-            f"undefined for {undefined} of {counted(len(records), 'pair')}, which the means leave out: {why}"
+            f"undefined for {n_undefined} of {counted(len(records), 'pair')}, "
+            f"which the means leave out: {why}"
         )
     return Answer(document, "\n".join(lines), remarks)
 
 
-def _records(pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]) -> list[dict[str, Any]]:
+def _pair_records(
+    pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return the agreement of each pair of annotators as JSON values.
 
     Parameters
@@ -177,7 +186,7 @@ def _records(pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[st
 
 
 def _mean_gammas(records: Sequence[Mapping[str, Any]], views: Sequence[str]) -> dict[str, float | None]:
-    """Compute for each view of the labels the mean gamma of the pairs for which it is defined."""
+    """Compute the mean gamma of each view, all levels or labels only, over the pairs that define it."""
     from obygaze_features.manifest.agreement import mean_defined
 
     means = {}
@@ -239,7 +248,10 @@ def disagreements(
 
 
 def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
-    """Write an ELAN document for each film that two annotators labelled, and print what is left out."""
+    """Write an ELAN document of the conflicts in each film that two annotators labelled.
+
+    Labels of whole files, which have no times, are left out; their number is printed.
+    """
     labelled = [clip for clip in labels if clip.annotator]
     timed = [clip for clip in labelled if clip.start_s is not None]
     annotators: dict[str, set[str]] = {}
@@ -257,7 +269,10 @@ def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool)
 
 
 def _machines_if_comparable(labels: "manifests.Manifest", common: CommonClips) -> "Mapping[str, Alternative]":
-    """Compare machines with people; if too few clips in common do not allow it, print why and return none."""
+    """Compare machines among the annotators with people, if they share enough clips.
+
+    If not, the reason is printed, and the result is empty.
+    """
     from obygaze_models.evaluation.alttest import compare_machines
 
     try:

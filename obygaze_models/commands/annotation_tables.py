@@ -27,7 +27,7 @@ PARTS = ("spans", "alike", "overlooked", "other readings")
 def agreement_on_clips(
     pairs: "Sequence[PairAgreement[Gamma]]", means: Mapping[str, float | None], levels_aside: Sequence[str]
 ) -> list[str]:
-    """Write the table of gamma on clips: a row for each pair of annotators, then the means.
+    """Format the table of gamma on clips: a row for each pair of annotators, then the means.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def agreement_on_clips(
         row = [pair.movie, " / ".join(pair.annotators)]
         for view in means:
             gamma: Gamma = getattr(pair, view)
-            row += [str(gamma.n_clips), _number(gamma.value)]
+            row += [str(gamma.n_clips), _format_coefficient(gamma.value)]
         rows.append(row)
-    return _with_means(rows, ["clips", "gamma"], means, levels_aside)
+    return _table_with_means(rows, ["clips", "gamma"], means, levels_aside)
 
 
 def agreement_on_segments(
@@ -53,7 +53,7 @@ def agreement_on_segments(
     means: Mapping[str, float | None],
     levels_aside: Sequence[str],
 ) -> list[str]:
-    """Write the table of gamma on free segments; parameters as for `agreement_on_clips`."""
+    """Format the table of gamma on free segments; parameters are those of `agreement_on_clips`."""
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]
@@ -61,23 +61,29 @@ def agreement_on_segments(
             gamma: UnitGamma = getattr(pair, view)
             error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
             segments = " / ".join(map(str, gamma.n_units))
-            row += [segments, str(gamma.n_aligned), _number(gamma.value) + error]
+            row += [segments, str(gamma.n_aligned), _format_coefficient(gamma.value) + error]
         rows.append(row)
-    return _with_means(rows, ["segments", "aligned", "gamma"], means, levels_aside)
+    return _table_with_means(rows, ["segments", "aligned", "gamma"], means, levels_aside)
 
 
-def _with_means(
+def _table_with_means(
     rows: Sequence[Sequence[str]],
     columns: Sequence[str],
     means: Mapping[str, float | None],
     levels_aside: Sequence[str],
 ) -> list[str]:
-    """Write rows of agreement as a table, with the mean gammas in a last row.
+    """Format rows of agreement as a table, with the mean gammas in a last row.
 
     Parameters
     ----------
+    rows
+        Film, annotators, and the columns of each view.
     columns
         Headings of the columns of a view, of which gamma is the last.
+    means
+        View -> mean gamma.
+    levels_aside
+        Levels that the second view leaves out.
     """
     headings = ["movie", "annotators", *columns]
     if levels_aside:
@@ -86,17 +92,17 @@ def _with_means(
     mean_row = ["mean", ""]
     for mean in means.values():
         mean_row += [""] * (len(columns) - 1)
-        mean_row.append(_number(mean))
+        mean_row.append(_format_coefficient(mean))
     return table([*rows, mean_row], headings).split("\n")
 
 
-def _number(value: float | None) -> str:
+def _format_coefficient(value: float | None) -> str:
     """Format a coefficient with three decimals; "undefined" for None."""
     return "undefined" if value is None else f"{value:.3f}"
 
 
 def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Sequence[str]) -> list[str]:
-    """Write Krippendorff's alpha of all annotators, with all levels and with only those of tasks.
+    """Format Krippendorff's alpha of all annotators: with all levels, and with those of tasks only.
 
     Parameters
     ----------
@@ -113,23 +119,21 @@ def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Se
     lines = []
     for view, alphas in views.items():
         values = [
-            f"nominal {_number(alphas.nominal)}",
-            f"ordinal {_number(alphas.ordinal)}",
-            f"interval {_number(alphas.interval)}",
+            f"nominal {_format_coefficient(alphas.nominal)}",
+            f"ordinal {_format_coefficient(alphas.ordinal)}",
+            f"interval {_format_coefficient(alphas.interval)}",
         ]
-        rests_on = (
-            f"{alphas.annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
-        )
-        lines.append(f"{view}: {', '.join(values)} ({rests_on})")
+        basis = f"{alphas.annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
+        lines.append(f"{view}: {', '.join(values)} ({basis})")
     return lines
 
 
 def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
-    """Write the table of Krippendorff's alpha of segments: a row for each film."""
+    """Format the table of Krippendorff's alpha of segments, with a row for each film."""
     rows = []
     for film in films:
         alpha = film.value
-        coefficients = (_number(value) for value in (alpha.segments, alpha.marked, alpha.values))
+        coefficients = (_format_coefficient(value) for value in (alpha.segments, alpha.marked, alpha.values))
         rows.append([film.movie, str(len(film.annotators)), *coefficients, f"{alpha.coverage:.0%}"])
     headings = [
         "movie",
@@ -148,7 +152,7 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
-    """Write how every two annotators differ, and a matrix of their levels against each other.
+    """Format the disagreements of every two annotators: counts by pair, then a matrix of levels.
 
     Parameters
     ----------
@@ -166,22 +170,29 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
         for part in PARTS:
             totals[part] += counts[part]
     rows.append(["all", "", *totals.values()])
-    matrix = []
-    for first in levels:
-        row = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]
-        matrix.append([first, *row])
-    differ = totals["overlooked"] + totals["other readings"]
     by_pair = table(rows, ["movie", "annotators", *PARTS], right=range(2, 2 + len(PARTS)))
-    by_level = table(matrix, ["first / second", *levels], right=range(1, 1 + len(levels)))
-    last = (
-        f"{differ:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator is at "
-        f"{lowest} and the other above it"
+    n_different = totals["overlooked"] + totals["other readings"]
+    summary = (
+        f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "
+        f"is at {lowest} and the other above it"
     )
-    return [*by_pair.split("\n"), "", *by_level.split("\n"), "", last]
+    return [*by_pair.split("\n"), "", *_level_matrix(pairs, levels), "", summary]
+
+
+def _level_matrix(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
+    """Format a matrix that counts spans by the level of the first annotator and that of the second."""
+    rows = []
+    for first in levels:
+        counts = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]
+        rows.append([first, *counts])
+    return table(rows, ["first / second", *levels], right=range(1, 1 + len(levels))).split("\n")
 
 
 def machines(compared: "Mapping[str, Alternative]") -> list[str]:
-    """Write for each machine the results of the test, and whether it may stand in for an annotator."""
+    """Format the alt-test of each machine: its table, and whether it may stand in for an annotator.
+
+    `compared` maps the name of a machine to its result.
+    """
     lines: list[str] = []
     for name, alternative in compared.items():
         if lines:
@@ -190,7 +201,7 @@ def machines(compared: "Mapping[str, Alternative]") -> list[str]:
             f"{who} ({counted(clips, 'clip')})" for who, clips in alternative.annotators.items()
         )
         lines += [
-            *_standings(alternative),
+            *_alt_test_table(alternative),
             "",
             f"{counted(alternative.films, 'film')}; left out in turn: {annotators}",
             "win: share of annotators that it is as good as, less a margin of 0 to .2",
@@ -199,8 +210,8 @@ def machines(compared: "Mapping[str, Alternative]") -> list[str]:
     return lines
 
 
-def _standings(alternative: "Alternative") -> list[str]:
-    """Write the table of a machine and the baselines that know nothing, with three forms of the test each."""
+def _alt_test_table(alternative: "Alternative") -> list[str]:
+    """Format the table of an alt-test: the machine and its controls, each in three forms of the test."""
     from obygaze_models.evaluation.alttest import MARGINS
 
     headings = ["", "by", "advantage\nprobability", "below\nannotators"]

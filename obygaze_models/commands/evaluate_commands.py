@@ -249,7 +249,7 @@ def evaluate(
     from obygaze_models.report import plain
     from obygaze_models.report.run_tables import short_report
 
-    # --- what is asked for, as far as it can be refused before the work
+    # --- check the options before reading features
     _check_output(out, html, save, seen=seen, force=force)
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
@@ -258,19 +258,19 @@ def evaluate(
         f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
         "--reduce": reduce,
     }
-    several = _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
+    several_layers = _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, for_one_store)
     labelled, notices = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
-    named = models or (("linear",) if fuse or several else None)
+    named = models or (("linear",) if fuse or several_layers else None)
     specs = models_for(train.kind, named, imbalance=imbalance)
     named_specs = specs[: len(set(models)) or 1]
-    _check_models(specs, save, reduce, several)
+    _check_models(specs, save, reduce, several_layers)
 
-    # --- what is read, and the models of it
-    data = _load(inputs, labelled, fuse, reduce, layer)
-    specs = _of_parts(specs, data, fuse, several, in_time=bool(models))
-    if several:
+    # --- read the features, and make the models
+    data = _load_features(inputs, labelled, fuse, reduce, layer)
+    specs = _models_of_parts(specs, data, fuse, several_layers, in_time=bool(models))
+    if several_layers:
         named_specs = [spec for spec in specs if spec.looks_at_features]
     beside = _with_tables(data, labelled, variables, answers, train)
     data = beside.data
@@ -281,11 +281,11 @@ def evaluate(
     saved_specs = [spec for spec in specs if spec.name in save]
     check_can_be_saved(saved_specs, data, train, licence or NO_LICENCE)
 
-    # --- the work
+    # --- train and test
     origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **beside.digests}
     run = om.evaluate(
         data,
-        specs if fuse or several or texts is not None else models or None,
+        specs if fuse or several_layers or texts is not None else models or None,
         train,
         tested,
         seed=seed,
@@ -299,13 +299,13 @@ def evaluate(
         progress=True,
     )
     if refits:
-        refitted = {*(spec.name for spec in named_specs), *FUSED_BY_CONCEPTS}
-        again = [spec for spec in specs if spec.name in refitted]
-        with _told_refits(again, refits) as tell:
+        names_to_refit = {*(spec.name for spec in named_specs), *FUSED_BY_CONCEPTS}
+        specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
+        with _announce_refits(specs_to_refit, refits) as tell:
             run = with_refits(
                 run,
                 data,
-                again,
+                specs_to_refit,
                 refits,
                 tell,
                 task=train,
@@ -319,20 +319,20 @@ def evaluate(
                 experts=experts,
             )
 
-    # --- what is printed and written
+    # --- print and write the results
     report = om.run_report(run)
-    # Before anything is written: a full disk takes no result away.
+    # Printed before anything is written, so that a full disk does not lose the results.
     click.echo(to_json(run) if json else plain(short_report(run)), nl=False)
     write_page(report, html, force=force)
     alike = [*_same_pictures(inputs.stores, data)]
     kept: dict[str, Path] = {}
     if out is not None:
-        kept = _keep(run, report, data, specs, save, licence or NO_LICENCE, out, force=force)
-    lines = _remarks(run, data, specs, inputs, notices, beside.account, alike, kept, out)
+        kept = _write_run_folder(run, report, data, specs, save, licence or NO_LICENCE, out, force=force)
+    lines = _write_remarks(run, data, specs, inputs, notices, beside.account, alike, kept, out)
     click.echo("\n".join(lines), err=True)
 
 
-def _load(
+def _load_features(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
     """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
@@ -354,7 +354,7 @@ def _load(
     return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
 
 
-def _of_parts(
+def _models_of_parts(
     specs: "Sequence[ModelSpec]",
     data: "Dataset",
     fuse: "Fuse | None",
@@ -362,15 +362,31 @@ def _of_parts(
     *,
     in_time: bool,
 ) -> "list[ModelSpec]":
-    """Make models of several layers or modalities from models of one; return them as given for one."""
+    """Make the models that are evaluated from models of one vector per clip.
+
+    Parameters
+    ----------
+    specs
+        Models of vectors.
+    data
+        With several layers or modalities, if there are.
+    fuse
+        How modalities are fused, or None.
+    layers
+        "each" or "chosen" to make models of the layers, or None.
+    in_time
+        Whether concepts are learnt from frames, if modalities are fused by concepts.
+    """
     if layers is not None:
         return om.layered(specs, data, layers)
     if fuse == "concepts":
         return om.fused_by_concepts(data, in_time=in_time)
-    return list(specs) if fuse is None else om.fused(specs, data, fuse)
+    if fuse is None:
+        return list(specs)
+    return om.fused(specs, data, fuse)
 
 
-def _keep(
+def _write_run_folder(
     run: "Run",
     report: "Report",
     data: "Dataset",
@@ -394,7 +410,7 @@ def _keep(
     return {name: folder / file.name for name, file in saved.items()}
 
 
-def _remarks(
+def _write_remarks(
     run: "Run",
     data: "Dataset",
     specs: "Sequence[ModelSpec]",
@@ -405,7 +421,23 @@ def _remarks(
     kept: "Mapping[str, Path]",
     out: Path | None,
 ) -> list[str]:
-    """Write the remarks that readers of the tables need on labels, features and saved models."""
+    """Write the remarks that are printed after the tables, on labels, features and saved models.
+
+    Parameters
+    ----------
+    run, data, specs, inputs
+        The run, and what it was made of.
+    notices
+        Notices on the label policy.
+    account
+        Notices on tables of variables and answers.
+    alike
+        Films whose pictures look alike, each with the store that has them.
+    kept
+        Name -> file of each saved model.
+    out
+        Folder of the run; None if it is not kept.
+    """
     from obygaze_features.manifest.identity import check_identity
     from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.models.names import model_names
@@ -440,7 +472,7 @@ def _remarks(
 def _check_output(
     out: Path | None, html: Path | None, save: "Sequence[str]", *, seen: bool, force: bool
 ) -> None:
-    """Check that models can be saved as asked, and that no existing output is replaced without --force."""
+    """Raise if the options for saving contradict each other, or an output exists and --force is not given."""
     from obygaze_models.evaluation.run_folder import check_free
 
     if seen and save:
@@ -480,7 +512,10 @@ def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | 
 def _check_models(
     specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None, layers: "Layer | None"
 ) -> None:
-    """Check that models to save are evaluated and read one layer, and that a model reads reduced tokens."""
+    """Raise if --save or --reduce do not fit the models of the evaluation.
+
+    Models to save must be evaluated and read one layer; reduced tokens need a model that reads them.
+    """
     if layers == "each" and save:
         raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
     if layers is not None and "bank" in save:
@@ -494,7 +529,7 @@ def _check_models(
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
 
-# --- what is read beside features and labels
+# --- tables beside features and labels
 # ---------------------------------------------------------------------------
 class WithTables(NamedTuple):
     """A dataset with the columns that tables add to its clips.
@@ -517,7 +552,7 @@ class WithTables(NamedTuple):
 def _with_tables(
     data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
-    """Add variables and a machine's answers, if there are any."""
+    """Add the variables of a table and the answers of a machine to a dataset, if their files are given."""
     from obygaze_models.dataset.beside import with_answers, with_variables
 
     account: list[str] = []
@@ -535,7 +570,7 @@ def _with_tables(
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
-    """Make the zero-shot models of a store of texts."""
+    """Make the zero-shot models of the texts in a store, for --texts."""
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":
@@ -543,11 +578,14 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpe
     return zero_shot_models(data, of.open_store(path), target)
 
 
-# --- what takes long is announced
+# --- announcements of long work
 # ---------------------------------------------------------------------------
 @contextmanager
-def _told_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Callable[[int], None]]":
-    """Show how many refits are done, and print how long all of them take once the first is done."""
+def _announce_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Callable[[int], None]]":
+    """Show a progress bar of refits; after the first one, print how long all of them will take.
+
+    Yields a function to call with the number of refits done.
+    """
     start = process_time()
     with progress_bar("training", "refit") as show:
 
@@ -601,10 +639,13 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     )
 
 
-# --- what store and manifest say otherwise
+# --- differences between store and manifest
 # ---------------------------------------------------------------------------
 def _same_pictures(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
-    """Find the films whose pictures look alike, in the local stores that have picture signatures."""
+    """Yield pairs of films whose pictures look alike, each with its store.
+
+    Only local stores with picture signatures are searched, and `MOST_NAMED` pairs named for each.
+    """
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     for store in dict.fromkeys(stores):
@@ -650,8 +691,10 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
-    """Return whether two known times differ by more than rounding."""
-    return in_store is not None and in_manifest is not None and abs(in_store - in_manifest) > MOST_MOVED_S
+    """Tell whether two times, if both are known, differ by more than rounding."""
+    if in_store is None or in_manifest is None:
+        return False
+    return abs(in_store - in_manifest) > MOST_MOVED_S
 
 
 # --- compare

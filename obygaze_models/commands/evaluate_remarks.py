@@ -71,26 +71,31 @@ def remarks(
         Folder of the run, if it is kept.
     """
     models = list(models)
-    lines = [
-        *policy,
-        *_on_modalities(modalities),
-        *(_on_noise(annotator, rates) for annotator, rates in noise.items()),
-        *account,
-        *(f"{count} excluded: {reason}" for reason, count in excluded),
-        *(_on_likeness(shared, store) for shared, store in alike),
-        *(_on_copies(*pair) for pair in copies),
-        *_on_films(other_films),
-        *_on_times(other_times),
-        *(f"{name} of all {counted(n_movies, 'movie')} kept in {file}" for name, file, _ in models),
-        *(line for name, _, card in models for line in _on_model(name, card, known)),
-        "" if keeps_pictures or not models else WITHOUT_PICTURES,
-        f"run kept in {out}; all tables: report.md" if out else "run not kept: give --out FOLDER",
-    ]
+    lines = [*policy, *_modality_remarks(modalities)]
+    lines += [_noise_remark(annotator, rates) for annotator, rates in noise.items()]
+    lines += account
+    lines += [f"{count} excluded: {reason}" for reason, count in excluded]
+    lines += [_similar_films_warning(shared, store) for shared, store in alike]
+    lines += [_equal_films_warning(movie, other, share) for movie, other, share in copies]
+    lines += _differing_films_warning(other_films)
+    lines += _differing_times_warning(other_times)
+    lines += [f"{name} of all {counted(n_movies, 'movie')} kept in {file}" for name, file, _card in models]
+    for name, _file, card in models:
+        lines += _model_remarks(name, card, known)
+    if models and not keeps_pictures:
+        lines.append(WITHOUT_PICTURES)
+    if out:
+        lines.append(f"run kept in {out}; all tables: report.md")
+    else:
+        lines.append("run not kept: give --out FOLDER")
     return [visible(line, lines=False) for line in lines if line]
 
 
-def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
-    """Write which modalities clips lack, and which have no frames for a model that reads frames."""
+def _modality_remarks(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
+    """Write for each modality how many clips lack it, and whether it has no frames for models of frames.
+
+    A modality comes with whether a model reads frames and it has none.
+    """
     lines = []
     for modality, has_no_frames in modalities:
         if modality.missing:
@@ -100,8 +105,8 @@ def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
     return lines
 
 
-def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
-    """Write the estimated rates of right calls of an annotator."""
+def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
+    """Write how often an annotator labels positive and negative clips correctly, by the estimated rates."""
     return (
         f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "
         f"clips right, as estimated with the features (without: {rates['dawid_skene_positive']:.2f} and "
@@ -109,7 +114,7 @@ def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
     )
 
 
-def _on_likeness(shared: "Shared", store: "Store") -> str:
+def _similar_films_warning(shared: "Shared", store: "Store") -> str:
     """Warn of two films whose pictures look alike."""
     return (
         f"warning: {shared.movie_a} and {shared.movie_b} look alike in "
@@ -118,15 +123,15 @@ def _on_likeness(shared: "Shared", store: "Store") -> str:
     )
 
 
-def _on_copies(movie: str, other: str, share: float) -> str:
-    """Warn of two films that have equal features."""
+def _equal_films_warning(movie: str, other: str, share: float) -> str:
+    """Warn of two films that have equal features in a share of their clips."""
     return (
         f"warning: {movie} and {other} have equal features in {share:.0%} of their clips: one film under two "
         "names is trained on and tested; leave one out"
     )
 
 
-def _on_films(differing: Differing) -> list[str]:
+def _differing_films_warning(differing: Differing) -> list[str]:
     """Warn of clips that store and manifest assign to different films."""
     if not differing:
         return []
@@ -139,27 +144,29 @@ def _on_films(differing: Differing) -> list[str]:
     return [warning]
 
 
-def _on_times(differing: Differing) -> list[str]:
+def _differing_times_warning(differing: Differing) -> list[str]:
     """Warn of clips that have different times in store and manifest."""
     if not differing:
         return []
     clip, in_store, in_manifest = differing[0]
     warning = (
-        f"warning: {counted(len(differing), 'clip has', 'clips have')} other times in the "
-        "manifest than in the store "
-        f"({clip}: {_span(in_manifest)} s, there {_span(in_store)} s): unless their videos were cut out of "
-        "the film, their features are of something else"
+        f"warning: {counted(len(differing), 'clip has', 'clips have')} other times in the manifest than in "
+        f"the store ({clip}: {_format_span(in_manifest)} s, there {_format_span(in_store)} s): unless their "
+        "videos were cut out of the film, their features are of something else"
     )
     return [warning]
 
 
-def _span(times: Sequence[float | None]) -> str:
+def _format_span(times: Sequence[float | None]) -> str:
     """Format a span of seconds, as "12.0 to 14.5"."""
     return " to ".join(map(str, times))
 
 
-def _on_model(name: str, card: "Card", known: Collection[str]) -> list[str]:
-    """Write the evidence behind a saved model, or that it has no calibration, and how it is read back."""
+def _model_remarks(name: str, card: "Card", known: Collection[str]) -> list[str]:
+    """Write how well a saved model did on films left out, or that it has no calibration.
+
+    For a model that is not among the `known` ones, add how it is read back.
+    """
     lines = []
     if name != "bank" and not card.calibration:
         lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")

@@ -73,12 +73,17 @@ class Labelled(NamedTuple):
     notices: list[str]
 
 
-def _tasks(ctx: click.Context) -> Iterator[str]:
-    """List the tasks of the codebook of the manifest on the line, if it can be read; none otherwise."""
+def _list_tasks(ctx: click.Context) -> Iterator[str]:
+    """List the tasks that complete a command line: those of the codebook of its manifest.
+
+    Without a manifest they are those of the default codebook; there are none if the manifest can't be read.
+    """
     # click stops parsing at the word that it completes, and so may have left the manifest in `args`.
     words = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
     with suppress(OSError, ManifestError):
-        codebook = manifests.read_manifest(words[0]).codebook if words else manifests.default_codebook()
+        codebook = manifests.default_codebook()
+        if words:
+            codebook = manifests.read_manifest(words[0]).codebook
         yield from (task.name for task in codebook.tasks)
         yield from (f"concept:{concept.name}" for concept in codebook.concepts)
         yield from (f"scale:{scale.name}" for scale in codebook.scales)
@@ -86,13 +91,13 @@ def _tasks(ctx: click.Context) -> Iterator[str]:
 
 
 complete_model = completed(lambda _: model_names())
-complete_task = completed(_tasks)
+complete_task = completed(_list_tasks)
 
 
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
 ) -> Answer:
-    """Write a report into a new folder and as a page, if asked for, and answer with it.
+    """Write a report into a new folder and as a page, if asked for, and make it the command's answer.
 
     Parameters
     ----------
@@ -126,12 +131,12 @@ def write_page(
 
 
 def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
-    """Read a manifest and open stores; report swapped arguments.
+    """Read a manifest and open stores, the arguments of a command.
 
     Raises
     ------
     UsageError
-        The first is a store, or one of the others a manifest.
+        The arguments are in the wrong order: the first is a store, or one of the others a manifest.
     """
     if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
@@ -156,14 +161,14 @@ def read_modalities(
     UsageError
         There are several stores and no --fuse, or --fuse with one store or an option of `for_one_store`.
     """
-    parts = [parted(place) for place in places]
+    parts = [parse_place(place) for place in places]
     if fuse and len(parts) == 1:
         raise click.UsageError("--fuse: give two STORE:BACKBONE")
     if not fuse and len(parts) > 1:
         raise click.UsageError("several stores: say how, as in --fuse late")
-    unfit = [option for option, value in for_one_store.items() if value]
-    if fuse and unfit:
-        raise click.UsageError(f"{', '.join(unfit)}: not with --fuse {fuse}")
+    used_options = [option for option, value in for_one_store.items() if value]
+    if fuse and used_options:
+        raise click.UsageError(f"{', '.join(used_options)}: not with --fuse {fuse}")
     clips, stores = read_inputs(manifest, [part.store for part in parts])
     return Modalities(clips, stores, [part.backbone for part in parts], [part.name for part in parts])
 
@@ -176,7 +181,7 @@ def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
     UsageError
         A store is written in another way, or two have the same modality.
     """
-    parts = [parted(Path(place)) for place in places]
+    parts = [parse_place(Path(place)) for place in places]
     names = [part.name for part in parts]
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
@@ -187,11 +192,11 @@ def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
     return NamedStores(clips, by_name)
 
 
-def parted(place: Path) -> Place:
+def parse_place(place: Path) -> Place:
     """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
 
-    Paths may contain "=" and ":". So the whole text is the store if such a path exists, and what is before
-    "=" or after ":" counts only if it can be a name.
+    Paths may contain "=" and ":". So the whole text is taken for the store if such a path exists, and the
+    text before "=" or after ":" is split off only if it is a valid name.
     """
     name, _, location = str(place).partition("=")
     has_name = bool(location) and fits(name, Name) and not place.exists()
@@ -207,19 +212,19 @@ def parted(place: Path) -> Place:
 
 
 def under_policy(clips: "Manifest", policy: str) -> Labelled:
-    """Apply a label policy, with a notice on how many clips it changed.
+    """Apply a label policy to a manifest, and write a notice on how many clips it changed.
 
-    Under raw, which changes none, the notice says how many the policy of the paper would change.
+    The policy "raw" changes none; its notice says how many the policy "paper" would change.
     """
     labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
-        n_changed = _changed(clips, labelled)
+        n_changed = _count_changed_levels(clips, labelled)
         n_left_out = len(clips) - len(labelled)
         notice = f"label policy {policy}: {counted(n_changed, 'clip')} changed level, {n_left_out} left out"
         return Labelled(labelled, [notice])
     if "paper" not in clips.codebook.policies:
         return Labelled(labelled, [])
-    n_changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
+    n_changed = _count_changed_levels(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
     if not n_changed:
         return Labelled(labelled, [])
     notice = (
@@ -229,7 +234,7 @@ def under_policy(clips: "Manifest", policy: str) -> Labelled:
     return Labelled(labelled, [notice])
 
 
-def _changed(before: "Manifest", after: "Manifest") -> int:
-    """Count the clips of `after` whose level is another one in `before`."""
+def _count_changed_levels(before: "Manifest", after: "Manifest") -> int:
+    """Count the clips whose level differs between two manifests of the same clips."""
     level_before = {clip.clip_id: clip.level for clip in before}
     return sum(clip.level != level_before[clip.clip_id] for clip in after)

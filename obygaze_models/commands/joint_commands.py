@@ -72,22 +72,25 @@ def sums(
         write_sums(summed, out)
     about = summed.about
     n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))
-    cut = _on_cut_features(data, summed) if last_round is None else None
+    cut = _clipped_features_remark(data, summed) if last_round is None else None
     document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": cut}
     lines = [
         f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}",
         *(f"left out: {movie}, {counted(n, 'clip')}" for movie, n in about.left_out.items()),
-        *_on_small_films(n_clips, about.n_features),
+        *_small_films_remark(n_clips, about.n_features),
     ]
     if last_round is None:
-        lines += _on_rare_labels(summed, least)
+        lines += _rare_labels_remark(summed, least)
     if cut:
         lines.append(cut)
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
 
-def _on_small_films(n_clips: Mapping[str, int], n_features: int) -> list[str]:
-    """Write how many films have so few clips that their sums reveal each label."""
+def _small_films_remark(n_clips: Mapping[str, int], n_features: int) -> list[str]:
+    """Warn of films with so few clips that their sums reveal the label of each clip.
+
+    `n_clips` holds the number of clips of each film.
+    """
     n_films = sum(n <= 2 * n_features for n in n_clips.values())
     if not n_films:
         return []
@@ -99,8 +102,11 @@ def _on_small_films(n_clips: Mapping[str, int], n_features: int) -> list[str]:
     return [line]
 
 
-def _on_rare_labels(summed: "Sums", least: int) -> list[str]:
-    """Write how many films have a label or concept in so few clips that sums reveal their mean feature."""
+def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
+    """Warn of films with a label or concept in so few clips that the sums reveal the clips' mean feature.
+
+    `least` is the number of clips from which on this does not count.
+    """
     # The counts are computed back from shares, so they are compared with a margin of half a clip.
     positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
     is_rare = (positives > 0.5) & (positives < least - 0.5)
@@ -115,7 +121,7 @@ def _on_rare_labels(summed: "Sums", least: int) -> list[str]:
     return [line]
 
 
-def _on_cut_features(data: "Dataset", summed: "Sums") -> str:
+def _clipped_features_remark(data: "Dataset", summed: "Sums") -> str:
     """Write how much a score would change if features were clipped as in the zoo's own models.
 
     Joint models do not clip features, because sums over clips cannot tell which values would be clipped.
@@ -126,13 +132,13 @@ def _on_cut_features(data: "Dataset", summed: "Sums") -> str:
     from obygaze_models.models.scaling import CLIP
 
     planes = join([summed]).linear(penalty=float(len(data)))
-    Z = (data.X - planes.mean) / planes.scale
-    cut = np.clip(Z, -CLIP, CLIP)
-    change = np.abs((Z - cut) @ planes.weights[0])
+    standardised = (data.X - planes.mean) / planes.scale
+    clipped = np.clip(standardised, -CLIP, CLIP)
+    change = np.abs((standardised - clipped) @ planes.weights[0])
     return (
-        f"{(cut != Z).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the zoo's models cut "
-        f"them off and joint models don't: a least-squares score of this lab's films changes by at most "
-        f"{change.max():.3f}, by {change.mean():.4f} in the mean"
+        f"{(clipped != standardised).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
+        f"zoo's models cut them off and joint models don't: a least-squares score of this lab's films "
+        f"changes by at most {change.max():.3f}, by {change.mean():.4f} in the mean"
     )
 
 

@@ -41,15 +41,17 @@ def ls(*, zoo: Zoo = None) -> Answer:
 
 
 def _models_table(entries: "Sequence[Entry]") -> str:
-    """Lay out models, with the first of their scores."""
+    """Format the table of a list of models, a row for each, with the first of its scores."""
     rows = []
     for entry in entries:
-        score = _score(entry.scores[0]) if entry.scores else ""
-        rows.append((entry.name, entry.version, entry.task, " + ".join(entry.reads), score, entry.licence))
+        score = _format_score(entry.scores[0]) if entry.scores else ""
+        reads = " + ".join(entry.reads)
+        rows.append((entry.name, entry.version, entry.task, reads, score, entry.licence))
     return table(rows, COLUMNS)
 
 
-def _score(score: "Score") -> str:
+def _format_score(score: "Score") -> str:
+    """Format a score with the title of its metric and, if it has one, its interval."""
     from obygaze_models.persistence.sharing import TITLES
 
     title = TITLES.get(score.metric, score.metric)

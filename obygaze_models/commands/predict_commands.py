@@ -79,35 +79,38 @@ def predict(
     clips = None if manifest is None else manifests.read_manifest(manifest)
     predicted = om.predict(loaded, opened, clips, progress=True)
     # All is computed before anything is written.
-    of_frames = None if frames is None else om.predict_frames(loaded, opened)
+    frame_table = None if frames is None else om.predict_frames(loaded, opened)
     lines = remarks(predicted, loaded)
     if out is not None:
         predicted.write(out)
         lines.append(f"{len(predicted.table)} predictions in {out}")
-    if frames is not None and of_frames is not None:
-        write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
-        lines.append(f"{counted(len(of_frames), 'frame')} in {frames}")
+    if frames is not None and frame_table is not None:
+        write_whole(frames, str(frame_table.to_csv(index=False, lineterminator="\n")))
+        lines.append(f"{counted(len(frame_table), 'frame')} in {frames}")
     if out is not None and not json:
         return Answer(None, remarks=lines)
     return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
 
 
 def _predictions_table(predicted: "Predicted") -> str:
-    """Write the predictions as a table with the columns that fit a terminal."""
-    import pandas as pd
-
-    def cell(name: str, value: Any) -> str:
-        """Format a value of a column; empty if there is none."""
-        if pd.isna(value):
-            return ""
-        return f"{value:.{DECIMALS[name]}f}" if name in DECIMALS else str(value)
-
+    """Format the predictions as a table, with the columns that fit a terminal."""
     columns = []
     for name in SHOWN:
         values = predicted.table[name].astype(object)
-        columns.append([cell(name, value) for value in values])
+        columns.append([_format_cell(name, value) for value in values])
     rows = list(zip(*columns, strict=True))
     return table(rows, SHOWN, right=range(1, len(SHOWN) - 1))
+
+
+def _format_cell(column: str, value: Any) -> str:
+    """Format a value of a column of predictions; "" if it is missing."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return ""
+    if column in DECIMALS:
+        return f"{value:.{DECIMALS[column]}f}"
+    return str(value)
 
 
 @command()
@@ -206,7 +209,10 @@ def localise(
 
 
 def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
-    """Write the table of how well frames are ranked for each annotator, and explain its columns."""
+    """Format the table of how well frames are ranked, with a row per annotator and measure.
+
+    Lines that explain its columns follow.
+    """
     from obygaze_models.evaluation.localise import SEED
     from obygaze_models.evaluation.predictions import records
 

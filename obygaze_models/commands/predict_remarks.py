@@ -19,18 +19,18 @@ def remarks(predicted: "Predicted", model: "Model") -> list[str]:
     """Write all remarks on the predictions, one sentence per line."""
     lines = [
         predicted.evidence,
-        _on_calls(predicted, model),
-        *_on_known_films(predicted),
-        *_on_modalities(predicted, model),
-        *_on_partial_clips(predicted),
-        *_on_unlike_clips(predicted),
-        *_on_calibration(model),
-        *_on_excluded(predicted.excluded),
+        _calls_remark(predicted, model),
+        *_known_film_remarks(predicted),
+        *_modality_remarks(predicted, model),
+        *_partial_clips_remark(predicted),
+        *_unlike_clip_remarks(predicted),
+        *_calibration_remark(model),
+        *_excluded_remarks(predicted.excluded),
     ]
     return [visible(line, lines=False) for line in lines]
 
 
-def _on_calls(predicted: "Predicted", model: "Model") -> str:
+def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     """Write what the model was trained for and, if it decides, how many clips it calls positive."""
     card = model.card
     n_clips = len(predicted.table)
@@ -47,15 +47,15 @@ def _on_calls(predicted: "Predicted", model: "Model") -> str:
     return f"{trained}: {n_called} of {judged} called positive{not_judged}"
 
 
-def _on_known_films(predicted: "Predicted") -> list[str]:
-    """Write which films the model was trained on, how they were recognised, and what was not compared."""
+def _known_film_remarks(predicted: "Predicted") -> list[str]:
+    """Write which films the model was trained on, by what they were recognised, and what was not compared."""
     recognition = predicted.recognition
     lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
     if n_clips:
         clips = counted(n_clips, "clip is of a film", "clips are of films")
-        such = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
-        lines.append(f"{clips} that the model was trained on: {such}")
+        consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
+        lines.append(f"{clips} that the model was trained on: {consequence}")
     for film in recognition.films.values():
         if film.by != "name" and film.movie != film.trained_as:
             same = f"{film.share:.0%} of their clips are the same"
@@ -74,7 +74,7 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
     return lines
 
 
-def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
+def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     """Write for each modality how many clips lack it."""
     lines = []
     for modality in model.card.modalities:
@@ -86,15 +86,17 @@ def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
     return lines
 
 
-def _on_partial_clips(predicted: "Predicted") -> list[str]:
+def _partial_clips_remark(predicted: "Predicted") -> list[str]:
     """Write how many clips could be read only in part."""
     n_clips = int(predicted.has(PARTIAL).sum())
+    if not n_clips:
+        return []
     partial = counted(n_clips, "clip is partial", "clips are partial")
-    return [f"{partial}: a part of the video could not be read"] if n_clips else []
+    return [f"{partial}: a part of the video could not be read"]
 
 
-def _on_unlike_clips(predicted: "Predicted") -> list[str]:
-    """Write for each film how many clips have no probability, being unlike the training clips."""
+def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
+    """Write for each film how many clips have no probability, as they are unlike the training clips."""
     movies = predicted.table["movie"]
     n_all = Counter(movies)
     n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
@@ -108,7 +110,7 @@ def _on_unlike_clips(predicted: "Predicted") -> list[str]:
     return lines
 
 
-def _on_calibration(model: "Model") -> list[str]:
+def _calibration_remark(model: "Model") -> list[str]:
     """Write why a model gives no probabilities, if it gives none."""
     if model.out_of_distribution is None:
         line = (
@@ -121,7 +123,7 @@ def _on_calibration(model: "Model") -> list[str]:
     return []
 
 
-def _on_excluded(excluded: Mapping[str, list[str]]) -> list[str]:
+def _excluded_remarks(excluded: Mapping[str, list[str]]) -> list[str]:
     """Write for each reason how many clips were excluded."""
     lines = []
     for reason, clip_ids in sorted(excluded.items()):

@@ -69,11 +69,11 @@ def progress(
                 places[getattr(clip, column)] = (path, f"clip {clip.clip_id!r}")
         manifests.refuse_twins(column, places)
     by_annotator = round_progress(assigned, labels, task)
-    _tell_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
+    _print_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
     films: set[str] = set()
     for annotator in by_annotator.values():
         films.update(annotator.films)
-    _tell_left_out(annotated, "films", (clip.movie for clip in labels), films)
+    _print_left_out(annotated, "films", (clip.movie for clip in labels), films)
     document = {}
     for name, annotator in by_annotator.items():
         record = asdict(annotator)
@@ -85,16 +85,32 @@ def progress(
     return Answer(document, "\n".join(_progress_lines(by_annotator)))
 
 
-def _tell_left_out(path: Path, kind: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Print how many clips are of annotators or films that are not in a round."""
-    others = Counter(name for name in names if name not in known)
-    if others:
-        counts = ", ".join(f"{name or 'nobody named'} ({n:,})" for name, n in others.items())
-        click.echo(f"{path}: left out clips of {kind} that are not in the round: {counts}", err=True)
+def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Print how many clips are left out since their annotator or film is not in the round.
+
+    Parameters
+    ----------
+    path
+        The file of the clips.
+    kind
+        "annotators" or "films".
+    names
+        The annotator or film of each clip.
+    known
+        Those of the round.
+    """
+    n_clips_of = Counter(name for name in names if name not in known)
+    if not n_clips_of:
+        return
+    counts = []
+    for name, n_clips in n_clips_of.items():
+        counts.append(f"{name or 'nobody named'} ({n_clips:,})")
+    listed = ", ".join(counts)
+    click.echo(f"{path}: left out clips of {kind} that are not in the round: {listed}", err=True)
 
 
 def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
-    """Write the table of each annotator's progress and drift, and the films that are still to do."""
+    """Format the table of each annotator's progress and drift, then the films that are still to do."""
     rows = []
     to_do = []
     for name, annotator in by_annotator.items():
@@ -103,8 +119,8 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
                 name,
                 f"{len(annotator.done)} of {len(annotator.films)}",
                 f"{annotator.clips_done:,} of {annotator.clips:,}",
-                _change(annotator.alone),
-                _change(annotator.against),
+                _format_drift(annotator.alone),
+                _format_drift(annotator.against),
                 "drifts" if annotator.against.is_found else "",
             )
         )
@@ -115,7 +131,7 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
     return [*lines, "", *to_do] if to_do else lines
 
 
-def _change(drift: "Drift") -> str:
+def _format_drift(drift: "Drift") -> str:
     """Format a drift with its interval and number of films."""
     if math.isnan(drift.value):
         return f"{counted(drift.films, 'film')}: too few"
@@ -231,7 +247,10 @@ def rank(
 
 
 def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
-    """Read a table of comparisons; rows with clips that the manifest does not have are errors."""
+    """Read a table of comparisons of two clips.
+
+    Rows without a worker, or with clips that are not among the `known` ones, are reported as errors together.
+    """
     judgements = []
     comparisons = manifests.read_table(path, COLUMNS)
     problems = comparisons.problems
@@ -252,25 +271,37 @@ def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
 
 
 def _check_workers(judgements: Sequence[Judgement]) -> None:
-    """Check that no worker is spelled in two ways, and print how many judgements are repeated."""
+    """Raise if a worker is spelled in two ways; print how many judgements repeat an earlier one."""
     places = {}
     different = set()
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
         different.add((judgement.worker, frozenset((judgement.chosen, judgement.other))))
     manifests.refuse_twins("worker", places)
-    n_again = len(judgements) - len(different)
-    if n_again:
-        rows = manifests.counted(n_again, "row repeats", "rows repeat")
+    n_repeated = len(judgements) - len(different)
+    if n_repeated:
+        rows = manifests.counted(n_repeated, "row repeats", "rows repeat")
         click.echo(f"{rows} a worker's judgement of two clips, and each counts", err=True)
 
 
 def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
-    """Write a manifest with the strengths and ranks of its clips on a scale.
+    """Write a manifest with the strengths and ranks of its clips on a scale as further columns.
+
+    Parameters
+    ----------
+    clips
+        The manifest.
+    ranking
+        Strengths and ranks of some of its clips; the others get empty cells.
+    name
+        Name of the scale.
+    out
+        File to write.
 
     Returns
     -------
-    The number of clips whose whole interval is in one level of the scale.
+    int
+        The number of clips whose 95 % interval lies in one level of the scale.
     """
     scale = clips.codebook.scale(name)
     strengths = {name: ranking.strength, f"{name}_low": ranking.low, f"{name}_high": ranking.high}
@@ -304,7 +335,7 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
 
 
 def _workers_table(workers: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Write the table of workers, the least reliable first."""
+    """Format the table of workers and their reliabilities, the least reliable first."""
     rows = []
     for worker in sorted(workers, key=lambda worker: worker["reliability"]):
         reliability = f"{worker['reliability']:.2f} [{worker['low']:.2f}, {worker['high']:.2f}]"

@@ -18,7 +18,7 @@ from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.text import counted
-from obygaze_models.commands.inputs import finish, parted
+from obygaze_models.commands.inputs import finish, parse_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ SHOWN = 40
 """Units in the table; units.csv has all."""
 
 N_FRAMES = 5
+"""Frames that are named for each unit: those in which it is strongest."""
 
 MOST = 1 << 31
 """Bytes of what a stopped run left: 100,000 units of 1,000 numbers have fewer."""
@@ -92,7 +93,7 @@ def units(
     from obygaze_models.report import check_folder
 
     check_folder(out, force=force)
-    place = parted(store)
+    place = parse_place(store)
     opened = of.open_store(place.store)
     group = find_group(opened, place.backbone)
     if features not in group.arrays:
@@ -112,12 +113,12 @@ def units(
         "n_active": n_active,
         "n_epochs": N_EPOCHS,
     }
-    digest = _digest(arguments)
+    digest = _digest_of_arguments(arguments)
     unfinished = out.with_name(f"{out.name}.partial.npz")
     with progress_bar("learning units", "epoch") as show:
 
         def keep(learnt: "Dictionary") -> None:
-            _write(unfinished, learnt.to_arrays() | {"asked": digest})
+            _write_npz(unfinished, learnt.to_arrays() | {"asked": digest})
             show(learnt.epoch, N_EPOCHS)
 
         dictionary = learn_dictionary(
@@ -127,31 +128,31 @@ def units(
             n_active=n_active,
             n_epochs=N_EPOCHS,
             seed=seed,
-            begun=_begun(unfinished, digest),
+            begun=_read_unfinished(unfinished, digest),
             keep=keep,
         )
-    values, places = strongest(dictionary, clips)
+    values, strongest_tokens = strongest(dictionary, clips)
     concepts: Sequence[str] = ()
     association = None
     if labels is not None:
         data = om.load_dataset(opened, of.read_manifest(labels), backbone=group.name)
         concepts = data.labels.concepts
-        association = _associate(data, group, clips, values, seed)
-    frames = _frames(group, features, values, places)
+        association = _associate_with_concepts(data, group, clips, values, seed)
+    frames = _name_strongest_frames(group, features, values, strongest_tokens)
     table = _unit_table(dictionary, frames, concepts, association, vectors)
     directions = dictionary.to_arrays()
     for name in ONLY_FOR_RESUMING:
         directions.pop(name, None)
     answer = finish(
-        _report(dictionary, table, arguments),
+        _units_report(dictionary, table, arguments),
         Output(out, force=force, json=json),
-        {"units.npz": partial(_write, arrays=directions)},
+        {"units.npz": partial(_write_npz, arrays=directions)},
     )
     unfinished.unlink(missing_ok=True)
     return answer
 
 
-def _digest(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
+def _digest_of_arguments(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
     """Return the SHA-256 of a command's arguments as an array of characters, to be stored in an npz file."""
     import numpy as np
 
@@ -159,10 +160,10 @@ def _digest(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
     return np.frombuffer(sha256_of(text.encode()).encode(), np.uint8)
 
 
-def _associate(
+def _associate_with_concepts(
     data: "Dataset", group: "Group", clips: "StoredClips", values: "NDArray[np.float32]", seed: int
 ) -> "Association":
-    """Measure how units and concepts go together in the labelled clips.
+    """Measure how well units' activations separate labelled clips with and without each concept.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def _associate(
     return associate(values[labelled], data.labels.present, data.movies, seed=seed)
 
 
-def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
+def _write_npz(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
     """Write arrays to an npz file; the same arrays give the same bytes."""
     import numpy as np
 
@@ -192,8 +193,11 @@ def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes the names for allow_pickle
 
 
-def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
-    """Read the units that an interrupted run with the same arguments had learnt; None if there are none."""
+def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
+    """Read the dictionary that an interrupted run with the same arguments left; None if there is none.
+
+    `digest` is that of the arguments.
+    """
     import numpy as np
 
     from obygaze_models.concepts.dictionary import Dictionary
@@ -208,10 +212,10 @@ def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
         return None  # The file does not exist or is damaged: units are learnt from the start.
 
 
-def _frames(
-    group: "Group", features: str, values: "NDArray[np.float32]", places: "NDArray[np.int32]"
+def _name_strongest_frames(
+    group: "Group", features: str, values: "NDArray[np.float32]", strongest_tokens: "NDArray[np.int32]"
 ) -> list[str]:
-    """Name the frames in which each unit is strongest, by clip and time in the video, one frame per clip.
+    """Name the frames in which each unit is most active, by clip and time in the video, one frame per clip.
 
     Parameters
     ----------
@@ -221,8 +225,13 @@ def _frames(
         The array that units are learnt on.
     values : ndarray, shape [N, H]
         Largest activation of each unit in each clip.
-    places : ndarray, shape [N, H]
-        The frame or token of the clip that has it.
+    strongest_tokens : ndarray, shape [N, H]
+        Index of the frame or token of the clip that has it.
+
+    Returns
+    -------
+    list of str
+        A text for each unit, which names its `N_FRAMES` strongest frames.
     """
     import numpy as np
 
@@ -234,9 +243,9 @@ def _frames(
         times = frame_times(group, rows)
     n_frames = times.shape[1]
     n_vectors = n_frames if group.is_ragged(features) else group.shape(features)[1]
-    # Tokens that are left over, such as a class token, come before those of the first frame.
+    # Tokens beyond a multiple of the frames, such as a class token, come before those of the first frame.
     n_per_frame, n_before = divmod(n_vectors, n_frames)
-    frame_of = np.maximum(places - n_before, 0) // n_per_frame
+    frame_of = np.maximum(strongest_tokens - n_before, 0) // n_per_frame
     strongest = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []
     for unit, clips in enumerate(strongest.T):
@@ -292,7 +301,7 @@ def _unit_table(
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
-def _report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":
+def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":
     """Make the report: how well the units explain the features, and a table of the most used ones."""
     from obygaze_models.report.blocks import Report, block, cell, interval, number
 

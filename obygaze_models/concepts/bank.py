@@ -85,7 +85,7 @@ class ConceptBank(Standardised):
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit the CAVs.
+        """Fit one CAV for each concept.
 
         Parameters
         ----------
@@ -115,16 +115,16 @@ class ConceptBank(Standardised):
             ),
         )
         check_consistent_length(features, labels)
-        present = self._presences(labels, columns_of_frame)
-        # They are set with C None only; an earlier fit may have left them.
+        present = self._read_presences(labels, columns_of_frame)
+        # These are set with C None only; an earlier fit may have left them.
         for name in ("tuned_", "cross_distances_"):
             self.__dict__.pop(name, None)
         if self.C is None:
-            self.hyperplanes_ = self._tuned(features, present, groups)
+            self.hyperplanes_ = self._fit_tuned(features, present, groups)
         else:
             self._fit_scaler(features)
             self.hyperplanes_ = fit_hyperplanes(
-                self._scaled(features),
+                self._scale(features),
                 present,
                 names=self.concepts_.tolist(),
                 kind=self.kind,
@@ -132,53 +132,57 @@ class ConceptBank(Standardised):
                 balanced=self.balanced,
             )
         with one_blas_thread():
-            self.rescale(self.hyperplanes_.distances(self._scaled(features)))
+            self.rescale(self.hyperplanes_.distances(self._scale(features)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each clip's value on each concept: [N, K]."""
+        """Compute each clip's value on each concept [N, K]: its standardised distance to the hyperplane."""
         return self._standardised(self.distances(X))
 
     def distances(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features."""
         check_is_fitted(self, "hyperplanes_")
-        features = self._scaled(validated_rows(self, X, np.float64, np.float32))
+        features = self._scale(validated_rows(self, X, np.float64, np.float32))
         with one_blas_thread():
             return self.hyperplanes_.distances(features)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Name the columns that `transform` gives: the concepts."""
+        """Return the names of the columns of `transform`: the concepts; `input_features` is not used."""
         del input_features
         check_is_fitted(self)
         return self.concepts_.astype(object)
 
     def _fit_scaler(self, X: Floats) -> None:
-        """Learn to standardise features X [N, D], if `clip` says so."""
+        """Fit the scaler to features X [N, D]; none if `clip` is None."""
         self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(X)
 
-    def _scaled(self, X: Floats) -> Floats:
-        """Standardise features X [N, D], if `clip` says so."""
+    def _scale(self, X: Floats) -> Floats:
+        """Standardise features X [N, D] by the fitted scaler; unchanged if there is none."""
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
-    def _presences(
+    def _read_presences(
         self, labels: NDArray[np.float64], columns_of_frame: Iterable[object] | None
     ) -> NDArray[np.float64]:
-        """Set the names of the concepts, and read their presences [N, K] as 0 and 1.
+        """Set the names of the concepts, and convert their presences to 0 and 1: [N, K].
 
         Parameters
         ----------
         labels : ndarray, shape [N, K] or [N]
-            Presences, of two values.
+            Presences, of two values each; NaN where unknown.
         columns_of_frame : iterable or None
             Names of the columns of a data frame.
         """
         wide = labels.reshape(len(labels), -1)
-        self.concepts_ = self._names(wide.shape[1], columns_of_frame)
+        self.concepts_ = self._concept_names(wide.shape[1], columns_of_frame)
         columns = [presence(name, column) for name, column in zip(self.concepts_, wide.T, strict=True)]
         return np.column_stack(columns)
 
-    def _names(self, n_concepts: int, columns_of_frame: Iterable[object] | None) -> NDArray[np.str_]:
-        """Name the concepts [K]: by the parameter, the columns of a data frame, or numbers."""
+    def _concept_names(self, n_concepts: int, columns_of_frame: Iterable[object] | None) -> NDArray[np.str_]:
+        """Return the names of the concepts [K].
+
+        They are those of the parameter `concepts`, else of the columns of a data frame, else ``concept0`` and
+        so on.
+        """
         chosen_names = columns_of_frame if self.concepts is None else self.concepts
         if chosen_names is None:
             return np.array([f"concept{number}" for number in range(n_concepts)])
@@ -191,8 +195,8 @@ class ConceptBank(Standardised):
             )
         return np.array(names)
 
-    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit the scaler, and ridge CAVs at penalties chosen by movie (`tuned_ridge`)."""
+    def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`)."""
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
         if np.isnan(present).any():
@@ -207,7 +211,9 @@ class ConceptBank(Standardised):
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Read a column [N] of two values as 0 and 1; NaN stays NaN, and a column of one value stays as it is.
+    """Convert the presences [N] of a concept from any two values to 0 and 1, the larger value being 1.
+
+    NaN stays NaN, and a column of a single value stays as it is.
 
     Raises
     ------

@@ -112,7 +112,7 @@ class ConceptBottleneck(LogitClassifier):
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, present: ArrayLike | None = None
     ) -> Self:
-        """Fit concepts and head.
+        """Learn the concepts, and fit the head on their cross-fitted values.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class ConceptBottleneck(LogitClassifier):
             leaves with one class.
         """
         self._validate_params()
-        features, codes = self._checked_training(X, y)
+        features, codes = self._check_training(X, y)
         in_task = _is_in_task(codes)
         self.classes_, labels = encode_labels(codes[in_task], type(self).__name__)
         movies = None
@@ -142,7 +142,7 @@ class ConceptBottleneck(LogitClassifier):
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
             folds_in_task = inner_folds(labels, movies[in_task], self.inner_folds)
-            folds = _folds_of_all(movies, in_task, folds_in_task)
+            folds = _assign_all_folds(movies, in_task, folds_in_task)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
             movies_in_task = None if movies is None else movies[in_task]
@@ -152,7 +152,7 @@ class ConceptBottleneck(LogitClassifier):
         self.residual_ = head.residual_
         self.threshold_ = selection.threshold_
         self.candidates_ = selection.candidates_
-        # It is set with movies only; an earlier fit may have left one.
+        # This is set with movies only; an earlier fit may have left it.
         self.__dict__.pop("held_out_", None)
         if movies is not None:
             self.held_out_ = selection.held_out_
@@ -163,13 +163,13 @@ class ConceptBottleneck(LogitClassifier):
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the value [N, K] of each clip of X [N, D] on each concept."""
         check_is_fitted(self)
-        return self._values(self._checked(X))[:, : len(self.concepts_)]
+        return self._concept_values(self._check_features(X))[:, : len(self.concepts_)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip of X [N, D]."""
         check_is_fitted(self)
-        features = self._checked(X)
-        return self._scores(features, self._values(features))
+        features = self._check_features(X)
+        return self._logits(features, self._concept_values(features))
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D].
@@ -180,14 +180,13 @@ class ConceptBottleneck(LogitClassifier):
             There is more than one clip.
         """
         check_is_fitted(self)
-        # An array of one clip gets an axis of clips. A data frame stays as it is: scikit-learn compares the
-        # names of its columns.
+        # A single clip gets an axis of clips. A data frame stays one: scikit-learn compares its column names.
         clips = np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X
-        features = self._checked(clips)
+        features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
         base, (parts,), (residual,) = self.contributions(clips)
-        values = self._values(features)[0]
+        values = self._concept_values(features)[0]
         # In percent.
         percentiles = (self.train_values_ <= values).mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
@@ -227,8 +226,8 @@ class ConceptBottleneck(LogitClassifier):
             A concept is unknown, or a quantile outside 0 to 1.
         """
         check_is_fitted(self)
-        features = self._checked(X)
-        values = self._values(features).copy()
+        features = self._check_features(X)
+        values = self._concept_values(features).copy()
         for concept, quantile in quantiles.items():
             if concept not in self.concepts_:
                 raise ConceptError(f"unknown concept {concept!r}{suggestion(concept, self.concepts_)}")
@@ -236,7 +235,7 @@ class ConceptBottleneck(LogitClassifier):
                 raise ConceptError(f"concept {concept}: a quantile is between 0 and 1, found {quantile}")
             column = self.concepts_.index(concept)
             values[:, column] = np.quantile(self.train_values_[:, column], quantile)
-        return self._scores(features, values)
+        return self._logits(features, values)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into base, concept parts and residual.
@@ -246,31 +245,33 @@ class ConceptBottleneck(LogitClassifier):
         base : float
             The logit of the mean training clip (linear head), or of the tree's root.
         parts : ndarray, shape [N, K]
-            What each concept adds, by all of its values.
+            The contribution of each concept, summed over its values.
         residual : ndarray, shape [N]
-            What the features add beyond concepts. Base, parts and residual add up to the logit.
+            The contribution of the residual. Base, parts and residual add up to the logit.
         """
         check_is_fitted(self)
-        features = self._checked(X)
+        features = self._check_features(X)
         residual = np.zeros(len(features))
         if self.residual_ is not None:
             residual = self.residual_.scores(features)
-        base, parts = additive_parts(self.head_, self._values(features), self.centre_)
+        base, parts = additive_parts(self.head_, self._concept_values(features), self.centre_)
         return base, by_concept(parts, len(self.concepts_)), residual
 
-    def _checked_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-        """Check features X [N, D] and labels y [N] to fit on."""
+    def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Validate features X [N, D] and labels y [N] to fit on, and return both as arrays."""
         features, codes = validate_data(self, X, y, dtype=(np.float64, np.float32))
         return features, np.asarray(codes)
 
-    def _checked(self, X: ArrayLike) -> Floats:
-        """Check features X [N, D] to score."""
+    def _check_features(self, X: ArrayLike) -> Floats:
+        """Validate features X [N, D] to score, and return them as an array."""
         return validated_rows(self, X, np.float64, np.float32)
 
     def _learn_concepts(
         self, X: Floats, present: Any, movies: NDArray[Any] | None, folds: NDArray[np.int64] | None
     ) -> NDArray[np.float64]:
-        """Learn the bank, if there is one to learn, and return the training clips' concept values [N, K].
+        """Fit the concept bank, and return the cross-fitted concept values [N, K] of the training clips.
+
+        Without presences and bank there is nothing to learn: the features are the concept values.
 
         Parameters
         ----------
@@ -282,7 +283,6 @@ class ConceptBottleneck(LogitClassifier):
             The inner fold that holds each clip out.
         """
         if present is None and self.bank is None:
-            # The columns are concept values.
             if self.residual:
                 raise ConceptError("a residual needs features beside the concepts: give `present`")
             numbered = [f"concept{number}" for number in range(self.n_features_in_)]
@@ -304,7 +304,8 @@ class ConceptBottleneck(LogitClassifier):
         if not hasattr(self.bank_, "cross_distances_"):
             self.bank_.cross_distances_ = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
-        # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
+        # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
+        # larger than those of new clips.
         return np.asarray(self.bank_.rescale(self.bank_.cross_distances_))
 
     def _fit_head(
@@ -314,7 +315,17 @@ class ConceptBottleneck(LogitClassifier):
         labels: NDArray[np.int64],
         movies: NDArray[Any] | None,
     ) -> GroupedSelection:
-        """Fit the head, and the residual if there is one, on concept values [n, K] and features [n, D]."""
+        """Tune and fit the head, and the residual if there is one.
+
+        Parameters
+        ----------
+        values : ndarray, shape [n, K]
+            Concept values of the training clips in the task.
+        features : ndarray, shape [n, D]
+        labels : ndarray of int, shape [n]
+            0 or 1.
+        movies : ndarray, shape [n], optional
+        """
         residual_C = None
         inputs = values
         if self.residual:
@@ -324,15 +335,15 @@ class ConceptBottleneck(LogitClassifier):
         selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
         return selection.fit(inputs, labels, movies)
 
-    def _values(self, X: Floats) -> NDArray[np.float64]:
-        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] of V values a concept."""
+    def _concept_values(self, X: Floats) -> NDArray[np.float64]:
+        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] if a concept has V values."""
         if self.bank_ is None:
             return X.astype(np.float64)
         values: NDArray[np.float64] = self.bank_.transform(X)
         return values
 
-    def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the logit [N] of clips by their features and concept values."""
+    def _logits(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute logits [N] from concept values [N, K] and, for the residual, features X [N, D]."""
         with one_blas_thread():
             scores: NDArray[np.float64] = head_scores(self.head_, values)
             if self.residual_ is not None:
@@ -341,9 +352,9 @@ class ConceptBottleneck(LogitClassifier):
 
 
 def _is_in_task(codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the clips [N] that are in the task, by their labels.
+    """Mark the clips [N] that are in the task: all but those with -1 as a third label.
 
-    The label -1 beside two others says that a clip is not; as one of two labels it is one like any other.
+    If there are only two labels, -1 is an ordinary one.
     """
     has_third_label = codes.dtype.kind in "if" and np.unique(codes).size > 2
     if has_third_label:
@@ -351,14 +362,17 @@ def _is_in_task(codes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(codes), dtype=np.bool_)
 
 
-def _folds_of_all(
+def _assign_all_folds(
     movies: NDArray[Any], in_task: NDArray[np.bool_], folds_in_task: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Give all clips [N] the inner fold of their movie, and those of movies without any clip of the task 0.
+    """Assign every clip [N] to the inner fold of its movie, from the folds of the clips in the task.
+
+    Movies without any clip in the task get fold 0.
 
     Parameters
     ----------
     movies : ndarray, shape [N]
+        The movie of each clip.
     in_task : ndarray of bool, shape [N]
     folds_in_task : ndarray of int, shape [number of clips in the task]
     """
@@ -366,8 +380,13 @@ def _folds_of_all(
     return np.array([fold_of_movie.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
 
 
-def _spec(name: str, title: str, head: HeadName = "logistic", control: Directions | None = None) -> ModelSpec:
-    """Describe a bottleneck, or a control with such directions in place of concepts."""
+def _bottleneck_spec(
+    name: str, title: str, head: HeadName = "logistic", control: Directions | None = None
+) -> ModelSpec:
+    """Make the spec of a concept bottleneck with this head; or of its control.
+
+    `control` names the directions that a control has in place of concepts: shuffled or random.
+    """
 
     def make(seed: int) -> ConceptBottleneck:
         bank = ConceptBank("ridge", C=None, clip=CLIP)
@@ -387,10 +406,10 @@ def _spec(name: str, title: str, head: HeadName = "logistic", control: Direction
 
 
 SPECS = (
-    _spec("pcbm_lr", "PCBM-LR"),
-    _spec("pcbm_dt", "PCBM-DT", "tree"),
-    _spec("pcbm_lr_random", "PCBM-LR, random directions", control="random"),
-    _spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", control="shuffled"),
+    _bottleneck_spec("pcbm_lr", "PCBM-LR"),
+    _bottleneck_spec("pcbm_dt", "PCBM-DT", "tree"),
+    _bottleneck_spec("pcbm_lr_random", "PCBM-LR, random directions", control="random"),
+    _bottleneck_spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", control="shuffled"),
     ModelSpec(
         "concept_labels",
         "Concept labels",

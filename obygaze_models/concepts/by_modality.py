@@ -29,21 +29,21 @@ FEWEST_MOVIES = 3
 
 @checked
 def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec]:
-    """Make the models of concepts that are each learnt from the modality that conveys them.
+    """Make models that decide by concepts, each concept learnt from the modality that conveys it.
 
     Parameters
     ----------
     data : Dataset
-        Of several modalities. What each perceives its name tells, where that is one of MODALITIES, such as
-        ``visual``, ``heard`` or ``told``; else its backbone's provenance (`perceived`).
+        With several modalities. What a modality perceives is told by its name if that is ``visual``,
+        ``heard`` or ``told``, else by the provenance of its features (`perceived`).
     in_time : bool
-        Whether concepts are found in frames, each with its presence and position (`TimeBank`).
+        Whether concepts are learnt from frames, with presence and position (`TimeBank`), not from vectors.
 
     Returns
     -------
     list of ModelSpec
-        ``concepts`` (or ``concepts_in_time``) of all modalities; of each alone; and of three or more, of all
-        but each.
+        One model of all modalities, called ``concepts`` or ``concepts_in_time``; one of each modality alone;
+        and, with three or more modalities, one without each.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
             ModelSpec(
                 f"concepts_in_time{suffix}" if in_time else f"concepts{suffix}",
                 f"Concepts in time of {title_of_set}" if in_time else f"Concepts of {title_of_set}",
-                partial(_make, columns_of_set, concepts_of_set),
+                partial(_make_concepts_by_modality, columns_of_set, concepts_of_set),
                 choose=None,
                 reads="frames" if in_time else "pooled",
                 uses=("groups", "present", "unlabelled"),
@@ -86,7 +86,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
 
 
 def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
-    """List the concepts that a modality conveys and that are marked in enough movies.
+    """List the concepts that a modality conveys and that are present and absent in enough movies.
 
     Raises
     ------
@@ -94,28 +94,42 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
         There are none; the message says why.
     """
     perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
-    has_it = has_modality(data.X, slice(modality.start, modality.stop))
-    movies = data.movies[has_it]
+    clips = has_modality(data.X, slice(modality.start, modality.stop))
+    movies = data.movies[clips]
     learnable = []
     for concept in _conveyed_by(data.codebook, perceives):
-        is_marked = data.labels.has(concept)[has_it]
+        is_marked = data.labels.has(concept)[clips]
         if _is_learnable(is_marked, movies, FEWEST_MOVIES):
             learnable.append(concept)
     if not learnable:
-        raise ModelError(f"modality {modality.name}: {_why_none(perceives, movies, data.codebook)}")
+        raise ModelError(
+            f"modality {modality.name}: {_explain_no_concepts(perceives, movies, data.codebook)}"
+        )
     return tuple(learnable)
 
 
 def _conveyed_by(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
-    """List the concepts that a modality conveys; none where nobody knows what it perceives."""
+    """List the concepts of a codebook that a modality conveys, given what it perceives.
+
+    The list is empty if nothing is known of what it perceives.
+    """
     if not perceives:
         return []
     conveyed = [concept for concept in codebook.concepts if concept.conveyed]
     return [concept.name for concept in conveyed if not why_unperceived(concept, perceives)]
 
 
-def _why_none(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
-    """Say why no concept can be learnt from a modality, which some movies have."""
+def _explain_no_concepts(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
+    """Write the reason why no concept can be learnt from a modality.
+
+    Parameters
+    ----------
+    perceives : sequence of str
+        What the modality perceives; empty if that is unknown.
+    movies : ndarray of str
+        The movies that have the modality.
+    codebook : Codebook
+    """
     if perceives:
         return (
             f"no concept that is {' or '.join(perceives)} is there and absent in {FEWEST_MOVIES} movies "
@@ -126,8 +140,10 @@ def _why_none(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Code
     return f"nobody knows what its store perceives: name it, {names}"
 
 
-def _make(columns: Columns, concepts: tuple[tuple[str, ...], ...], seed: int) -> "ConceptsByModality":
-    """Make the classifier of some modalities; nothing of it is drawn, so that the seed is not used."""
+def _make_concepts_by_modality(
+    columns: Columns, concepts: tuple[tuple[str, ...], ...], seed: int
+) -> "ConceptsByModality":
+    """Make the unfitted classifier of some modalities; it draws nothing, so the seed is not used."""
     del seed
     return ConceptsByModality(columns, concepts)
 
@@ -158,7 +174,17 @@ class ConceptsByModality(LogitClassifier):
     concepts: tuple[tuple[str, ...], ...]
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike, *, present: pd.DataFrame) -> Self:
-        """Fit CAVs, then the head; clips with the label -1 are not in the task and teach concepts alone.
+        """Fit a bank of CAVs on each modality, then the head on their cross-fitted values.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D] or [N, F, D]
+            NaN in the columns of a modality that a clip lacks.
+        y, groups : array-like, shape [N]
+            The label and the movie of each clip. Clips with the label -1 are not in the task: only concepts
+            are learnt from them.
+        present : DataFrame, shape [N, K]
+            Presence of each concept, its name as the column.
 
         Raises
         ------
@@ -171,18 +197,20 @@ class ConceptsByModality(LogitClassifier):
         self.banks_ = []
         values_of_banks = []
         for columns, concepts in zip(self.columns, self.concepts, strict=True):
-            has_it = has_modality(features, columns)
+            clips = has_modality(features, columns)
             known_concepts = [concept for concept in concepts if concept in present]
-            is_marked = present[known_concepts].to_numpy()[has_it] == 1  # [n, number of known concepts]
-            learnable = [
-                index for index, column in enumerate(is_marked.T) if _is_learnable(column, movies[has_it])
-            ]
-            if learnable:
-                bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
-                bank.fit(features[has_it][..., columns], is_marked[:, learnable], groups=movies[has_it])
-                self.banks_.append((columns, bank))
-                values = bank.rescale(bank.cross_distances_)
-                values_of_banks.append(_among_all(values, has_it))
+            is_marked = present[known_concepts].to_numpy()[clips] == 1  # [n, number of known concepts]
+            learnable = []
+            for index, column in enumerate(is_marked.T):
+                if _is_learnable(column, movies[clips]):
+                    learnable.append(index)
+            if not learnable:
+                continue
+            bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
+            bank.fit(features[clips][..., columns], is_marked[:, learnable], groups=movies[clips])
+            self.banks_.append((columns, bank))
+            values = bank.rescale(bank.cross_distances_)
+            values_of_banks.append(_spread_to_all_clips(values, clips))
         if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
         in_task = codes >= 0
@@ -195,29 +223,29 @@ class ConceptsByModality(LogitClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the concepts of the modalities that it has; without any as the mean."""
+        """Score each clip [N] by the concepts of its modalities; a clip without any gets the mean score."""
         check_is_fitted(self)
         features = np.asarray(X)
         values_of_banks = []
         for columns, bank in self.banks_:
-            has_it = has_modality(features, columns)
+            clips = has_modality(features, columns)
             values = np.empty((0, len(bank.mean_)))
-            # A bank takes one clip at least.
-            if has_it.any():
-                values = bank.transform(features[has_it][..., columns])
-            values_of_banks.append(_among_all(values, has_it))
+            # A bank needs at least one clip.
+            if clips.any():
+                values = bank.transform(features[clips][..., columns])
+            values_of_banks.append(_spread_to_all_clips(values, clips))
         return self.head_.decision_function(np.concatenate(values_of_banks, axis=1))
 
 
-def _among_all(values: NDArray[np.float64], has_it: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give all clips [N, K] the values [n, K] of those that have a modality; others get NaN."""
-    of_all = np.full((len(has_it), values.shape[1]), np.nan)
-    of_all[has_it] = values
-    return of_all
+def _spread_to_all_clips(values: NDArray[np.float64], clips: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Spread the values [n, K] of the clips marked in `clips` [N] to all clips, [N, K]; others get NaN."""
+    all_values = np.full((len(clips), values.shape[1]), np.nan)
+    all_values[clips] = values
+    return all_values
 
 
 def _columns_of_widths(widths: Sequence[int]) -> Columns:
-    """Return the columns of arrays of these widths that stand side by side."""
+    """Return the columns, as slices, of arrays with these widths when they are joined side by side."""
     columns = []
     start = 0
     for width in widths:
@@ -227,9 +255,9 @@ def _columns_of_widths(widths: Sequence[int]) -> Columns:
 
 
 def _is_learnable(is_marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:
-    """Tell whether a concept is there in at least `fewest` movies, and absent in as many.
+    """Tell whether a concept is present in at least `fewest` movies and absent in as many.
 
-    It is marked in some clips [N], whose movies are given.
+    `is_marked` [N] says of each clip whether it has the concept, `movies` [N] are the clips' movies.
     """
     movies_with = np.unique(movies[is_marked])
     movies_without = np.unique(movies[~is_marked])

@@ -46,7 +46,7 @@ class Hyperplanes:
     intercepts: NDArray[np.float64]
 
     def one(self, index: int) -> "Hyperplanes":
-        """Return one of the hyperplanes."""
+        """Select one hyperplane by its index, as `Hyperplanes` with K = 1."""
         return Hyperplanes(self.weights[[index]], self.intercepts[[index]])
 
     @property
@@ -59,9 +59,9 @@ class Hyperplanes:
         return X.astype(np.float64) @ self.weights.T + self.intercepts
 
     def distances(self, X: Floats) -> NDArray[np.float64]:
-        """Compute the signed distance (w x + b) / ||w|| [N, K], in the units of X.
+        """Compute the signed distance (w x + b) / ||w|| of each row of X [N, D] to each hyperplane: [N, K].
 
-        A hyperplane without a direction has no distance; its decision is given.
+        Distances are in the units of X. For a hyperplane with w = 0 the value is b.
         """
         lengths = self.norms
         return self.decisions(X) / np.where(lengths > 0, lengths, 1.0)
@@ -80,7 +80,7 @@ def fit_hyperplanes(
     C: float,
     balanced: bool = True,
 ) -> Hyperplanes:
-    """Fit the hyperplane of each of K concepts.
+    """Fit a hyperplane for each of K concepts that separates clips with and without it.
 
     Parameters
     ----------
@@ -91,9 +91,10 @@ def fit_hyperplanes(
         The concepts, for messages.
     kind : {"svm", "logistic", "ridge", "mean_difference"}
     C : float
-        Inverse strength of the penalty; `mean_difference` has none.
+        Inverse strength of the penalty; not used by `mean_difference`.
     balanced : bool
-        Whether an SVM or a logistic regression weighs the two classes alike; the others do by their offset.
+        Whether SVMs and logistic regressions weigh both classes equally. The other kinds always do, by their
+        offset.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def fit_hyperplanes(
 
 
 def _logistic_hyperplane(X: Floats, present: NDArray[np.bool_], C: float, *, balanced: bool) -> Hyperplanes:
-    """Fit the hyperplane of one concept, present [N], by logistic regression."""
+    """Fit the hyperplane of one concept by logistic regression, given its presence [N] in clips X [N, D]."""
     class_weight = "balanced" if balanced else None
     model = LogisticRegression(C=C, class_weight=class_weight, tol=1e-8, max_iter=10_000)
     model.fit(X.astype(np.float64), present)
@@ -134,9 +135,9 @@ def _logistic_hyperplane(X: Floats, present: NDArray[np.bool_], C: float, *, bal
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:
-    """Refuse a concept that is in all the clips it is fitted on, or in none.
+    """Raise if a concept is in all of the clips to learn it from, or in none.
 
-    Its column [N] has 1 or 0 for these clips, and NaN for others.
+    `column` [N] holds its presence, 1 or 0, and NaN for clips that it is not learnt from.
     """
     presences = column[~np.isnan(column)]
     if not presences.size or presences.min() == presences.max():
@@ -157,10 +158,17 @@ Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
 
 @checked
 def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
-    """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
+    """Fit a linear SVM for each of several problems, which share the inner products of the rows of X.
 
-    Each is the one that ``SVC(kernel="linear")`` gives on the problem's rows alone, to rounding; with
-    `balanced`, its two classes weigh alike.
+    Each equals ``SVC(kernel="linear")`` on the problem's rows alone, to rounding.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    problems : sequence of (rows, present, C)
+        For each SVM, the rows to fit on, whether each has the concept, and the price of an error.
+    balanced : bool
+        Whether the two classes weigh the same.
 
     Raises
     ------
@@ -194,15 +202,18 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
 
 @checked
 def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperplanes:
-    """Minimise sum of (y - w x - b)^2 + ||w||^2 / C for each concept, y in {0, 1}; then move b midway.
+    """Fit the hyperplane of each concept by ridge regression of its presence.
+
+    w minimises the sum of (y - w x - b)^2 + ||w||^2 / C with y in {0, 1}; b is then set midway between the
+    mean projections of the two classes.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
     present : ndarray of bool, shape [N, K]
-        Both values in each column.
+        Presence of each concept; both values occur in each column.
     C : float
-        Inverse of the penalty, as in an SVM.
+        Inverse strength of the penalty, as in an SVM.
     """
     wide = np.asarray(X, dtype=np.float64)
     centred = wide - wide.mean(axis=0)
@@ -220,7 +231,10 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
 
 
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
-    """Take the difference of the two classes' means as direction, and put b midway between them."""
+    """Fit the hyperplane midway between the means of clips with and without each concept.
+
+    X is of shape [N, D]; `present` [N, K] holds the presence of each concept.
+    """
     wide = np.asarray(X, dtype=np.float64)
     mean_with, mean_without = _class_means(wide, present)
     weights = np.subtract(mean_with, mean_without)
@@ -230,7 +244,7 @@ def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperp
 def _class_means(
     X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the mean of the clips with, and of those without, each concept: [K, D] each."""
+    """Compute the mean of the clips with each concept, and of the clips without it: [K, D] each."""
     is_with = present.astype(np.float64)
     is_without = 1 - is_with
     mean_with = (is_with / is_with.sum(axis=0)).T @ X

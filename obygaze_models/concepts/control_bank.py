@@ -34,27 +34,30 @@ class ControlBank(ConceptBank):
     directions: Directions = "shuffled"
     random_state: int = 0
 
-    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Make hyperplanes that know no concept, of the kind that `directions` asks."""
+    def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        """Fit the control's hyperplanes: CAVs of shuffled presences, or random directions."""
         if self.directions == "shuffled":
-            # Each clip gets the concepts of another clip of its movie, and CAVs are fitted as to true ones.
-            rows = exchanged(np.asarray(groups), self.random_state)
-            return super()._tuned(X, present[rows], groups)
+            # Each clip gets the presences of another clip of its movie.
+            rows = exchange_within_movies(np.asarray(groups), self.random_state)
+            return super()._fit_tuned(X, present[rows], groups)
         return self._drawn(X, n_concepts=present.shape[1])
 
     def _drawn(self, X: Floats, n_concepts: int) -> Hyperplanes:
-        """Draw hyperplanes through the mean clip of X [N, D] whose directions are normally distributed."""
+        """Draw `n_concepts` hyperplanes with normally distributed directions, in scaled features X [N, D]."""
         rng = np.random.default_rng(self.random_state)
         directions = rng.normal(size=(n_concepts, X.shape[1]))
         planes = Hyperplanes(directions, np.zeros(n_concepts))
         self._fit_scaler(X)
-        # Nothing was learnt from any clip, and so not from those of the same movie.
-        self.cross_distances_ = planes.distances(self._scaled(X))
+        # Nothing is learnt from clips, so that the distances count as cross-fitted.
+        self.cross_distances_ = planes.distances(self._scale(X))
         return planes
 
 
-def exchanged(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:
-    """Draw for each clip [N] another of its movie: a permutation of the clips within each movie."""
+def exchange_within_movies(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    """Draw a random permutation of clips [N] that exchanges them within their movies only.
+
+    `movies` [N] is the movie of each clip.
+    """
     rows = np.arange(len(movies))
     rng = np.random.default_rng(seed)
     for movie in np.unique(movies):

@@ -64,10 +64,10 @@ class Dictionary:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Self:
-        """Make a dictionary of the arrays of `to_arrays`."""
+        """Make a dictionary from the arrays that `to_arrays` returned."""
         attributes = {}
         for name, array in arrays.items():
-            # Numbers were written as arrays without dimensions.
+            # Scalars were stored as arrays without dimensions.
             attributes[name] = array if array.ndim else array.item()
         return cls(**attributes)
 
@@ -81,22 +81,25 @@ class Dictionary:
         return np.asarray((tokens - self.centre) / np.float32(self.scale), np.float32)
 
     def encode(self, scaled: Floats) -> csr_matrix:
-        """Compute the activations [T, H] of scaled tokens [T, D]: of each, the largest that are above 0."""
+        """Compute the sparse activations [T, H] of scaled tokens [T, D].
+
+        For each token the `n_active` largest activations are kept, if they are above 0.
+        """
         activations = scaled @ self.encoder.T
         activations += self.bias
         # The K-th largest activation of each token, [T, 1].
-        least = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
-        is_active = (activations >= least) & (activations > 0)
+        smallest_kept = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
+        is_active = (activations >= smallest_kept) & (activations > 0)
         rows, columns = np.nonzero(is_active)
-        # Rows are in order: where the entries of each begin.
+        # Where the entries of each row begin, since rows are in order.
         starts = np.searchsorted(rows, np.arange(len(scaled) + 1))
         return csr_matrix((activations[rows, columns], columns, starts), shape=activations.shape)
 
 
 def present_tokens(values: NDArray[Any]) -> Floats:
-    """Return the present tokens or frames of clips [N, T, D], one after another: [n, D].
+    """Collect the tokens or frames of clips [N, T, D] that are not absent, in order: [n, D].
 
-    A clip with fewer tokens than the longest has NaN in the place of those that it lacks.
+    Absent tokens are NaN, in clips that have fewer than the longest.
     """
     tokens = values.reshape(-1, values.shape[-1])
     return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)
@@ -126,15 +129,26 @@ def activations_of_clip(dictionary: Dictionary, clip: Any) -> ClipActivations:
 
 
 def strongest(dictionary: Dictionary, clips: Any) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Find each unit's largest activation in each clip's tokens [T, D], and the token that has it: [N, H].
+    """Find each unit's largest activation in each clip, and the token where it occurs.
 
-    A token of NaN is absent.
+    Parameters
+    ----------
+    dictionary : Dictionary
+    clips : array-like or StoredClips, shape [N, T, D]
+        Tokens; NaN where absent.
+
+    Returns
+    -------
+    largest : ndarray of float32, shape [N, H]
+        The largest activation.
+    token_of_largest : ndarray of int32, shape [N, H]
+        Index of the token that has it.
     """
     shape = (len(clips), len(dictionary.bias))
     largest = np.zeros(shape, np.float32)
     token_of_largest = np.zeros(shape, np.int32)
     for row in range(len(clips)):
-        # A slice, as clips may be of a store, whose arrays are read by slices.
+        # Read as a slice, since clips of a store are read by slices.
         clip = np.asarray(clips[row : row + 1])[0]
         active = activations_of_clip(dictionary, clip)
         token_of_largest[row] = active.tokens[active.values.argmax(axis=0)]

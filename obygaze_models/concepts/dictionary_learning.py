@@ -59,18 +59,19 @@ def learn_dictionary(
     begun: Dictionary | None = None,
     keep: Callable[[Dictionary], object] = lambda _: None,
 ) -> Dictionary:
-    """Train a dictionary of units on the tokens of clips.
+    """Train the units of a sparse autoencoder on the tokens of clips, without labels.
 
     Parameters
     ----------
     read : callable
-        Rows of clips -> their tokens [T, D].
+        Takes rows of clips, and returns their tokens [T, D].
     n_clips : int
     n_units, n_active : int
-        Units, and how many of them may be active in a token.
+        Number of units, and how many of them may be active in a token.
     n_epochs, seed : int
     begun : Dictionary, optional
-        Trained for some epochs with the same arguments: training goes on after them, to the same bytes.
+        A dictionary that was trained for some epochs with the same arguments: training resumes after them,
+        with the same result to the byte as without interruption.
     keep : callable
         Called with the dictionary after every epoch.
 
@@ -81,9 +82,9 @@ def learn_dictionary(
     """
     if n_active > n_units:
         raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
-    block_size = _clips_of_block(read, n_clips)
+    block_size = _block_size(read, n_clips)
     with one_blas_thread():
-        moments = _moments(read, n_clips, block_size)
+        moments = _token_moments(read, n_clips, block_size)
         if not moments.scale:
             raise ModelError("there are no two different frames or tokens to learn units from")
         dictionary = begun or _new_dictionary(n_units, n_active, moments, seed)
@@ -95,7 +96,7 @@ def learn_dictionary(
             _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
             dictionary.epoch = epoch + 1
             if epoch + 1 < RENEWED * n_epochs:
-                tokens = _some_tokens(read, rng.permutation(n_clips))
+                tokens = _read_some_tokens(read, rng.permutation(n_clips))
                 _renew_dead_units(dictionary, dictionary.scaled(tokens), rng)
             keep(dictionary)
     return dictionary
@@ -105,9 +106,11 @@ def learn_dictionary(
 # ---------------------------------------------------------------------------
 
 
-def _clips_of_block(read: Read, n_clips: int) -> int:
-    """Compute how many clips have about `BLOCK_BYTES` of tokens, by the size of the first clips."""
-    # One clip alone may be the shortest.
+def _block_size(read: Read, n_clips: int) -> int:
+    """Compute how many clips to read at once, so that their tokens take about `BLOCK_BYTES`.
+
+    It is estimated from the sizes of the first clips.
+    """
     n_tried = min(n_clips, CLIPS_TRIED)
     total = sum(read(np.arange(row, row + 1)).size for row in range(n_tried))
     numbers_of_clip = total // max(n_tried, 1)
@@ -131,8 +134,8 @@ class _TokenMoments(NamedTuple):
     scale: float
 
 
-def _moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
-    """Read all clips twice, block by block, for the mean of their tokens and the distances from it."""
+def _token_moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
+    """Compute the number of tokens, their mean, and their mean distance from it, in two passes."""
     blocks = [np.arange(start, min(start + block_size, n_clips)) for start in range(0, n_clips, block_size)]
     n_tokens = 0
     total: NDArray[np.float64] | float = 0.0
@@ -141,7 +144,7 @@ def _moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
         n_tokens += len(tokens)
         total = total + tokens.sum(axis=0, dtype=np.float64)
     centre = np.asarray(total / max(n_tokens, 1), np.float32)
-    # float64 has the squares of all that float32 has.
+    # In float64, as squares of large float32 values overflow.
     wide_centre = centre.astype(np.float64)
     lengths = 0.0
     for rows in blocks:
@@ -168,25 +171,26 @@ class _ShuffledClips(NamedTuple):
     batch_size: int
 
     def batches(self, dictionary: Dictionary, rng: np.random.Generator) -> Iterator[Floats]:
-        """Yield the scaled tokens of all clips in batches [B, D]; those that fill no batch are left out.
+        """Yield the scaled tokens of all clips in random order, in batches [B, D] of equal size.
 
-        Clips are read in random order, and the tokens of a block of clips are put in random order.
+        Clips are read in random order, block by block, and the tokens of each block are shuffled. Tokens that
+        do not fill a last batch are left out.
         """
         order = rng.permutation(self.n_clips)
-        # Tokens that are fewer than a batch wait for the next block.
-        waiting = np.empty((0, len(dictionary.centre)), np.float32)
+        # Tokens left over from a block, fewer than a batch, are added to the next block.
+        left_over = np.empty((0, len(dictionary.centre)), np.float32)
         for start in range(0, self.n_clips, self.block_size):
             tokens = self.read(order[start : start + self.block_size])
-            block = np.concatenate([waiting, dictionary.scaled(tokens)])
+            block = np.concatenate([left_over, dictionary.scaled(tokens)])
             block = block[rng.permutation(len(block))]
             n_in_batches = len(block) // self.batch_size * self.batch_size
             for first in range(0, n_in_batches, self.batch_size):
                 yield block[first : first + self.batch_size]
-            waiting = block[n_in_batches:]
+            left_over = block[n_in_batches:]
 
 
-def _some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
-    """Read the tokens of clips in some order until there are enough for dead units to choose among."""
+def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
+    """Read clips in the given order until there are `TOKENS_TRIED` tokens [T, D], for renewing dead units."""
     blocks = []
     n_tokens = 0
     for index in range(len(order)):
@@ -202,7 +206,7 @@ def _some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
 
 
 def _new_dictionary(n_units: int, n_active: int, moments: _TokenMoments, seed: int) -> Dictionary:
-    """Draw random directions; to begin with, units decode as they encode."""
+    """Make an untrained dictionary: random unit directions, with the encoder equal to the decoder."""
     rng = np.random.default_rng((seed, 0))
     n_features = len(moments.centre)
     decoder = rng.standard_normal((n_units, n_features), np.float32)
@@ -220,13 +224,16 @@ def _new_dictionary(n_units: int, n_active: int, moments: _TokenMoments, seed: i
 
 
 def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps: int) -> None:
-    """Step once for each batch of scaled tokens, of `n_steps` of the whole training; note how it went."""
+    """Train on all batches of scaled tokens of one epoch, and update the dictionary's statistics.
+
+    `n_steps` is the number of steps of the whole training, for the learning rate.
+    """
     counts = np.zeros(len(dictionary.bias))
     n_tokens = 0
     squared_error = 0.0
     squared_length = 0.0
     for tokens in batches:
-        step = _step(dictionary, tokens, n_steps)
+        step = _training_step(dictionary, tokens, n_steps)
         counts += step.counts
         n_tokens += len(tokens)
         squared_error += step.squared_error
@@ -236,7 +243,7 @@ def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps: int) 
 
 
 class _Step(NamedTuple):
-    """What a step saw of its tokens.
+    """Statistics of one training step.
 
     Attributes
     ----------
@@ -250,25 +257,29 @@ class _Step(NamedTuple):
     squared_error: float
 
 
-def _step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Step:
-    """Move the units along the gradient of the mean squared error of scaled tokens [B, D]."""
+def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Step:
+    """Take one Adam step on the mean squared reconstruction error of a batch of scaled tokens [B, D].
+
+    The dictionary is updated in place. `n_steps` is the number of steps of the whole training, over which the
+    learning rate falls.
+    """
     codes = dictionary.encode(tokens)  # [B, H]
     error = np.asarray(codes @ dictionary.decoder, np.float32)
     error -= tokens
     squared_error = float(np.vdot(error, error))
-    # From here on the derivative of the mean squared error by what is decoded.
+    # Now the derivative of the mean squared error by the reconstruction.
     error *= np.float32(2 / len(tokens))
     by_decoder = np.asarray(codes.T @ error, np.float32)
-    # Along a unit's direction nothing is to be moved, as its length stays 1.
+    # The length of a direction stays 1, so the gradient along it is removed.
     along = np.einsum("hd,hd->h", by_decoder, dictionary.decoder)
     by_decoder -= along[:, None] * dictionary.decoder
     by_codes = _derivative_by_codes(codes, error, dictionary.decoder)
     gradients = (by_codes.T @ tokens, by_decoder, by_codes.sum(axis=0))
-    warmth = min(1.0, (dictionary.step + 1) / WARM_STEPS)
-    rate = RATE * warmth * math.sqrt(1 - dictionary.step / n_steps)
+    warm_up = min(1.0, (dictionary.step + 1) / WARM_STEPS)
+    rate = RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
     decay_1, decay_2 = dictionary.decays.tolist()
-    for (parameters, moments), gradient in zip(_parameters(dictionary), gradients, strict=True):
-        # Each of the three has sums of its own; steps and decays are those of all.
+    for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
+        # Encoder, decoder and bias have sums of their own; they share the number of steps and the decays.
         state = Adam(moments[0], moments[1], dictionary.step, decay_1, decay_2)
         adam_step(parameters.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
     dictionary.step = state.n_steps
@@ -278,9 +289,10 @@ def _step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Step:
 
 
 def _derivative_by_codes(codes: csr_matrix, error: Floats, decoder: Floats) -> csr_matrix:
-    """Compute the derivative of the loss by each activation that is not 0: `error` [B, D] times directions.
+    """Compute the derivative of the loss by each non-zero activation in `codes` [B, H], as a sparse matrix.
 
-    A product for all activations would be 100 times as many numbers.
+    It is the dot product of the token's `error` [B, D] with the unit's direction in the decoder [H, D]. A
+    dense product of all activations would compute some 100 times as many numbers.
     """
     rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
     derivative = np.empty(codes.nnz, np.float32)
@@ -291,18 +303,18 @@ def _derivative_by_codes(codes: csr_matrix, error: Floats, decoder: Floats) -> c
     return csr_matrix((derivative, codes.indices, codes.indptr), shape=codes.shape)
 
 
-def _parameters(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
-    """Pair encoder, decoder and bias with their sums of Adam, [2, number of parameters]."""
+def _parameters_with_moments(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
+    """Yield encoder, decoder and bias, each with its two sums of Adam, [2, number of parameters]."""
     size = dictionary.encoder.size
     moments = np.split(dictionary.moments, [size, 2 * size], axis=1)
     return zip((dictionary.encoder, dictionary.decoder, dictionary.bias), moments, strict=True)
 
 
 def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Generator) -> None:
-    """Give dead units the directions of what is not explained of scaled tokens [T, D].
+    """Replace units that are hardly ever active by directions of tokens that are reconstructed badly.
 
-    Tokens are drawn in proportion to the fourth power of the length of what is not explained, so that it is
-    those which are explained worst.
+    A dead unit gets the direction of the reconstruction error of one of the scaled tokens [T, D], drawn with
+    probability proportional to the fourth power of the error's length.
     """
     dead = np.flatnonzero(dictionary.shares < RARE)
     unexplained = tokens - np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
@@ -311,11 +323,11 @@ def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Gen
     n_possible = int((odds > 0).sum())
     if not len(dead) or not n_possible:
         return
-    # A token is drawn more than once only where there are too few.
+    # A token is drawn more than once only if there are fewer than dead units.
     chosen = rng.choice(len(tokens), len(dead), replace=len(dead) > n_possible, p=odds / odds.sum())
     dictionary.decoder[dead] = unexplained[chosen] / lengths[chosen, None]
     dictionary.encoder[dead] = RENEWED_ENCODER * dictionary.decoder[dead]
     dictionary.bias[dead] = 0
-    for parameters, moments in _parameters(dictionary):
+    for parameters, moments in _parameters_with_moments(dictionary):
         for moment in moments:
             moment.reshape(len(parameters), -1)[dead] = 0

@@ -96,9 +96,9 @@ class Explanation:
 
 
 def path_of(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
-    """List the nodes from the root to the leaf of a clip, each with its test and the outcome.
+    """List a clip's path through a decision tree: the nodes from the root, each with its test and outcome.
 
-    The path through a linear head is empty.
+    The path is empty for a linear head.
 
     Parameters
     ----------

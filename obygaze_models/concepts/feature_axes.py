@@ -42,7 +42,7 @@ class FeatureAxes:
     coordinates : ndarray, shape [N, R]
         The scaled features, less their mean, along each axis.
     results : ordered dict
-        What was computed of these features lately, see `recalled`.
+        What was computed of these features lately, see `cached_result`.
     """
 
     scaler: ClippedScaler | None
@@ -54,12 +54,12 @@ class FeatureAxes:
     results: OrderedDict[bytes, Any] = field(default_factory=OrderedDict)
 
 
-_KEPT: OrderedDict[bytes, FeatureAxes] = OrderedDict()
+_CACHE: OrderedDict[bytes, FeatureAxes] = OrderedDict()
 """Decompositions by the digest of the features, the least recent first."""
 
 
-def axes_of(X: Floats, clip: float | None) -> FeatureAxes:
-    """Scale and decompose features X [N, D], or recall the decomposition of the same features.
+def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
+    """Scale and decompose features X [N, D], or return the cached decomposition of the same features.
 
     Parameters
     ----------
@@ -72,27 +72,30 @@ def axes_of(X: Floats, clip: float | None) -> FeatureAxes:
     n_axes = min(X.shape)
     # Axes and coordinates, of 8 bytes a number.
     n_bytes = 8 * n_axes * (len(X) + X.shape[1])
-    most_kept = max(MOST_BYTES // n_bytes, 1)
-    return recalled(_KEPT, digest.digest(), most_kept, lambda: _decompose(X, clip))
+    cache_size = max(MOST_BYTES // n_bytes, 1)
+    return cached_result(_CACHE, digest.digest(), cache_size, lambda: _decompose(X, clip))
 
 
-def recalled(
-    kept: OrderedDict[bytes, Result], key: bytes, most_kept: int, compute: Callable[[], Result]
+def cached_result(
+    cache: OrderedDict[bytes, Result], key: bytes, cache_size: int, compute: Callable[[], Result]
 ) -> Result:
-    """Return the result that is kept under a key, or compute and keep it.
+    """Return the cached result of a key, or compute and cache it.
 
-    Where more than `most_kept` are kept, the least recent are dropped.
+    If the cache then holds more than `cache_size` results, the least recently used are dropped.
     """
-    if key not in kept:
-        kept[key] = compute()
-    kept.move_to_end(key)
-    while len(kept) > most_kept:
-        kept.popitem(last=False)
-    return kept[key]
+    if key not in cache:
+        cache[key] = compute()
+    cache.move_to_end(key)
+    while len(cache) > cache_size:
+        cache.popitem(last=False)
+    return cache[key]
 
 
 def _decompose(X: Floats, clip: float | None) -> FeatureAxes:
-    """Decompose the smaller of the two matrices of products: of features, or of clips if they are fewer."""
+    """Scale features X [N, D] and compute the axes of their covariance.
+
+    The smaller of two matrices of products is decomposed: that of features [D, D], or that of clips [N, N].
+    """
     scaler = None if clip is None else ClippedScaler(clip).fit(X)
     scaled = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
     centre = scaled.mean(axis=0)
@@ -100,10 +103,10 @@ def _decompose(X: Floats, clip: float | None) -> FeatureAxes:
     unit = mean_variance(centred)
     if len(centred) >= centred.shape[1]:
         spread, axes = linalg.eigh(centred.T @ centred)
-        # Rounding may leave an axis without any spread a negative one.
+        # Rounding can make the spread of an axis slightly negative.
         return FeatureAxes(scaler, unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
     spread, rotation = linalg.eigh(centred @ centred.T)
-    # Rounding leaves axes without any spread a tiny one, or a negative.
+    # Axes with a tiny or negative spread are rounding errors.
     is_real = spread > 1e-12 * spread[-1]
     length = np.sqrt(spread[is_real])
     axes = centred.T @ (rotation[:, is_real] / length)
@@ -111,9 +114,9 @@ def _decompose(X: Floats, clip: float | None) -> FeatureAxes:
 
 
 def mean_variance(centred: NDArray[np.float64]) -> float:
-    """Return the mean variance, times N, of the directions that centred features [N, D] have.
+    """Return the mean sum of squares of centred features [N, D] per direction: the unit of penalties.
 
-    It is the unit of penalties.
+    Features have as many directions as the smaller of N and D.
 
     Raises
     ------

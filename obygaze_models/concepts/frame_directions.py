@@ -48,7 +48,9 @@ class CentredFrames(NamedTuple):
     def scores(
         self, clips: NDArray[np.bool_], movies: NDArray[np.intp], directions: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Compute the scores [n, F, K] of some clips' frames along directions [K, D], with films' means.
+        """Compute the scores [n, F, K] of some clips' frames along directions [K, D]; NaN for absent frames.
+
+        The scores include those of the films' means, which were subtracted from the frames.
 
         Parameters
         ----------
@@ -66,7 +68,7 @@ class CentredFrames(NamedTuple):
 
 
 def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
-    """Subtract from frames the mean of their film, in place, and add up their products.
+    """Subtract from frames the mean of their film, in place, and sum the products of features by fold.
 
     Parameters
     ----------
@@ -97,24 +99,25 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
 def fit_directions(
     centred: CentredFrames, present: NDArray[np.float64], scatter: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Fit a direction [K, D] for each concept, along which frames have a deviation of 1 within films.
+    """Fit for each concept a direction [K, D] that separates frames of clips with and without it.
 
-    First all frames of a clip count alike; then, `ROUNDS` times over, they are weighed by the softmax of
-    their scores along the direction last found. A concept that has clips of one class alone gets a direction
-    of zeros.
+    A direction is the difference of the two classes' mean frames times the inverse covariance within films,
+    scaled so that frames deviate by 1 along it. In the first round all frames of a clip weigh the same; in
+    `ROUNDS` further rounds they are weighed by the softmax of their scores along the last direction. A
+    concept whose clips are all of one class gets a direction of zeros.
 
     Parameters
     ----------
     centred : CentredFrames
     present : ndarray, shape [N, K]
-        1 of clips with the concept, 0 of clips without, NaN of clips that do not count.
+        1 for clips with the concept, 0 for clips without, NaN for clips that are not used.
     scatter : ndarray, shape [D, D]
-        Sum of products of the frames of the clips that count.
+        Sum of products of the frames of the clips that are used.
     """
-    counts = ~np.isnan(present).all(axis=1)
-    covariance = within_film_covariance(scatter, centred.is_present[counts].sum())
+    is_used = ~np.isnan(present).all(axis=1)
+    covariance = within_film_covariance(scatter, centred.is_present[is_used].sum())
     factor = cho_factor(covariance)
-    contrast = _contrast(present)
+    contrast = _contrast_weights(present)
     n_features = len(scatter)
     frames = centred.frames.reshape(-1, n_features)
     directions = np.zeros((present.shape[1], n_features))
@@ -128,10 +131,10 @@ def fit_directions(
     return np.asarray(directions, np.float64)
 
 
-def _contrast(present: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the weights [N, K] of clips whose sum is the mean of clips with a concept less that of others.
+def _contrast_weights(present: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute clip weights [N, K] whose weighted sum is the mean of clips with a concept less that of others.
 
-    They are 0 of a concept whose clips are of one class.
+    `present` [N, K] is 1, 0 or NaN. Weights are 0 for a concept whose clips are all of one class.
     """
     is_with = present == 1
     is_without = present == 0
@@ -143,9 +146,10 @@ def _contrast(present: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def within_film_covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArray[np.float64]:
-    """Compute the shrunk covariance [D, D] of frames less films' means, from the sum of their products.
+    """Compute the shrunk covariance [D, D] of frames within films.
 
-    Of frames that are all alike it is the unit matrix.
+    `scatter` [D, D] is the sum of products of `n_frames` frames less their film's mean. `SHRINKAGE` times the
+    mean variance is added to each variance; if all frames are equal, the result is the identity.
     """
     covariance = scatter / max(n_frames, 1)
     mean_variance = covariance.trace() / len(scatter)
@@ -156,6 +160,6 @@ def within_film_covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArr
 
 
 def scale_directions(directions: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale directions [K, D] so that frames have a deviation of 1 along each."""
+    """Scale directions [K, D] so that frames with this covariance [D, D] have deviation 1 along each."""
     lengths = np.sqrt(np.einsum("kd,de,ke->k", directions, covariance, directions))
     return directions / np.where(lengths > 0, lengths, 1.0)[:, None]

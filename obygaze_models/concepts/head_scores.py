@@ -48,7 +48,7 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
 def additive_parts(
     head: Any, values: NDArray[np.float64], centre: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Decompose the scores of concept values [N, K] into a base and each concept's contribution [N, K].
+    """Decompose scores by a linear head or a tree into a base and the contribution of each concept.
 
     Parameters
     ----------
@@ -56,7 +56,14 @@ def additive_parts(
         A fitted linear model or tree of scikit-learn.
     values : ndarray, shape [N, K]
     centre : ndarray, shape [K]
-        The training clips' mean values, from which a linear head's parts are measured.
+        The training clips' mean values, at which a linear head's contributions are 0.
+
+    Returns
+    -------
+    base : float
+        The score of the mean values, or of the tree's root.
+    parts : ndarray, shape [N, K]
+        The contribution of each concept; base and contributions add up to the score.
     """
     if not hasattr(head, "tree_"):
         weights = head.coef_[0]
@@ -65,7 +72,7 @@ def additive_parts(
     logits = node_logits(head)
     parts = np.zeros(values.shape)
     for level in walk(head.tree_, values):
-        # The step into a child changes the logit by what the tested concept says.
+        # The change of the logit from a node to its child is credited to the concept that the node tests.
         concepts = head.tree_.feature[level.nodes]
         parts[level.rows, concepts] += logits[level.next_nodes] - logits[level.nodes]
     root = 0
@@ -73,7 +80,7 @@ def additive_parts(
 
 
 def by_concept(parts: NDArray[np.float64], n_concepts: int) -> NDArray[np.float64]:
-    """Add up the parts of all values of each concept: [N, K].
+    """Sum the contributions of all values of each concept: [N, K].
 
     Parameters
     ----------
@@ -91,13 +98,13 @@ def by_concept(parts: NDArray[np.float64], n_concepts: int) -> NDArray[np.float6
 
 @checked
 def node_counts(head: Tree) -> NDArray[np.float64]:
-    """Count the training clips of each class in each node [M, 2], weighted where classes are."""
+    """Count the training clips of each class in each node of a tree, [M, 2], with class weights if any."""
     shares = head.tree_.value[:, 0, :]
     return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
 
 
 def node_logits(head: Tree) -> NDArray[np.float64]:
-    """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
+    """Compute the smoothed logit of each node of a tree [M], log((n1 + 1) / (n0 + 1)) of its class counts."""
     counts = node_counts(head)
     return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
 
@@ -121,12 +128,16 @@ class LevelOfTree(NamedTuple):
 
 
 def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
-    """Walk all rows of concept values [N, K] down a tree together, level by level, into the leaves."""
-    # The tree compares in float32, and so does this walk.
+    """Walk all rows of concept values [N, K] down a decision tree, and yield one record per level.
+
+    `tree` holds the arrays of scikit-learn's ``tree_``. A record holds the rows that are not in a leaf yet,
+    with the nodes that they are in and go to.
+    """
+    # scikit-learn compares in float32.
     narrow = values.astype(np.float32)
     nodes_of_rows = np.zeros(len(values), dtype=np.intp)
     while True:
-        # The two children of a leaf are the same mark.
+        # A leaf has the same mark in place of both children.
         is_inner = tree.children_left[nodes_of_rows] != tree.children_right[nodes_of_rows]
         rows = np.flatnonzero(is_inner)
         if not len(rows):

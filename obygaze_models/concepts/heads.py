@@ -33,12 +33,15 @@ The middle value, 0.1 or 3, is taken where nothing can be chosen.
 
 
 def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
-    """Make the unfitted estimator of a head: its middle candidate, or a copy of the given estimator."""
+    """Make the unfitted estimator of a head.
+
+    It is a copy of the given estimator, or the named one with the middle one of its candidate values.
+    """
     if isinstance(head, BaseEstimator):
         head._validate_params()
         return clone(head)
     ((_, values),) = CANDIDATES[head].items()
-    # Of an even number of values, the lower of the two in the middle.
+    # The lower of the two middle values if their number is even.
     value = values[(len(values) - 1) // 2]
     if head == "tree":
         return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
@@ -50,7 +53,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds tune for a head: its one parameter, or the threshold of a given estimator."""
+    """Return what inner folds choose for a head: its one parameter, or only the threshold of an estimator."""
     if isinstance(head, BaseEstimator):
         return Threshold()
     ((parameter, values),) = CANDIDATES[head].items()
@@ -81,10 +84,13 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
     residual_C: float | None = None  # noqa: N815  as scikit-learn spells it
 
     def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
-        """Fit on concept values, and features, X [N, K + D] and labels y [N], 0 or 1."""
+        """Fit the head on concept values, and the residual on features, side by side in X [N, K + D].
+
+        Labels y [N] are 0 or 1.
+        """
         values = X[:, : self.n_concepts]
         self.classes_ = np.array([0, 1])
-        # The bottleneck has checked values and parameters: to check them again takes a fifth of a small fit.
+        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit.
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
@@ -99,7 +105,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
     def logits_of_subsets(
         heads: Sequence["ConceptHead"], X: Floats, y: NDArray[np.int64], subsets: NDArray[np.bool_]
     ) -> NDArray[np.float64] | None:
-        """Fit heads on each of F subsets [N, F] of the clips, all at once, and score all clips.
+        """Fit several heads on each of F subsets of the clips, all at once, and compute logits of all clips.
 
         Parameters
         ----------
@@ -113,7 +119,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray, shape [H, F, N], or None
-            None where the heads are no logistic regressions as `make_head` makes them, or have a residual.
+            None if the heads are not plain logistic regressions, for which alone this is possible.
         """
         if not all(head._is_plain_logistic() for head in heads):
             return None
@@ -125,7 +131,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         return logits.reshape(len(heads), n_subsets, len(y))
 
     def _is_plain_logistic(self) -> bool:
-        """Tell whether the head is the logistic regression of `make_head`, but for C, and has no residual."""
+        """Tell whether the head is the logistic regression of `make_head`, with any C and no residual."""
         if self.residual_C is not None or type(self.estimator) is not LogisticRegression:
             return False
         usual = make_head("logistic", 0).set_params(C=self.estimator.C)
@@ -160,12 +166,12 @@ class Residual:
 
 
 def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C: float) -> Residual:
-    """Fit the residual on top of the head's logit [N], which stays as it is.
+    """Fit a linear term r(X) of features X [N, D] that is added to the head's fixed logit [N].
 
-    Minimises the log loss of ``logit + r(X)`` plus ||w||^2 / (2 C) (the residual of Yuksekgonul et al., ICLR
-    2023, PCBM-h, as one logit).
+    It minimises the log loss of ``logit + r(X)`` for labels y [N], plus ||w||^2 / (2 C) (the residual of
+    Yuksekgonul et al., ICLR 2023, PCBM-h, as one logit).
     """
-    # The widest limit cuts nothing off.
+    # With the widest limit no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
     *weights, intercept = logistic(standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, least=None)

@@ -60,22 +60,22 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     residual: Annotated[bool, Options(bool, {False})] = False
 
     def frame_values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each frame's value on each concept [N, F, K]: the presence of a clip of this frame alone.
+        """Compute each frame's value on each concept [N, F, K]: the presence in a clip of this frame alone.
 
-        In the units of `concept_values`; NaN for absent frames.
+        It is in the units of `concept_values`; NaN for absent frames of X [N, F, D].
         """
         check_is_fitted(self)
         bank: Any = self.bank_
-        scores = bank.frame_scores(self._checked(X))
+        scores = bank.frame_scores(self._check_features(X))
         # Presences come first among a clip's values.
         n_concepts = len(self.concepts_)
         return np.asarray((scores - bank.mean_[:n_concepts]) / bank.scale_[:n_concepts])
 
-    def _checked_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        """Check frames X [N, F, D] and labels y [N] to fit on."""
+    def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+        """Validate frames X [N, F, D] and labels y [N] to fit on, and return both as arrays."""
         return self._check_frames_to_fit(X, y), np.asarray(y)
 
-    _checked = FrameReader._frames
+    _check_features = FrameReader._frames
 
 
 class ConceptsUnlabelled(ConceptsInTime):
@@ -84,7 +84,7 @@ class ConceptsUnlabelled(ConceptsInTime):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": False}
 
 
-def _spec(
+def _time_bottleneck_spec(
     name: str,
     title: str,
     *,
@@ -92,7 +92,17 @@ def _spec(
     head: HeadName = "elastic_net",
     beside: tuple[str, ...] = (),
 ) -> ModelSpec:
-    """Describe a bottleneck in time, or with something disturbed a control."""
+    """Make the spec of a concept bottleneck on frames, or of a control of it.
+
+    Parameters
+    ----------
+    name, title : str
+    disturb : {"none", "concepts", "time"}
+        What is shuffled in training; anything but "none" makes a control.
+    head : {"logistic", "elastic_net", "tree"}
+    beside : tuple of str
+        Models to list beside it in tables.
+    """
 
     def make(seed: int) -> ConceptsInTime:
         bank = TimeBank(disturb=disturb, random_state=seed)
@@ -114,8 +124,10 @@ def _spec(
 BESIDE = ("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled", "concept_labels")
 
 SPECS = (
-    _spec("pcbm_time", "PCBM in time", beside=BESIDE),
-    _spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
+    _time_bottleneck_spec("pcbm_time", "PCBM in time", beside=BESIDE),
+    _time_bottleneck_spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
     # A sparse head drops concepts that know nothing: its scores would not vary, and show no leak.
-    _spec("pcbm_time_shuffled", "PCBM in time, shuffled concepts", disturb="concepts", head="logistic"),
+    _time_bottleneck_spec(
+        "pcbm_time_shuffled", "PCBM in time, shuffled concepts", disturb="concepts", head="logistic"
+    ),
 )

@@ -81,7 +81,7 @@ class LinearCAV(BinaryClassifier):
     clip: Limit | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit on features X [N, D] and labels y [N], the second of which says "with the concept".
+        """Fit the CAV of a concept, and with C None choose its penalty and threshold by movies.
 
         Parameters
         ----------
@@ -115,14 +115,14 @@ class LinearCAV(BinaryClassifier):
             self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         plane = bank.hyperplanes_
         self.norm_ = float(plane.norms[0])
-        # A hyperplane without a direction stays one.
+        # Weights of 0 stay 0.
         length = self.norm_ if self.norm_ > 0 else 1.0
         self.direction_ = plane.weights[0] / length
         self.offset_ = float(plane.intercepts[0]) / length
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the signed distance [N] of each clip of X [N, D]."""
+        """Compute the signed distance [N] of each clip of X [N, D] to the hyperplane."""
         check_is_fitted(self)
         features = validated_rows(self, X, np.float64, np.float32)
         if self.scaler_ is not None:

@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
-from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of, recalled
+from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of_features, cached_result
 from obygaze_models.models.scaling import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
@@ -70,15 +70,17 @@ def tuned_ridge(
     *,
     names: Sequence[str] | None = None,
 ) -> Tuned:
-    """Tune each concept's penalty by leave-one-movie-out, and fit its CAV with and without each movie.
+    """Choose each concept's ridge penalty by leaving movies out, and fit its CAV with and without each movie.
 
-    The fits are those of `ridge_hyperplanes`, on all clips and on those of the other movies, to rounding.
+    The fits equal those of `ridge_hyperplanes` on the same clips, to rounding.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
     present : ndarray of bool, shape [N, K]
+        Presence of each concept.
     movies : ndarray, shape [N]
+        The movie of each clip.
     clip : float, optional
         Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
     names : sequence of str, optional
@@ -94,11 +96,11 @@ def tuned_ridge(
         for movie in np.unique(movies):
             refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
     movie_of = np.unique(movies, return_inverse=True)[1]
-    # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
+    # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
-        axes = axes_of(X, clip)
+        axes = axes_of_features(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        tuned: Tuned = recalled(axes.results, key, N_TUNED, lambda: _tuned(axes, present, movie_of))
+        tuned: Tuned = cached_result(axes.results, key, N_TUNED, lambda: _tune(axes, present, movie_of))
     return tuned
 
 
@@ -138,8 +140,11 @@ class _BestFits(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def _tuned(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
-    """Choose penalties, and fit CAVs on all clips and without each movie; movies are numbered from 0, [N]."""
+def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
+    """Choose penalties, and fit CAVs on all clips and without each movie, from decomposed features.
+
+    `present` [N, K] is the presence of each concept, `movie_of` [N] the movie of each clip, numbered from 0.
+    """
     y = present.astype(np.float64)
     penalties = axes.unit * np.array(PENALTIES)
     shrinkage = 1 / (axes.spread + penalties[:, None])
@@ -156,8 +161,8 @@ def _tuned(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.i
         errors=errors[chosen, :, concepts].T,
     )
     distances = _distances_without_movie(axes, fits, best, clips_of_movies)
-    offsets = _midway(best.weights, moments, np.zeros(len(axes.spread)), y)
-    # From coordinates, which are of centred features, back to features.
+    offsets = _midway_offsets(best.weights, moments, np.zeros(len(axes.spread)), y)
+    # From directions and offsets in coordinates to those in features.
     directions = np.ascontiguousarray((axes.axes @ best.weights).T)
     planes = Hyperplanes(directions, offsets - directions @ axes.centre)
     return Tuned(losses, chosen, planes, distances, axes.scaler)
@@ -166,32 +171,33 @@ def _tuned(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.i
 def _errors_without_movie(
     axes: FeatureAxes, fits: _Fits, clips_of_movies: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float64]:
-    """Compute the error of each clip's presence by the fit without its movie, for each penalty [V, N, K]."""
+    """Compute the leave-one-movie-out errors of all penalties, [V, N, K].
+
+    An error is a clip's presence less its prediction by the fit without the clip's movie.
+    """
     share = fits.y.mean(axis=0)
     n_clips = len(axes.coordinates)
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
         coordinates = axes.coordinates[is_in_movie]
-        # I - 1/n: what I - H_gg is without the part that depends on the penalty.
+        # I - 1/n: the part of I - H_gg that does not depend on the penalty.
         without_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
             residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
-            root = _root_of_difference(without_mean, coordinates * np.sqrt(shrinkage))
+            root = _factor_difference(without_mean, coordinates * np.sqrt(shrinkage))
             errors[index, is_in_movie] = dpotrs(root, residuals)[0]
     return errors
 
 
-def _root_of_difference(
-    without_mean: NDArray[np.float64], scaled: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Factor ``without_mean - scaled scaled'``, [n, n], of the n clips of a movie by Cholesky.
+def _factor_difference(without_mean: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the Cholesky factor of ``without_mean - scaled scaled'``, [n, n], which is I - H_gg of a movie.
 
-    LAPACK itself does it, for scipy's checks take as long as the arithmetic on so few clips.
+    LAPACK is called directly, as scipy's checks take as long as the arithmetic on so few clips.
     """
     difference = scaled @ scaled.T
     np.subtract(without_mean, difference, out=difference)
     root: NDArray[np.float64]
-    # Symmetric: its transpose is the same in LAPACK's order.
+    # LAPACK wants columns contiguous: the transpose of the symmetric matrix is so without a copy.
     root, failed = dpotrf(difference.T, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
@@ -204,32 +210,37 @@ def _distances_without_movie(
     best: _BestFits,
     clips_of_movies: Sequence[NDArray[np.bool_]],
 ) -> NDArray[np.float64]:
-    """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K]."""
+    """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K].
+
+    The CAVs without a movie follow from those of all clips (`fits`, and `best` of the chosen penalties) and
+    the errors on the movie's clips.
+    """
     distances = np.empty_like(fits.y)
     for is_in_movie in clips_of_movies:
         coordinates = axes.coordinates[is_in_movie]
         weights_without = best.weights - best.shrinkage * (coordinates.T @ best.errors[is_in_movie])
-        # Coordinates of all clips add up to 0, so that those of the others are the movie's with another sign.
+        # The coordinates of all clips add up to 0, so those of the others add up to minus the movie's sum.
         moments_of_others = fits.moments - coordinates.T @ fits.y[is_in_movie]
         sum_of_others = -coordinates.sum(axis=0)
-        offsets = _midway(weights_without, moments_of_others, sum_of_others, fits.y[~is_in_movie])
+        offsets = _midway_offsets(weights_without, moments_of_others, sum_of_others, fits.y[~is_in_movie])
         lengths = np.sqrt(np.einsum("rk,rk->k", weights_without, weights_without))
         decisions = coordinates @ weights_without + offsets
         distances[is_in_movie] = decisions / np.where(lengths > 0, lengths, 1.0)
     return distances
 
 
-def _midway(
+def _midway_offsets(
     weights: NDArray[np.float64],
     moments: NDArray[np.float64],
     total: NDArray[np.float64],
     y: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Put the offsets [K] midway between the mean projections of clips with and without each concept.
+    """Compute offsets [K] midway between the mean projections of clips with and without each concept.
 
     Parameters
     ----------
     weights : ndarray, shape [R, K]
+        Directions of the hyperplanes.
     moments : ndarray, shape [R, K]
         Sum of the coordinates of the clips with each concept.
     total : ndarray, shape [R]

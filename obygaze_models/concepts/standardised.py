@@ -27,10 +27,10 @@ class Standardised(TransformerMixin, Estimator):
     cross_distances_: NDArray[np.float64]
 
     def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Standardise distances [N, K] by their own moments, by which all others are from now on."""
+        """Set the moments to those of distances [N, K], and return these standardised."""
         self.mean_ = distances.mean(axis=0)
         scale = distances.std(axis=0)
-        # Rounding leaves a constant column a tiny deviation.
+        # Rounding gives a constant column a tiny deviation, not 0.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
         return self._standardised(distances)
 

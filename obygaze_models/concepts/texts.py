@@ -66,7 +66,7 @@ class WithoutLabels(BinaryClassifier):
     threshold_ = ABOVE_ZERO
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Note the two labels of y [N] and the width of X [N, D]."""
+        """Store the two labels of y [N] and the number of features of X [N, D]; nothing else is learnt."""
         _, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, _ = encode_labels(labels, type(self).__name__)
         return self
@@ -96,7 +96,7 @@ class TextSimilarity(WithoutLabels):
         self.texts = texts
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Note the two labels of y [N] and the width of X [N, D].
+        """Store the two labels of y [N] and the number of features of X [N, D], as in the texts.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class TextSimilarity(WithoutLabels):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute for each clip of X [N, D] the largest cosine with a text [N]."""
+        """Compute the cosine [N] of each clip of X [N, D] with the text that is nearest to it."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         with one_blas_thread():
@@ -120,7 +120,13 @@ class TextSimilarity(WithoutLabels):
 
 
 def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKind], TextVectors]:
-    """Find the texts of the codebook's visual concepts in a store of texts of the clips' space.
+    """Read the vectors of the codebook's texts of visual concepts from a store of texts.
+
+    Parameters
+    ----------
+    texts : Store
+        Of texts that were embedded with the model of the clips.
+    data : Dataset
 
     Returns
     -------
@@ -153,7 +159,15 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
 
 
 def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, TextVectors]:
-    """Find the group of a store of texts that compares with a group of clips.
+    """Read the group of a store of texts that is in the same embedding space as the clips.
+
+    Parameters
+    ----------
+    texts : Store
+    backbone : str
+        Name of the clips' backbone, for messages.
+    group : Group, optional
+        The clips' group of features.
 
     Returns
     -------
@@ -183,19 +197,19 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
     usable_rows = np.flatnonzero(group_of_texts.usable)
-    # From the last to the first, so that of a text that stands there twice the first row is taken.
+    # In reverse order, so that the first row of a repeated text wins.
     row_of = {group_of_texts.text[row]: row for row in usable_rows[::-1]}
     vectors = normalize(group_of_texts.pooled().astype(np.float64))
     return name, TextVectors(tuple(row_of), vectors[list(row_of.values())])
 
 
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
-    """Make the models that score clips by the texts of a codebook, for `evaluate`.
+    """Make models that score clips by their similarity to the texts of a codebook, for `evaluate`.
 
-    For a concept its own texts; for levels those of all visual concepts, so that a clip scores high that
-    shows any of them. Only the threshold is chosen by labels, on movies left out, as for every model. Where
-    the store has frames, a bottleneck learns from the task's labels how to decide by when and how strongly
-    each concept's texts are there; it needs no labels of concepts.
+    A concept is scored by its own texts, levels by the texts of all visual concepts, so that a clip that
+    shows any of them scores high. Labels choose the threshold only, on movies left out. If the clips have
+    frames, there is also a bottleneck that learns from the task's labels how to decide by when and how
+    strongly each concept's texts are matched; it needs no labels of concepts.
 
     Parameters
     ----------
@@ -218,41 +232,41 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     vectors_of = read_concept_texts(texts, data)
-    # What all texts share says nothing of a concept.
+    # The part that all texts share does not tell concepts apart.
     common = np.vstack([vectors.vectors for vectors in vectors_of.values()]).mean(axis=0)
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
         vectors_of_concept = {}
         for (concept, kind_of_text), vectors in vectors_of.items():
-            # A target without a concept is one of levels, for which all concepts count.
+            # For a target of levels, which names no concept, all concepts are used.
             is_wanted = not target.concept or target.concept == concept
             if kind_of_text == kind and is_wanted:
                 vectors_of_concept[concept] = vectors
         if vectors_of_concept:
-            specs.append(_spec(kind, _all_texts(vectors_of_concept)))
+            specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
             if has_frames:
                 means = [vectors.vectors.mean(axis=0) - common for vectors in vectors_of_concept.values()]
                 directions = TextVectors(tuple(vectors_of_concept), np.array(means))
-                specs.append(_in_time(kind, directions))
+                specs.append(_text_bottleneck_spec(kind, directions))
     return specs
 
 
 def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
-    """Put the texts of several concepts one after the other."""
+    """Concatenate the texts of several concepts, and their vectors."""
     texts: list[str] = []
     for vectors in vectors_of_concept.values():
         texts += vectors.texts
     return TextVectors(tuple(texts), np.vstack([vectors.vectors for vectors in vectors_of_concept.values()]))
 
 
-def _spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
-    """Describe the model that scores clips by the nearest of the texts of a kind."""
+def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
+    """Make the spec of the model that scores clips by the nearest of these texts."""
     return ModelSpec(f"zero_shot_{kind}", f"Zero-shot, {kind}", lambda _: TextSimilarity(texts))
 
 
-def _in_time(kind: TextKind, directions: TextVectors) -> ModelSpec:
-    """Make the bottleneck of frames whose concepts are the means of texts, less what all texts share."""
+def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
+    """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones."""
 
     def make(seed: int) -> ConceptsUnlabelled:
         bank = TimeBank(concepts=directions.texts, directions=directions, random_state=seed)

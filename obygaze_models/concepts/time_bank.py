@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
-from obygaze_models.concepts.control_bank import exchanged
+from obygaze_models.concepts.control_bank import exchange_within_movies
 from obygaze_models.concepts.frame_directions import (
     N_FOLDS,
+    CentredFrames,
     centre_frames,
     fit_directions,
     scale_directions,
@@ -85,20 +86,20 @@ class TimeBank(ConceptBank):
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
         present = None
         if self.directions is None:
-            present = self._learnable_presences(y, movies)
+            present = self._read_training_presences(y, movies)
         else:
-            self.concepts_ = self._names(len(np.asarray(self.directions)), None)
+            self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
         _, movie_of = np.unique(movies, return_inverse=True)
         with one_blas_thread():
-            self._learn(frames, present, movie_of)
+            self._fit_directions_and_values(frames, present, movie_of)
         self.rescale(self.cross_distances_)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's presences and positions: [N, 2 K]."""
-        return self._standardised(summaries(self.frame_scores(X)))
+        return self._standardised(presences_and_positions(self.frame_scores(X)))
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the score of each frame of X [N, F, D] for each concept [N, F, K]; NaN where absent."""
@@ -106,61 +107,95 @@ class TimeBank(ConceptBank):
         frames = check_frames(X)
         scores = np.empty((*frames.shape[:2], len(self.weights_)))
         with one_blas_thread():
-            # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
+            # One clip at a time, so that its result does not depend on the other clips to the last bit.
             for row, clip in enumerate(frames):
                 standard = standardise(clip, self.frame_mean_, self.frame_scale_, self.clip)
                 scores[row] = standard @ self.weights_.T
         return scores
 
-    def _learnable_presences(self, y: ArrayLike | None, movies: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Read presences [N, K], each of both classes; exchange them within movies for the control."""
-        present = self._presences(np.asarray(y, np.float64), getattr(y, "columns", None))
+    def _read_training_presences(
+        self, y: ArrayLike | None, movies: NDArray[np.generic]
+    ) -> NDArray[np.float64]:
+        """Convert presences y to 0 and 1, [N, K], and check that each concept has clips of both classes.
+
+        For the control ``disturb="concepts"`` they are exchanged within movies.
+        """
+        present = self._read_presences(np.asarray(y, np.float64), getattr(y, "columns", None))
         for name, column in zip(self.concepts_, present.T, strict=True):
             refuse_constant(name, column)
         if self.disturb == "concepts":
-            present = present[exchanged(movies, self.random_state)]
+            present = present[exchange_within_movies(movies, self.random_state)]
         return present
 
-    def _learn(self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]) -> None:
-        """Fit the directions on all clips, and the cross-fitted values of each clip.
+    def _fit_directions_and_values(
+        self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
+    ) -> None:
+        """Fit directions on all clips, and each clip's values along directions fitted without its fold.
 
         Parameters
         ----------
         frames : ndarray, shape [N, F, D]
         present : ndarray, shape [N, K], optional
+            Presence of each concept; None if directions are given.
         movies : ndarray of int, shape [N]
-            Numbered from 0.
+            The movie of each clip, numbered from 0.
         """
         self.frame_mean_, self.frame_scale_ = frame_moments(frames, np.dtype(np.float32))
         standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
         centred = centre_frames(standard.astype(np.float32, copy=False), movies)
         scatter_of_all = centred.scatters.sum(axis=0)
-
-        def directions_of(clips: NDArray[np.bool_], scatter: NDArray[np.float64]) -> NDArray[np.float64]:
-            if present is None:
-                in_standard_features = np.asarray(self.directions, np.float64) * self.frame_scale_
-                n_frames = centred.is_present[clips].sum()
-                return scale_directions(in_standard_features, within_film_covariance(scatter, n_frames))
-            present_of_clips = np.where(clips[:, None], present, np.nan)
-            return fit_directions(centred, present_of_clips, scatter)
-
         rng = np.random.default_rng(self.random_state)
         self.cross_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
         folds = movies % N_FOLDS
         for fold in np.unique(folds):
             held_out = folds == fold
-            directions = directions_of(~held_out, scatter_of_all - centred.scatters[fold])
+            scatter_of_others = scatter_of_all - centred.scatters[fold]
+            directions = self._directions_on(~held_out, centred, present, scatter_of_others)
             scores: Floats = centred.scores(held_out, movies, directions)
             if self.disturb == "time":
                 scores = shuffle_frames(scores, rng)
-            self.cross_distances_[held_out] = summaries(scores)
-        self.weights_ = directions_of(np.ones(len(frames), np.bool_), scatter_of_all)
+            self.cross_distances_[held_out] = presences_and_positions(scores)
+        every_clip = np.ones(len(frames), np.bool_)
+        self.weights_ = self._directions_on(every_clip, centred, present, scatter_of_all)
+
+    def _directions_on(
+        self,
+        clips: NDArray[np.bool_],
+        centred: CentredFrames,
+        present: NDArray[np.float64] | None,
+        scatter: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Fit the directions [K, D] of standardised features on some clips, or scale the given directions.
+
+        Parameters
+        ----------
+        clips : ndarray of bool, shape [N]
+            Marks the clips to fit on.
+        centred : CentredFrames
+            Frames of all clips.
+        present : ndarray, shape [N, K], optional
+            Presence of each concept; None if directions are given.
+        scatter : ndarray, shape [D, D]
+            Sum of products of the frames of those clips.
+        """
+        if present is None:
+            directions = np.asarray(self.directions, np.float64) * self.frame_scale_
+            n_frames = centred.is_present[clips].sum()
+            return scale_directions(directions, within_film_covariance(scatter, n_frames))
+        present_of_clips = np.where(clips[:, None], present, np.nan)
+        return fit_directions(centred, present_of_clips, scatter)
 
 
-def summaries(scores: Floats) -> NDArray[np.float64]:
-    """Compute presences and positions [N, 2 K] of frames' scores [N, F, K]; absent frames are NaN.
+def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
+    """Summarise the scores of clips' frames as the presence and the position of each concept: [N, 2 K].
 
-    Positions are among the frames that a clip has, from -0.5 at its first to 0.5 at its last.
+    Presence is a soft maximum of the scores over frames. Position is the mean position of frames, weighed by
+    the softmax of scores, from -0.5 at the clip's first frame to 0.5 at its last.
+
+    Parameters
+    ----------
+    scores : ndarray, shape [N, F, K]
+        NaN for absent frames.
     """
     wide = scores.astype(np.float64)
     is_present = ~np.isnan(wide)
@@ -169,21 +204,21 @@ def summaries(scores: Floats) -> NDArray[np.float64]:
     present = (logsumexp(PRESENCE * wide, axis=1) - np.log(n_frames)) / PRESENCE
     shares: NDArray[np.float64] = softmax(POSITION * wide, axis=1)
     if is_present.all():
-        positions = np.einsum("nfk,f->nk", shares, _places(wide.shape[1]))
+        positions = np.einsum("nfk,f->nk", shares, _frame_positions(wide.shape[1]))
     else:
-        places = _places_among_present(np.asarray(is_present.any(axis=2)))
-        positions = np.einsum("nfk,nf->nk", shares, places)
+        frame_positions = _positions_among_present(np.asarray(is_present.any(axis=2)))
+        positions = np.einsum("nfk,nf->nk", shares, frame_positions)
     return np.hstack([present, positions])
 
 
-def _places(n_frames: int) -> NDArray[np.float64]:
-    """Return the places of a clip's frames, [F]: equal steps from -0.5 to 0.5, and 0 of one frame."""
+def _frame_positions(n_frames: int) -> NDArray[np.float64]:
+    """Return the positions of a clip's frames [F]: equal steps from -0.5 to 0.5, or 0 of a single frame."""
     return np.linspace(-0.5, 0.5, n_frames) if n_frames > 1 else np.zeros(n_frames)
 
 
-def _places_among_present(is_present: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the places of frames [N, F] among those of their clip that are present; 0 of others."""
-    places = np.zeros(is_present.shape)
+def _positions_among_present(is_present: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the position of each present frame among the present frames of its clip, [N, F]; 0 of others."""
+    positions = np.zeros(is_present.shape)
     for row, present_frames in enumerate(is_present):
-        places[row, present_frames] = _places(int(present_frames.sum()))
-    return places
+        positions[row, present_frames] = _frame_positions(int(present_frames.sum()))
+    return positions

@@ -54,7 +54,7 @@ class UnitBank(FrameReader, Standardised):
     random_state: Seed = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Learn the units of frames X [N, F, D]; y and groups are not used.
+        """Learn the units on frames X [N, F, D], without labels; y and groups are not used.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class UnitBank(FrameReader, Standardised):
         return self
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each frame's activations [N, F, H]; NaN where a frame is absent."""
+        """Compute the activation of each unit in each frame of X [N, F, D]: [N, F, H]; NaN if absent."""
         check_is_fitted(self)
         frames = self._frames(X)
         scores = np.full((*frames.shape[:2], self.n_units), np.nan)
@@ -92,7 +92,7 @@ class UnitBank(FrameReader, Standardised):
         return scores
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each clip's largest activations [N, H], standardised as in training clips."""
+        """Compute each unit's largest activation in each clip [N, H], standardised as the training clips."""
         return self._standardised(np.nanmax(self.frame_scores(X), axis=1))
 
 

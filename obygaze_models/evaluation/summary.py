@@ -25,7 +25,6 @@ ROUNDING = 1e-9
 """Scores that differ by less than this share of the largest do not vary."""
 
 
-@dataclass(frozen=True, eq=False)
 class _SeedResult(NamedTuple):
     """What a model of one seed predicts: the score and the call of each clip, [N] each."""
 

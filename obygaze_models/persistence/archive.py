@@ -53,7 +53,10 @@ class ArrayEntry(msgspec.Struct):
 
 
 def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write a card and arrays (of `DTYPES`), which the card lists; the same content gives the same bytes."""
+    """Pack a card and arrays into the bytes of a model file; the same content gives the same bytes.
+
+    The card gets a list of the arrays with their types, which must be among `DTYPES`, and shapes.
+    """
     listed = {}
     for name, array in arrays.items():
         listed[name] = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
@@ -76,7 +79,7 @@ def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]])
 
 
 def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a card and its arrays, without checking what they mean.
+    """Read the card and the arrays of a model file, without checking what they mean.
 
     Parameters
     ----------
@@ -88,13 +91,13 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     Raises
     ------
     ModelError
-        It is no file of a model or a damaged one, or the card lists other arrays than there are.
+        The bytes are no model file or a damaged one, or the card lists other arrays than there are.
     """
     if data.count(_MEMBER) > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
-            return _read(archive, len(data))
+            return _read_members(archive, len(data))
     except (*NOT_ARRAYS, Warning) as error:
         if not data.startswith(b"PK"):
             raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
@@ -106,31 +109,37 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
         ) from None
 
 
-def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a card and its arrays from an archive of `size` bytes, after checking what would cost memory."""
+def _read_members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read card and arrays from an open archive of `size` bytes.
+
+    Sizes and compression are checked first, so that no file can claim more memory than its own size.
+    """
     members = archive.infolist()
     if CARD not in archive.namelist():
         raise ModelError(f"a zip without {CARD}, which every model's has")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ModelError("a member is compressed; a model's are stored as they are")
-    if sum(member.file_size for member in members) > size or archive.getinfo(CARD).file_size > MAX_CARD:
+    claimed_size = sum(member.file_size for member in members)
+    if claimed_size > size or archive.getinfo(CARD).file_size > MAX_CARD:
         raise ModelError("its members claim more bytes than the file has, or its card is too large")
     card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
     listed = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
     expected_names = [CARD, *(label + ARRAY_SUFFIX for label in listed)]
     if sorted(archive.namelist()) != sorted(expected_names):
         raise ModelError("the card does not list the arrays that there are")
-    arrays = {label: _array(archive.read(label + ARRAY_SUFFIX), entry) for label, entry in listed.items()}
+    arrays = {
+        label: _read_array(archive.read(label + ARRAY_SUFFIX), entry) for label, entry in listed.items()
+    }
     for label, array in arrays.items():
         if not np.isfinite(array).all():
             raise ModelError(f"array {label!r} holds values that are not finite")
     return card, arrays
 
 
-def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
-    """Read an array with the data type and shape that the card lists.
+def _read_array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
+    """Read the bytes of an npy file, which must have the data type and shape that the card lists.
 
-    `numpy.load` would take memory for whatever a header claims; here the header is only compared.
+    The header is only compared with the card: `numpy.load` would allocate whatever a header claims.
     """
     file = io.BytesIO(data)
     dtype = np.dtype(entry.dtype)
@@ -141,17 +150,24 @@ def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
 
 
 def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
-    """Refuse arrays with other names or shapes, arrays without floats, and scales that are not above 0.
+    """Check that arrays have exactly these names and shapes, hold floats, and that scales are above 0.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    **shapes
+        Name of each expected array -> its shape.
 
     Raises
     ------
     ModelError
-        It names the first.
+        They do not; the message names the first array that is wrong.
     """
     differing_names = sorted(arrays.keys() ^ shapes.keys())
     if differing_names:
         name = differing_names[0]
-        raise ModelError(f"the array {name!r} is {'missing' if name in shapes else 'one too many'}")
+        problem = "missing" if name in shapes else "one too many"
+        raise ModelError(f"the array {name!r} is {problem}")
     for label, shape in shapes.items():
         array = arrays[label]
         if array.shape != shape or array.dtype.kind != "f":

@@ -6,6 +6,7 @@ The checks, their messages and docs/model-card.schema.json follow from the class
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
@@ -277,12 +278,12 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The modalities that the model reads; a model of one backbone has one, made of the card's fields."""
+        """The modalities that the model reads; for a model of one backbone, one made of the card's fields."""
         if self.modalities:
             return self.modalities
         fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
-        only = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all of them
-        return (only,)
+        only_input = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all
+        return (only_input,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
         """Yield each modality with its columns in a row of features."""
@@ -299,16 +300,21 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:
-        """Levels of the codebook that the calibration was not fitted on; None if the card does not tell."""
+        """Levels of the codebook that the calibration was not fitted on; None if the card does not tell.
+
+        Without a calibration these are the levels that are not among the target's classes.
+        """
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
         target = self.target
         if target["kind"] != "levels" or target["name"].startswith("scale:"):
             return ()
-        if self.codebook["name"] not in BUILTIN:
+        codebook_name = self.codebook["name"]
+        if codebook_name not in BUILTIN:
             return None
-        fitted = {level for side in target["classes"] for level in side}
-        return tuple(level for level in builtin_codebook(self.codebook["name"]).labels if level not in fitted)
+        levels_of_target = set(chain.from_iterable(target["classes"]))
+        levels = builtin_codebook(codebook_name).labels
+        return tuple(level for level in levels if level not in levels_of_target)
 
     def to_json(self) -> dict[str, object]:
         """Return the card as JSON values, with the format's name and number."""
@@ -321,13 +327,19 @@ class Card(CardFields, frozen=True, kw_only=True):
 
 
 def family(provenance: Mapping[str, Any]) -> str:
-    """Digest (SHA-256) the fields of a provenance that make numbers differ."""
+    """Compute the SHA-256 of the fields of a provenance that influence the features' values.
+
+    Stores with the same digest have features of the same kind.
+    """
     numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
     return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
-    """Refuse what is no provenance of a store, or has another digest (`family`)."""
+    """Raise if a provenance is not valid, or has another digest (`family`) than the one given.
+
+    `where` begins the message.
+    """
     try:
         validate_provenance(provenance, sealed=True)
     except StoreError as error:
@@ -337,20 +349,20 @@ def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None
 
 
 def parse_card(document: Mapping[str, Any], name: str) -> Card:
-    """Check a card's JSON object.
+    """Validate the JSON object of a model's card, and convert it.
 
     Parameters
     ----------
     document : mapping
     name : str
-        The file, for messages.
+        Name of the file, for messages.
 
     Raises
     ------
     ModelError
-        It is no card, is of a newer format, or a field is missing, unknown or not what it should be.
+        The object is no card, is of a newer format, or a field is missing, unknown or not what it should be.
     """
-    _check_number(document, name)
+    _check_format(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     modalities = document.get("modalities", ())
     for features in (document, *modalities):
@@ -359,32 +371,34 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
         raise ModelError(
             f"{name}: the card's modalities have not its {counted(document['n_features'], 'feature')}"
         )
-    _check_values(document, name)
+    _check_field_values(document, name)
     return msgspec.convert(document, Card)
 
 
-def _check_values(document: Mapping[str, Any], name: str) -> None:
-    """Check what the types of fields do not tell."""
-
-    def refuse_unless(is_right: bool, field: str, kind: object) -> None:
+def _check_field_values(document: Mapping[str, Any], name: str) -> None:
+    """Check what the types of a card's fields do not express; `name` is the file's name for messages."""
+    parameters = document["parameters"]
+    concepts = document["concepts"]
+    calibration = document["calibration"]
+    has_calibration_fields = not calibration or (
+        {*CALIBRATED} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
+    )
+    # Field -> whether its value is right, and the type that describes what it should be.
+    checks: dict[str, tuple[bool, object]] = {
+        "parameters": (all(fits(value, _Scalar) for value in parameters.values()), Parameters),
+        "concepts": (len(set(concepts)) == len(concepts), Names),
+        "calibration": (has_calibration_fields, Calibrated),
+        "metrics": (fits(document["metrics"], METRICS), METRICS),
+    }
+    for field, (is_right, kind) in checks.items():
         if not is_right:
             raise ModelError(
                 f"{name}: the card: {field!r} should be {expected(kind)}; found {document[field]!r:.80}"
             )
 
-    parameters = document["parameters"]
-    refuse_unless(all(fits(value, _Scalar) for value in parameters.values()), "parameters", Parameters)
-    concepts = document["concepts"]
-    refuse_unless(len(set(concepts)) == len(concepts), "concepts", Names)
-    calibration = document["calibration"]
-    if calibration:
-        is_whole = {*CALIBRATED} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
-        refuse_unless(is_whole, "calibration", Calibrated)
-    refuse_unless(fits(document["metrics"], METRICS), "metrics", METRICS)
 
-
-def _check_number(document: Mapping[str, Any], name: str) -> None:
-    """Refuse a document that is no card, or of another format; for an older one, name the command to use."""
+def _check_format(document: Mapping[str, Any], name: str) -> None:
+    """Raise if a document is no card of this format; for an older one, say how to train the model again."""
     if document.get("format") != FORMAT:
         raise ModelError(
             f"{name}: not a model of obygaze (its card's format is {document.get('format')!r:.80})"
@@ -399,16 +413,20 @@ def _check_number(document: Mapping[str, Any], name: str) -> None:
     if number < PROTOCOL:
         raise ModelError(
             f"{name}: model format {number} is older than this obygaze reads ({PROTOCOL}), which keeps what "
-            f"films are known again by: train it again: {_again(document)}"
+            f"films are known again by: train it again: {_retraining_command(document)}"
         )
 
 
-def _again(document: Mapping[str, Any]) -> str:
+def _retraining_command(document: Mapping[str, Any]) -> str:
     """Write the command that trains a model of an older format again, as far as its card tells."""
-    target = document.get("target")
-    task = target.get("name") if isinstance(target, Mapping) else document.get("train_task")
     if document.get("protocol") == JOINT:
         return "obygaze model sums MANIFEST STORE --task TASK --out SUMS, then obygaze model join SUMS"
-    option = f" --task {task}" if isinstance(task, str) and task.isprintable() and " " not in task else ""
+    task = document.get("train_task")
+    target = document.get("target")
+    if isinstance(target, Mapping):
+        task = target.get("name")
+    option = ""
+    if isinstance(task, str) and task.isprintable() and " " not in task:
+        option = f" --task {task}"
     model = document.get("model", "mlp")
     return f"obygaze evaluate MANIFEST STORE{option} --save {model!s:.60} --out FOLDER"

@@ -72,7 +72,7 @@ _BEFORE_HEAD: tuple[tuple[type, ...], ...] = ((ClippedScaler,), (FramePool, Clip
 
 
 def is_linear(estimator: Any) -> bool:
-    """Tell whether an estimator is a linear probe, on vectors or on pooled frames."""
+    """Tell whether an estimator is a pipeline of a linear probe, on vectors or on pooled frames."""
     if not isinstance(estimator, Pipeline):
         return False
     kinds = tuple(type(step) for _, step in estimator.steps)
@@ -82,7 +82,7 @@ def is_linear(estimator: Any) -> bool:
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a linear probe."""
+    """Convert a fitted linear probe to parameters (JSON values) and arrays."""
     *pools, scaler, head = [step for _, step in estimator.steps]
     parameters = {"limit": float(scaler.limit), "C": float(head.C)}
     if pools:
@@ -93,24 +93,24 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
-    """Make a fitted linear probe."""
+    """Make a fitted linear probe from the parameters of a card, and arrays."""
     d = card.n_features
     expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
     head = RidgeLogistic(C=card.parameters["C"])
     frames = card.parameters.get("frames")
-    scaler = _scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
+    scaler = _make_scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
     pools = [] if frames is None else [FramePool(frames)]
     for step in (*pools, head):
         step._validate_params()
         step.n_features_in_ = d
-    fill_linear(head, arrays["weights"], arrays["intercept"])
+    set_linear_attributes(head, arrays["weights"], arrays["intercept"])
     return make_pipeline(*pools, scaler, head)
 
 
-def fill_linear(
+def set_linear_attributes(
     head: RidgeLogistic | LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]
 ) -> None:
-    """Set the learnt attributes of a linear model of two classes."""
+    """Set the fitted attributes of a linear model of two classes: weights [D] and intercept [1]."""
     head.coef_ = weights[None]
     head.intercept_ = intercept
     head.classes_ = np.array(CLASSES)
@@ -119,13 +119,13 @@ def fill_linear(
 # --- networks
 # ---------------------------------------------------------------------------
 def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a neural classifier."""
+    """Convert a fitted neural classifier to parameters (JSON values) and arrays."""
     arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
     return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
-    """Make a fitted neural classifier."""
+    """Make a fitted neural classifier from the parameters of a card, and arrays."""
     kind = NETWORKS[card.kind]
     n_features = card.n_features
     parameters = dict(card.parameters)
@@ -148,7 +148,7 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     model.parameters_ = arrays["parameters"]
     model.mean_ = arrays["mean"]
     model.scale_ = arrays["scale"]
-    # Training curves are not kept.
+    # A file does not hold the loss curve.
     model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
     return model
 
@@ -156,51 +156,57 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
 # --- several modalities
 # ---------------------------------------------------------------------------
 def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fused model; the arrays of a set of modalities begin with its indices."""
+    """Convert a fused model to parameters and arrays.
+
+    The names of the arrays of a set of modalities begin with the modalities' indices: "0_2_weights".
+    """
     arrays = {}
     for pattern, join in fusion.joins.items():
         for name, array in join._asdict().items():
-            arrays[f"{_label(pattern)}_{name}"] = np.asarray(array, np.float64)
+            arrays[f"{_pattern_prefix(pattern)}_{name}"] = np.asarray(array, np.float64)
     return {"largest": fusion.largest}, arrays
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
-    """Make a fused model of the sets of modalities that have arrays; the set of all must be there."""
+    """Make a fused model from arrays, with a join for each set of modalities that has arrays.
+
+    The set of all modalities must have arrays.
+    """
     widths = [modality["n_features"] for modality in card.modalities]
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
-    for pattern in _patterns(len(widths)):
+    for pattern in _all_patterns(len(widths)):
         is_whole = len(pattern) == len(widths)
-        if not is_whole and f"{_label(pattern)}_base" not in arrays:
-            continue  # no training clip had just these modalities
+        if not is_whole and f"{_pattern_prefix(pattern)}_base" not in arrays:
+            continue  # no training clip had exactly these modalities
         patterns.append(pattern)
-        of_features = (sum(widths[index] for index in pattern),)
-        of_modalities = (len(pattern),)
+        n_features = sum(widths[index] for index in pattern)
+        prefix = _pattern_prefix(pattern)
         shapes |= {
-            f"{_label(pattern)}_mean": of_features,
-            f"{_label(pattern)}_scale": of_features,
-            f"{_label(pattern)}_weights": of_features,
-            f"{_label(pattern)}_factors": of_modalities,
-            f"{_label(pattern)}_intercepts": of_modalities,
-            f"{_label(pattern)}_base": (1,),
+            f"{prefix}_mean": (n_features,),
+            f"{prefix}_scale": (n_features,),
+            f"{prefix}_weights": (n_features,),
+            f"{prefix}_factors": (len(pattern),),
+            f"{prefix}_intercepts": (len(pattern),),
+            f"{prefix}_base": (1,),
         }
     expect(arrays, **shapes)
     joins = {}
     for pattern in patterns:
-        parts = {name: arrays[f"{_label(pattern)}_{name}"] for name in LinearJoin._fields}
+        parts = {name: arrays[f"{_pattern_prefix(pattern)}_{name}"] for name in LinearJoin._fields}
         joins[pattern] = LinearJoin(**parts)
     columns = tuple(columns_of_modality for _, columns_of_modality in card.input_columns())
     return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
 
 
-def _patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of modalities that a clip may have, by their indices; the smaller sets first."""
+def _all_patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:
+    """Yield all non-empty sets of modalities, as tuples of indices, smaller sets first."""
     for size in range(1, n_modalities + 1):
         yield from combinations(range(n_modalities), size)
 
 
-def _label(pattern: tuple[int, ...]) -> str:
-    """Write a set of modalities as the beginning of names of arrays: "0_2"."""
+def _pattern_prefix(pattern: tuple[int, ...]) -> str:
+    """Return the prefix of the names of arrays of a set of modalities: "0_2" for the first and third."""
     return "_".join(map(str, pattern))
 
 
@@ -209,7 +215,7 @@ def _label(pattern: tuple[int, ...]) -> str:
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a bank of concepts, of concepts in time, or of units."""
+    """Convert a fitted bank of concepts, of concepts in time, or of units, to parameters and arrays."""
     parameters: dict[str, Any]
     learnt: Arrays
     if isinstance(bank, UnitBank):
@@ -228,35 +234,38 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
     return parameters, learnt | {"value_mean": bank.mean_, "value_scale": bank.scale_}
 
 
-def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
-    """Make a fitted bank from a model's arrays; `beside` has the shapes of arrays that are not the bank's."""
+def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
+    """Make a fitted bank of concepts, of concepts in time, or of units, from the arrays of a model.
+
+    `other_shapes` are the shapes of the model's arrays that are not the bank's, by name.
+    """
     if card.kind != "pcbm_time":
-        return _concept_bank(card, arrays, beside)
+        return _concept_bank_from_state(card, arrays, other_shapes)
     if "n_active" in card.parameters:
-        return _unit_bank(card, arrays, beside)
-    return _time_bank(card, arrays, beside)
+        return _unit_bank_from_state(card, arrays, other_shapes)
+    return _time_bank_from_state(card, arrays, other_shapes)
 
 
-def _concept_bank(card: Card, arrays: Arrays, beside: Shapes) -> ConceptBank:
-    """Make a fitted bank of CAVs."""
+def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
+    """Make a fitted bank of CAVs; arguments are those of `_bank_from_state`."""
     d = card.n_features
     k = len(card.concepts)
     directions = card.parameters["directions"]
     bank = ConceptBank(directions, concepts=list(card.concepts), clip=card.parameters.get("clip"))
     shapes = {"weights": (k, d), "intercepts": (k,), **_scaler_shapes(card)}
-    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=k)
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=k)
     bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
     bank.scaler_ = _scaler_from_state(card, arrays)
     return bank
 
 
-def _unit_bank(card: Card, arrays: Arrays, beside: Shapes) -> UnitBank:
-    """Make a fitted bank of units; it is not trained further, so that a file has no decoder."""
+def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> UnitBank:
+    """Make a fitted bank of units, which needs no decoder; arguments are those of `_bank_from_state`."""
     d = card.n_features
     k = len(card.concepts)
     bank = UnitBank(k, card.parameters["n_active"])
     shapes = {"encoder": (k, d), "bias": (k,), "centre_of_tokens": (d,), "token_scale": (1,)}
-    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=k)
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=k)
     if bank.n_active > k:
         raise ModelError(f"{bank.n_active} of {k} units can't be active")
     bank.dictionary_ = Dictionary(
@@ -270,21 +279,33 @@ def _unit_bank(card: Card, arrays: Arrays, beside: Shapes) -> UnitBank:
     return bank
 
 
-def _time_bank(card: Card, arrays: Arrays, beside: Shapes) -> TimeBank:
-    """Make a fitted bank of concepts in time."""
+def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> TimeBank:
+    """Make a fitted bank of concepts in time; arguments are those of `_bank_from_state`."""
     d = card.n_features
     k = len(card.concepts)
     bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
     shapes = {"weights": (k, d), "feature_mean": (d,), "feature_scale": (d,)}
-    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=2 * k)
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=2 * k)
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]
     return bank
 
 
-def _fill_bank(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: int) -> None:
-    """Check the arrays of a bank, and set the learnt attributes that every bank has."""
+def _set_bank_attributes(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: int) -> None:
+    """Check the arrays of a model with a bank, and set the fitted attributes that all banks have.
+
+    Parameters
+    ----------
+    bank : estimator
+        The unfitted bank.
+    card : Card
+    arrays : dict of str to ndarray
+    shapes : mapping of str to tuple of int
+        Expected shapes of the arrays but for the moments of values.
+    n_values : int
+        Values of a clip.
+    """
     bank._validate_params()
     expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))
     bank.concepts_ = np.array(card.concepts)
@@ -294,25 +315,29 @@ def _fill_bank(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: 
 
 
 def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
-    """Return the arrays of the scaler before a bank or CAV; none where features are not standardised."""
-    return {} if scaler is None else {"feature_mean": scaler.mean_, "feature_scale": scaler.scale_}
+    """Return the arrays of the scaler of a bank or CAV; none if features are not standardised."""
+    if scaler is None:
+        return {}
+    return {"feature_mean": scaler.mean_, "feature_scale": scaler.scale_}
 
 
 def _scaler_shapes(card: Card) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the arrays of `_scaler_to_state`."""
+    """Return the shapes of the scaler's arrays in a file; empty if features are not standardised."""
     if card.parameters.get("clip") is None:
         return {}
     return {"feature_mean": (card.n_features,), "feature_scale": (card.n_features,)}
 
 
 def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
-    """Make the fitted scaler before a bank or CAV; None where features are not standardised."""
+    """Make the fitted scaler of a bank or CAV; None if features are not standardised."""
     clip = card.parameters.get("clip")
-    return None if clip is None else _scaler(clip, arrays["feature_mean"], arrays["feature_scale"])
+    if clip is None:
+        return None
+    return _make_scaler(clip, arrays["feature_mean"], arrays["feature_scale"])
 
 
-def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
-    """Make a fitted scaler."""
+def _make_scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
+    """Make a fitted scaler from its limit, and the mean and scale [D] of features."""
     scaler = ClippedScaler(limit)
     scaler._validate_params()
     scaler.mean_ = mean
@@ -322,7 +347,7 @@ def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedSca
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
-    """Convert a concept bottleneck."""
+    """Convert a fitted concept bottleneck to parameters (JSON values) and arrays."""
     if estimator.bank_ is None or estimator.residual_ is not None:
         form = "with a residual" if estimator.bank_ is not None else "fed with concept values"
         raise ModelError(f"a bottleneck {form} can't be kept in a file")
@@ -337,15 +362,15 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     head = estimator.head_
     if hasattr(head, "tree_"):
         parameters["head"] = "tree"
-        arrays["tree"] = _table(head)
+        arrays["tree"] = _nodes_table(head)
     else:
         parameters["head"] = "linear"
         arrays["head"] = np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
     return parameters, arrays
 
 
-def _table(head: Any) -> NDArray[np.float64]:
-    """Write a tree's nodes as the table [M, 6] that `stored_tree` reads."""
+def _nodes_table(head: Any) -> NDArray[np.float64]:
+    """Make the table of a decision tree's nodes [M, 6], from which `stored_tree` makes the tree again."""
     if hasattr(head, "table"):
         return np.asarray(head.table)
     tree = head.tree_
@@ -357,7 +382,7 @@ def _table(head: Any) -> NDArray[np.float64]:
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
-    """Make a fitted concept bottleneck."""
+    """Make a fitted concept bottleneck from the parameters of a card, and arrays."""
     in_time = card.kind == "pcbm_time"
     is_tree = card.parameters["head"] == "tree"
     has_two_values = in_time and "n_active" not in card.parameters
@@ -368,15 +393,17 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     head = {"tree": (len(table), 6)} if is_tree else {"head": (n_values + 1,)}
     bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **head)
     kind: type[ConceptBottleneck] = ConceptBottleneck
-    if in_time:
-        kind = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+    if in_time and card.parameters.get(UNLABELLED):
+        kind = ConceptsUnlabelled
+    elif in_time:
+        kind = ConceptsInTime
     model = kind("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
-        _check_tree(table, n_values)
+        _check_nodes_table(table, n_values)
         model.head_ = stored_tree(table)
     else:
         model.head_ = LogisticRegression()
-        fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
+        set_linear_attributes(model.head_, arrays["head"][:-1], arrays["head"][-1:])
     model.classes_ = np.array(CLASSES)
     model.n_features_in_ = card.n_features
     model.bank_ = bank
@@ -389,15 +416,18 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     return model
 
 
-def _check_tree(table: NDArray[np.float64], n_values: int) -> None:
-    """Refuse a table of nodes that is no tree, as a walk in it might not end, or might leave it."""
+def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
+    """Raise if a table of nodes [M, 6] is no valid decision tree of `n_values` values.
+
+    In an invalid one, walking from the root might never end, or might leave the table.
+    """
     concept = table[:, 0]
     below = table[:, 2]
     above = table[:, 3]
     counts = table[:, 4:]
     node = np.arange(len(table))
     is_leaf = (concept == -1) & (below == -1) & (above == -1)
-    # Children come after their parent, as scikit-learn numbers them: no walk comes back.
+    # Children come after their parent, as scikit-learn numbers them, so that a walk ends.
     is_inner = (concept >= 0) & (concept < n_values) & (below > node) & (above > node)
     is_inner &= (below < len(table)) & (above < len(table))
     numbers = table[:, [0, 2, 3]]
@@ -409,14 +439,14 @@ def _check_tree(table: NDArray[np.float64], n_values: int) -> None:
 
 
 def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
-    """Convert a CAV."""
+    """Convert a fitted CAV to parameters (JSON values) and arrays."""
     plane = np.array([estimator.offset_, estimator.norm_])
     arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_to_state(estimator.scaler_)
     return estimator.get_params(), arrays
 
 
 def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
-    """Make a fitted CAV."""
+    """Make a fitted CAV from the parameters of a card, and arrays."""
     expect(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
@@ -431,14 +461,14 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
 
 
 def stored_tree(table: NDArray[np.float64]) -> Any:
-    """Make a decision tree from a table of nodes, with the attributes of scikit-learn's that heads read.
+    """Make an object with the attributes of a fitted scikit-learn tree, from a table of its nodes.
 
     Parameters
     ----------
     table : ndarray, shape [M, 6]
-        For each node: the concept that it compares and the threshold, the node for values up to the threshold
-        and that for values above it, and the training clips of each class in it. In a leaf concept and nodes
-        are -1.
+        For each node: the concept that it tests, the threshold, the child for values up to the threshold, the
+        child for values above it, and the numbers of training clips of both classes. Concept and children of
+        a leaf are -1.
     """
     feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
     counts = table[:, 4] + table[:, 5]

@@ -38,10 +38,10 @@ class Evidence(TypedDict):
 
 
 def may_be_chance(evidence: Evidence) -> bool:
-    """Tell whether a model may be no better than chance, as far as films left out show.
+    """Tell whether a model may be no better than chance, judged by films that were left out of training.
 
-    It may if the interval of the AUC is undefined or does not lie above .5, and the posterior probability of
-    skill is unknown or below `SKILLED`.
+    It may be if the interval of the AUC is undefined or includes .5, and the posterior probability of skill
+    is unknown or below `SKILLED`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def may_be_chance(evidence: Evidence) -> bool:
 
 
 def evidence_line(evidence: Evidence | None, levels_left_out: Sequence[str] = ()) -> str:
-    """Say in one line what films left out show of a model, and of clips of which levels they show nothing.
+    """Write in one line how well a model did on films left out, and on which levels that is unknown.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def evidence_line(evidence: Evidence | None, levels_left_out: Sequence[str] = ()
 
 
 def describe_evidence(evidence: Evidence) -> str:
-    """Say what films left out show, in the words of the terminal.
+    """Write how well a model did on films left out: AUC, interval, and numbers of clips and films.
 
     Examples
     --------
@@ -103,5 +103,5 @@ def describe_evidence(evidence: Evidence) -> str:
 
 
 def _hundredths(value: float) -> str:
-    """Write a number from 0 to 1 with two digits and no leading 0."""
+    """Format a number from 0 to 1 with two decimals and no leading 0."""
     return rounded(value, 2).removeprefix("0")

@@ -68,7 +68,7 @@ class ModelFile:
 
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
-    """Convert a fitted estimator, the zoo's or another's, to parameters and arrays.
+    """Convert a fitted estimator, of the zoo or of another package, to parameters and arrays.
 
     Parameters
     ----------
@@ -79,11 +79,16 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     Raises
     ------
     ModelError
-        It can't be kept in a file.
+        The estimator can't be saved.
     """
     for kind, (owner, (convert, _)) in CONVERSIONS.items():
-        if isinstance(estimator, owner) and (kind != "linear" or is_linear(estimator)):
-            return EstimatorState(kind, *convert(estimator))
+        if not isinstance(estimator, owner):
+            continue
+        # A pipeline counts as linear only if it is a linear probe.
+        if kind == "linear" and not is_linear(estimator):
+            continue
+        parameters, arrays = convert(estimator)
+        return EstimatorState(kind, parameters, arrays)
     return foreign_to_state(estimator, name)
 
 
@@ -117,20 +122,34 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    return audit(*find_bytes(source, zoo))
+    where, data = find_bytes(source, zoo)
+    return audit(where, data)
 
 
 def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
-    """Find a model's file as `read_model` does, and return its path or URL and its bytes."""
+    """Read the bytes of a model's file, and return its path or URL with them.
+
+    The arguments are those of `read_model`.
+
+    Raises
+    ------
+    ModelError
+        The path is not a file, or a list has no such model.
+    FileNotFoundError
+        There is no such file.
+    """
     if is_name(str(source)):
         place = zoo or default_zoo()
         return read_entry(find_entry(str(source), place), place)
     where = as_url(source) or str(local_path(source))
-    if Path(where).exists() and not Path(where).is_file():
-        models = sorted(Path(where).glob("*.model")) if Path(where).is_dir() else []
+    path = Path(where)
+    if path.exists() and not path.is_file():
+        # Of a path that is no folder, glob finds nothing.
+        models = sorted(path.glob("*.model"))
         hint = f"; it holds {', '.join(map(str, models[:3]))}: name one" if models else ""
         raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model{hint}")
-    data = read_limited(*os.path.split(where), links=True)
+    folder, name = os.path.split(where)
+    data = read_limited(folder, name, links=True)
     if data is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
     return where, data
@@ -188,47 +207,50 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
 
 
 def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays about a model that don't fit its card."""
-    _check_reading(card, {name: array for name, array in about.items() if name in READING})
+    """Raise if the arrays in a file that are not the estimator's do not fit the model's card."""
+    _check_score_arrays(card, {name: array for name, array in about.items() if name in READING})
     trained = {name: array for name, array in about.items() if name not in READING}
     check_trained(trained, n_inputs=len(card.inputs), n_films=len(card.movies))
 
 
-def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays that say how scores are read and don't fit the card."""
+def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
     k = len(card.concepts)
     d = card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
     if card.protocol != JOINT:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
-            shapes["calibration_draws"] = (_n_draws(reading, "calibration_draws"), 2)
+            shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
         if k and not card.parameters.get(UNLABELLED):
-            shapes["concept_sigmoids"] = (k, _n_draws(reading, "concept_sigmoids"), 2)
-    expect(reading, **shapes)
-    if (np.diff(reading.get("reach_distances", ())) < 0).any():
+            shapes["concept_sigmoids"] = (k, _count_draws(score_arrays, "concept_sigmoids"), 2)
+    expect(score_arrays, **shapes)
+    if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
 
 
-def _n_draws(reading: Mapping[str, NDArray[Any]], name: str) -> int:
-    """Count the draws of slope and intercept in an array; at least one is expected."""
-    array = reading.get(name, np.empty(0))
-    return max(array.shape[-2], 1) if array.ndim > 1 else 1
+def _count_draws(score_arrays: Mapping[str, NDArray[Any]], name: str) -> int:
+    """Return the number of draws of slope and intercept in an array [..., draws, 2], which is at least 1."""
+    array = score_arrays.get(name, np.empty(0))
+    if array.ndim < 2:
+        return 1
+    return max(array.shape[-2], 1)
 
 
 def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:
-    """Refuse arrays by which training films are recognised that no model has.
+    """Raise if the arrays by which training films are recognised are not valid.
 
     Parameters
     ----------
     trained : mapping of str to ndarray
+        Digests of rows and, if there are any, sketches of pictures, each with the films they are of.
     n_inputs, n_films : int
         Number of modalities that the model reads, and of films that it was trained on.
 
     Raises
     ------
     ModelError
-        It names the first.
+        An array is wrong; the message names the first.
     """
     # None stands for any number of rows.
     shapes: dict[str, tuple[int | None, ...]] = {
@@ -241,7 +263,8 @@ def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films
     differing_names = sorted(trained.keys() ^ shapes.keys())
     if differing_names:
         name = differing_names[0]
-        raise ModelError(f"the array {name!r} is {'missing' if name in shapes else 'one too many'}")
+        problem = "missing" if name in shapes else "one too many"
+        raise ModelError(f"the array {name!r} is {problem}")
     for name, shape in shapes.items():
         array = trained[name]
         holds_films = name.endswith("_films")
@@ -259,7 +282,7 @@ def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
     """Tell whether an array has a shape, in which None stands for any size."""
     if array.ndim != len(shape):
         return False
-    return all(size is None or size == found for size, found in zip(shape, array.shape, strict=True))
+    return all(expected in (None, size) for expected, size in zip(shape, array.shape, strict=True))
 
 
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts
@@ -294,12 +317,12 @@ class GivesArrays(Protocol):
 
 
 def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
-    """Convert another's estimator to parameters and arrays.
+    """Convert an estimator of another package to arrays: its own, or a skops archive.
 
     Raises
     ------
     ModelError
-        It has no `to_arrays`, and has parts that skops does not trust.
+        The estimator has no `to_arrays`, and has parts that skops does not trust.
     """
     if isinstance(estimator, GivesArrays):
         arrays = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
@@ -314,45 +337,45 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
         ) from None
     try:
         data = skops.dumps(estimator)
-        strange = _strange_types(data)
+        untrusted = _untrusted_types(data)
     except Exception as error:  # noqa: BLE001 - whatever a foreign object raises when it is asked for its state
-        strange = [f"{type(estimator).__name__} ({first_line(error)})"]
-    if strange:
+        untrusted = [f"{type(estimator).__name__} ({first_line(error)})"]
+    if untrusted:
         raise ModelError(
-            f"model {name} can't be kept: {strange[0]:.200} is not trusted in a file; "
+            f"model {name} can't be kept: {untrusted[0]:.200} is not trusted in a file; "
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
-    return EstimatorState("skops", {}, {"skops": np.frombuffer(_same_every_time(data), dtype=np.uint8)})
+    return EstimatorState("skops", {}, {"skops": np.frombuffer(_make_reproducible(data), dtype=np.uint8)})
 
 
 def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -> Any:
-    """Make another's estimator of its parameters and arrays.
+    """Make a fitted estimator of another package from its arrays.
 
     Parameters
     ----------
     card : Card
     arrays : dict of str to ndarray
     offered : mapping of str to estimator, factory or ModelSpec
-        Name of a model -> its estimator. Others are found among the entry points of installed packages. No
-        module is imported because a file names it.
+        Name of a model -> its estimator. Others are found among the entry points of installed packages. A
+        file can not cause any other module to be imported.
 
     Raises
     ------
     ModelError
-        No package offers it, or it refuses the arrays.
+        No package offers the estimator, or it refuses the arrays.
     """
     if card.kind == "skops":
         return _from_skops(arrays)
     model: Any = offered.get(card.model)
     if model is None:
-        named = {point.name: point for point in points(MODELS)}
-        if card.model not in named:
+        entry_points = {point.name: point for point in points(MODELS)}
+        if card.model not in entry_points:
             raise ModelError(
                 f"its estimator {card.estimator} is made by {card.model!r}, "
                 f"which no installed package offers as an entry point of {MODELS}: "
                 "install that package, or in Python load_model(file, offered={name: estimator})"
             )
-        model = named[card.model].load()
+        model = entry_points[card.model].load()
     estimator = as_spec(card.model, model).make(card.seed)
     if not isinstance(estimator, GivesArrays) or type(estimator).__name__ != card.estimator:
         raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(estimator).__name__} here")
@@ -364,7 +387,10 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
 
 
 def _from_skops(arrays: Arrays) -> Any:
-    """Make an estimator from a skops archive, if all of its types are trusted."""
+    """Make an estimator from a skops archive, if all types in it are trusted.
+
+    `arrays` holds the archive's bytes under the name "skops".
+    """
     if set(arrays) != {"skops"} or arrays["skops"].dtype != np.uint8:
         raise ModelError("a model of kind skops has the array skops, of bytes")
     data = arrays["skops"].tobytes()
@@ -372,29 +398,30 @@ def _from_skops(arrays: Arrays) -> Any:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
-        strange = _strange_types(data) if stored else []
-        if stored and not strange:
+            is_uncompressed = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
+        untrusted = _untrusted_types(data) if is_uncompressed else []
+        if is_uncompressed and not untrusted:
             return skops.loads(data, trusted=list(TRUSTED))
     except Exception as error:
         reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
-    if not stored:
+    if not is_uncompressed:
         raise ModelError("its skops archive is compressed")
-    raise ModelError(f"it holds {strange[0]:.200}, which is not trusted in a file: nothing was made of it")
+    raise ModelError(f"it holds {untrusted[0]:.200}, which is not trusted in a file: nothing was made of it")
 
 
-def _strange_types(data: bytes) -> list[str]:
-    """List the types in a skops archive that are not trusted."""
+def _untrusted_types(data: bytes) -> list[str]:
+    """List the types in a skops archive, given as bytes, that are not trusted."""
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
     return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
 
 
-def _same_every_time(data: bytes) -> bytes:
-    """Return a skops archive whose objects are numbered in order.
+def _make_reproducible(data: bytes) -> bytes:
+    """Rewrite a skops archive such that the same estimator always gives the same bytes.
 
-    skops numbers them by their addresses in memory, so that its bytes differ from run to run.
+    skops numbers objects by their addresses in memory, which differ from run to run; here they are renumbered
+    in order of appearance.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}

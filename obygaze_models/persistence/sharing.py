@@ -47,7 +47,7 @@ from obygaze_models.persistence.zoo_list import (
 def push_model(
     model: Path | str, zoo: Path | str, name: str, version: str = "1.0.0", *, notes: str = ""
 ) -> Entry:
-    """Add a model to a list, with its page. A version that the list has is never replaced.
+    """Add a model to a list of shared models, with its page; an existing version is never replaced.
 
     Parameters
     ----------
@@ -184,7 +184,14 @@ def pull_model(
 
 
 def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile, str]:
-    """Read a model of a list, or a file, and its page; nothing in the file is executed.
+    """Read a model, from a list or a file, and its page as Markdown; nothing in the file is executed.
+
+    Parameters
+    ----------
+    model : str
+        NAME or NAME@VERSION of a list, a path, or a URL.
+    zoo : Path or str, optional
+        Folder or URL of the list; None for $OBYGAZE_ZOO, or the models shipped.
 
     Raises
     ------

@@ -136,7 +136,9 @@ def read_zoo(place: Path | str) -> list[Entry]:
 
 
 def parse_list(data: bytes, place: Path | str) -> list[Entry]:
-    """Read a list's bytes, in the order of names and versions.
+    """Parse the bytes of a list of models, and sort its entries by name and version.
+
+    `place` is the folder or URL of the list, for messages.
 
     Raises
     ------
@@ -155,14 +157,14 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     twice = sorted(label for label, n in n_by_label.items() if n > 1)
     if twice:
         raise ModelError(f"{place}/{LIST}: {twice[0]} is listed twice")
-    return sorted(listed, key=lambda entry: (entry.name, _rank(entry.version)))
+    return sorted(listed, key=lambda entry: (entry.name, _version_numbers(entry.version)))
 
 
 def write_list(entries: Sequence[Entry]) -> bytes:
-    """Write a list as `read_zoo` reads it, in the order of names and versions."""
+    """Write the TOML text of a list of models, sorted by name and version, as bytes."""
     import tomli_w  # noqa: PLC0415 - only where a list is written
 
-    in_order = sorted(entries, key=lambda entry: (entry.name, _rank(entry.version)))
+    in_order = sorted(entries, key=lambda entry: (entry.name, _version_numbers(entry.version)))
     return tomli_w.dumps({"model": msgspec.to_builtins(in_order)}).encode("utf-8")
 
 
@@ -179,7 +181,7 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     versions = [entry for entry in entries if entry.name == name]
     matching = [entry for entry in versions if version in ("", entry.version)]
     if matching:
-        return max(matching, key=lambda entry: _rank(entry.version))
+        return max(matching, key=lambda entry: _version_numbers(entry.version))
     names = [entry.label for entry in (versions or entries)]
     near = get_close_matches(name, {entry.name for entry in entries}, 1)
     if Path(f"{wanted}.model").is_file():
@@ -192,7 +194,7 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can be a model's name in a list, and is not the path of a file."""
+    """Tell whether a text has the form NAME or NAME@VERSION, and is not the path of an existing file."""
     has_form = _NAMED.fullmatch(text) is not None
     return has_form and not Path(text).exists()
 
@@ -215,7 +217,7 @@ def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
 
 
 def read_page(entry: Entry, place: Path | str) -> str:
-    """Read a model's page; "" without one.
+    """Read the page of a model in a list; "" if it has none.
 
     Raises
     ------
@@ -225,14 +227,16 @@ def read_page(entry: Entry, place: Path | str) -> str:
     data = read_limited(place, entry.page, MOST_TOML, links=True)
     if data is not None and sha256_of(data) != entry.page_sha256:
         raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
-    return (data or b"").decode("utf-8", "replace")
+    if data is None:
+        return ""
+    return data.decode("utf-8", "replace")
 
 
 def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str) -> Entry:
     """Make the entry of a model in a list, from its card, its bytes and the digest of its page."""
     scores = []
     for row in card.metrics:
-        score = _score(row)
+        score = _score_of_metric(row)
         if score is not None:
             scores.append(score)
     digests = [source["provenance"].get("weights_sha256") for source in card.inputs]
@@ -255,37 +259,53 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
     )
 
 
-def _score(row: Any) -> Score | None:
-    """Make the score of a card's metric; None for a metric that lists do not have."""
+def _score_of_metric(row: Any) -> Score | None:
+    """Make the score of a list from a row of a card's metrics; None if lists do not show the metric."""
     if row["metric"] not in SHOWN or row.get("movie_mean") is None:
         return None
-
-    def number(name: str) -> float | None:
-        value = row.get(name)
-        return None if value is None else round(value, 4)
-
     # The interval of the retrained method, if it is known; otherwise that of these trained models.
-    kind = "movie" if number("method_low") is None else "method"
+    kind = "movie" if row.get("method_low") is None else "method"
     return Score(
         task=row["task"],
         metric=row["metric"],
         value=round(row["movie_mean"], 4),
-        low=number(f"{kind}_low"),
-        high=number(f"{kind}_high"),
-        chance=number("movie_chance"),
+        low=_rounded(row.get(f"{kind}_low")),
+        high=_rounded(row.get(f"{kind}_high")),
+        chance=_rounded(row.get("movie_chance")),
         films=row["n_movies"],
     )
 
 
-def _rank(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which versions are ordered."""
+def _rounded(value: float | None) -> float | None:
+    """Round a number to the four decimals of a list; None stays None."""
+    if value is None:
+        return None
+    return round(value, 4)
+
+
+def _version_numbers(version: str) -> tuple[int, ...]:
+    """Split a version X.Y.Z into its numbers, by which versions are sorted."""
     return tuple(int(number) for number in version.split("."))
 
 
 def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
-    """Read a file of a folder or URL, at most `most` bytes; None if it is not there.
+    """Read a file of a folder or URL, of at most `most` bytes; None if there is no such file.
 
-    `links` says whether symbolic links are followed, as in `files_in`.
+    Parameters
+    ----------
+    place : Path or str
+        The folder or URL.
+    name : str
+        Name of the file.
+    most : int
+        Largest size in bytes.
+    links : bool
+        Whether symbolic links are followed.
+
+    Raises
+    ------
+    ModelError
+        The file is larger, or can't be read.
     """
     try:
         return read_or_none(files_in(place, links=links), name, most)

@@ -70,7 +70,7 @@ class Calibration:
     def fit(
         cls, held_out: HeldOut, zero: float | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
     ) -> Self:
-        """Draw sigmoids of held-out scores from their posterior, with all films and without each.
+        """Calibrate a model on held-out scores, and measure the calibration's errors on films left out.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Calibration:
         likelihood = SlopeLikelihood.of_scores(held_out)
         p = left_out_probabilities(held_out, likelihood)
         movie_of = np.unique(held_out.movies, return_inverse=True)[1]
-        # Of each film, the expected share of positive clips less the true one.
+        # For each film, the expected share of positive clips less the true share.
         errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
         posterior = likelihood.posterior()
         return cls(
@@ -101,7 +101,7 @@ class Calibration:
         )
 
     def to_json(self) -> dict[str, float]:
-        """Return all values except the draws."""
+        """Return all fields except the draws, as JSON values for a model's card."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "draws"}
 
     def probability(self, scores: ArrayLike) -> Floats:
@@ -109,10 +109,10 @@ class Calibration:
         return mean_probability(self.draws, np.asarray(scores, dtype=np.float64))
 
     def band(self, scores: ArrayLike) -> tuple[Floats, Floats]:
-        """Compute the ends [N] of the 80 % band around each score's probability.
+        """Compute the lower and upper ends [N] of the 80 % band around each score's probability.
 
-        The band shows how far the training films leave slope and intercept open; scores do not vary in it. It
-        always contains the probability itself.
+        The band reflects the uncertainty of slope and intercept, not that of the scores. It always contains
+        the probability itself.
         """
         values = np.asarray(scores, dtype=np.float64)
         p = self.probability(values)
@@ -123,19 +123,24 @@ class Calibration:
         return np.minimum(low, p), np.maximum(high, p)
 
     def expected_share(self, scores: ArrayLike, seconds: ArrayLike) -> tuple[float, float, float]:
-        """Compute the share of time expected to be positive, and the ends of its 80 % calibration band.
+        """Compute the expected share of a film's time that is positive, and the ends of its 80 % band.
 
         Parameters
         ----------
         scores, seconds : array-like, shape [N]
-            Score and length of each part of a film; there is at least one part.
+            Score and length of each part of the film; there is at least one part.
+
+        Returns
+        -------
+        share, low, high : float
         """
         return mean_and_band(self.draws, np.asarray(scores, np.float64), np.asarray(seconds, np.float64))
 
     def bracket(self, share: float, extra_variance: float = 0.0) -> tuple[float, float]:
-        """Compute the ends of the 80 % bracket of a new film's true share.
+        """Compute the ends of the 80 % bracket around a new film's expected share of positive clips.
 
-        The bracket shows how far films differ; the calibration band shows how well the sigmoid is known.
+        The bracket reflects how much films differ from each other; the calibration band (`band`) reflects how
+        well the sigmoid is known.
 
         Parameters
         ----------
@@ -182,7 +187,7 @@ def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: 
 
 @checked
 def mean_probability(draws: Floats, scores: Floats) -> Floats:
-    """Average the probabilities of scores [N] over draws of slope and intercept [B, 2].
+    """Compute the probability of each score [N]: the mean over draws of slope and intercept [B, 2].
 
     Examples
     --------
@@ -197,10 +202,10 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
 
 @checked
 def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
-    """Average the probabilities of scores [N] by weights [N]; return the mean and the ends of its 80 % band.
+    """Compute the weighted mean probability of scores [N], and the ends of its 80 % band.
 
-    The band is that of the mean under draws of slope and intercept [B, 2]. It is not a mean of the scores'
-    bands, as a draw that raises one score may lower another.
+    The band is taken over the means under each draw of slope and intercept [B, 2]. Averaging the bands of the
+    scores would be wrong, as a draw that raises one probability may lower another.
 
     Examples
     --------
@@ -219,11 +224,11 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
 def draw_sigmoids(
     held_out: HeldOut, posterior: SlopePosterior, zero: float | None, *, n_draws: int, seed: int
 ) -> Floats:
-    """Draw slope and intercept [B, 2] from their posterior.
+    """Draw slope and intercept of calibration sigmoids from their posterior, [B, 2].
 
-    Slopes and shares are quantiles at evenly spaced levels, so that a mean over draws has hardly any error of
-    chance; a slope and a share are paired by a random order. With the intercept of a draw, the mean
-    probability of the held-out clips is the share drawn.
+    Slopes, and shares of positive clips, are quantiles at evenly spaced levels, paired in a random order, so
+    that means over draws have hardly any sampling error. The intercept of a draw makes the mean probability
+    of the held-out clips equal to its share.
 
     Parameters
     ----------
@@ -240,16 +245,16 @@ def draw_sigmoids(
     intercepts = find_intercepts(slopes, held_out.levels, every_clip_once, shares)
     if zero is None:
         zero = float(held_out.zeros.mean())
-    # Intercepts are found for scores less their zero.
+    # Intercepts were found for scores less the mean score of training clips.
     return np.column_stack([slopes, intercepts - slopes * zero])
 
 
 def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
-    """Compute quantiles, at levels [B], of the share of positive clips in films like these.
+    """Compute quantiles at some levels [B] of the posterior share of positive clips in films like these.
 
-    The posterior is Jeffreys' beta of a number of independent clips. It is the number that would give the
-    share the variance that the jackknife over films gives it, widened at the ends of the band from the normal
-    distribution to Student's t; it is at most the number of clips.
+    The posterior is a beta distribution with Jeffreys' prior, for an effective number of independent clips.
+    That is the number at which the share has the variance of the jackknife over films, widened for the few
+    films by Student's t in place of the normal distribution; it is at most the number of clips.
     """
     labels = held_out.y.astype(np.float64)
     n_clips = len(labels)
@@ -266,7 +271,7 @@ def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
         squares = np.sum((shares_without - shares_without.mean()) ** 2)
         widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
         variance = (n_films - 1) / n_films * squares * widening**2
-        # share (1 - share) / n is the variance of n independent clips; 1e-12 stands for a variance of 0.
+        # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
         n_independent = min(n_clips, share * (1 - share) / max(float(variance), 1e-12))
     n_independent = max(n_independent, 1.0)
     quantiles = beta.ppf(levels, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
@@ -274,9 +279,10 @@ def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
-    """Compute the probability [N] of each clip by a posterior of the other films.
+    """Compute the probability [N] of each clip by a calibration on the other films.
 
-    Where the other films have clips of one label only, the share of positive clips is that of all films.
+    `likelihood` is that of slopes, given the same held-out scores. If the clips of the other films all have
+    one label, the share of positive clips is taken from all films.
     """
     levels = (np.arange(N_LEFT_OUT) + 0.5) / N_LEFT_OUT
     p = np.empty(len(held_out.y))
@@ -295,11 +301,11 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
 
 
 def margin(errors: Floats) -> float:
-    """Compute half the width of a bracket from the errors [M] of films left out.
+    """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
     It is that of a prediction interval: Student's t with M degrees of freedom, times the root mean square of
     the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on the scale
-    of shares: on the logit scale it would miss the films without any positive second
+    of shares, as one on the logit scale would miss films without any positive clip
     (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
@@ -309,12 +315,15 @@ def margin(errors: Floats) -> float:
 
 
 def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
-    """Compute the expected calibration error over bins of equal numbers of clips.
+    """Compute the expected calibration error of probabilities, over bins of equal numbers of clips.
 
     Parameters
     ----------
     y : array-like of int, shape [N]
+        Labels, 0 or 1.
     p : array-like, shape [N]
+        Probabilities of label 1.
+    n_bins : int
 
     Returns
     -------
@@ -323,8 +332,8 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     """
     labels = np.asarray(y, dtype=np.float64)
     values = np.asarray(p, dtype=np.float64)
-    # Bins may divide clips of equal probability, and then the clips' order would decide: each of these clips
-    # counts as the share of positives among them.
+    # The border of two bins may divide clips of equal probability. So that their order does not matter, each
+    # of them counts as the share of positives among them.
     _, group_of, sizes = np.unique(values, return_inverse=True, return_counts=True)
     shares = (np.bincount(group_of, labels) / sizes)[group_of]
     order = np.argsort(values, kind="stable")

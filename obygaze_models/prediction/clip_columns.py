@@ -49,7 +49,7 @@ class ClipColumns:
 
     @classmethod
     def joined(cls, several: Sequence["ClipColumns"]) -> "ClipColumns":
-        """Put the clips of several stores one after the other."""
+        """Concatenate the facts of the clips of several stores."""
         if len(several) == 1:
             return several[0]
         clip_ids: list[str] = []
@@ -66,13 +66,13 @@ class ClipColumns:
         )
 
     def order(self) -> NDArray[np.intp]:
-        """Return the indices [N] of the clips in order: by movie, start, end and id.
+        """Return the indices [N] that sort the clips by movie, start, end and id.
 
-        A movie's whole files, which have no times, come after its spans.
+        Clips without times, which are whole files, come after the other clips of their movie.
         """
-        by_id = np.array(sorted(range(len(self)), key=lambda index: self.clip_ids[index]), np.intp)
-        rank_of = {movie: rank for rank, movie in enumerate(sorted(set(self.movies)))}
-        movie_rank = np.fromiter((rank_of[movie] for movie in self.movies), np.intp, len(self))
-        # The last key counts first, and equal clips stay in the order of their ids.
-        order = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_rank[by_id]))
+        by_id = np.array(sorted(range(len(self)), key=self.clip_ids.__getitem__), np.intp)
+        rank_of_movie = {movie: rank for rank, movie in enumerate(sorted(set(self.movies)))}
+        movie_ranks = np.array([rank_of_movie[movie] for movie in self.movies], np.intp)
+        # lexsort sorts by its last key first; the sort is stable, so that equal clips stay sorted by id.
+        order = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_ranks[by_id]))
         return by_id[order]

@@ -10,7 +10,7 @@ from obygaze_models.persistence.evidence import Evidence
 
 
 def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidence:
-    """Measure how well clips of films left out are told apart.
+    """Measure how well a model tells apart the clips of films that it was not trained on.
 
     Parameters
     ----------
@@ -53,6 +53,6 @@ def as_left_out(
     labels: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> pd.DataFrame:
-    """Make the table that `collect_evidence` reads from arrays [N] of one seed."""
+    """Make the table of held-out scores that `collect_evidence` reads, from arrays [N] of one seed."""
     columns = {"clip_id": clip_ids, "movie": movies, "seed": 0, "label": labels, "score": scores}
     return pd.DataFrame(columns)

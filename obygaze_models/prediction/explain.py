@@ -145,7 +145,7 @@ class Explained:
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
-    """Explain the decision about one clip of some stores.
+    """Explain a model's decision about one clip of some stores: what contributes, and what would change it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     ConceptError
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
-    store, row = _holding(stores, clip_id)
+    store, row = _find_clip(stores, clip_id)
     card = model.card
     readable = find_clips(card, stores, clip_id=clip_id)
     if not len(readable):
@@ -193,8 +193,8 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         threshold_p=_decide(model, np.array([card.threshold])).p,
         decision=_decide(model, model.logits(X), is_near=not is_far),
         set_to=dict(set_to),
-        frames=_frames(model, store, row),
-        classes=_classes(store, row),
+        frames=_explain_frames(model, store, row),
+        classes=_likely_classes(store, row),
     )
     if is_far:
         return explained
@@ -213,19 +213,19 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     return replace(
         explained,
         parts=parts,
-        modalities={} if fusion is None else _by_modality(card, fusion, X),
+        modalities={} if fusion is None else _contributions_by_modality(card, fusion, X),
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(concept_thresholds),
         seen=tuple(seen),
-        near_chance=_near_chance(card, model.concepts),
-        changes=_changes(model, explained.decision, parts),
+        near_chance=_concepts_near_chance(card, model.concepts),
+        changes=_probability_changes(model, explained.decision, parts),
         ends=tuple(ends),
         changed=changed,
     )
 
 
-def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str, float | None]:
-    """Decompose the score of one clip [1, D] by modality (`Explained.modalities`)."""
+def _contributions_by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str, float | None]:
+    """Decompose the score of one clip [1, D] into contributions of modalities, as `Explained.modalities`."""
     base, parts = fusion.contributions(X)
     contributions: dict[str, float | None] = {}
     for modality, part in zip(card.modalities, parts[0], strict=True):
@@ -234,8 +234,11 @@ def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str,
     return contributions
 
 
-def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
-    """Compute the model's output for each frame of a clip (`Explained.frames`)."""
+def _explain_frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
+    """Compute the model's output for each frame of the clip in a row of a store, as `Explained.frames`.
+
+    It is empty if the store has no frames that the model can read.
+    """
     if not reads_frames(model, store):
         return ()
     columns = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
@@ -244,24 +247,27 @@ def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | Non
     return tuple(records(columns.astype(np.float64)))
 
 
-def _classes(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
-    """Tell which classes the store's classifiers find more probable in a clip than in its film."""
+def _likely_classes(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
+    """List the classes that a store's classifiers find more probable in a clip than in the rest of its film.
+
+    The result maps classifiers to classes; `row` is the clip's row in the store.
+    """
     movies = np.array(store.table.movies)
-    found = {}
+    classes_of_classifier = {}
     for name in groups_of_classes(store):
         group = store[name]
-        of_film = np.flatnonzero((movies == movies[row]) & group.usable)
         if not group.usable[row]:
             continue
+        rows_of_film = np.flatnonzero((movies == movies[row]) & group.usable)
         p = group.pooled().astype(np.float64)
-        likely = likely_classes(classes_of(group), p[row], p[of_film].mean(axis=0))
+        likely = likely_classes(classes_of(group), p[row], p[rows_of_film].mean(axis=0))
         if likely:
-            found[classifier_of(group)] = tuple(likely)
-    return found
+            classes_of_classifier[classifier_of(group)] = tuple(likely)
+    return classes_of_classifier
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, float]:
-    """Parse settings of the form ``CONCEPT=QUANTILE``.
+    """Parse settings ``CONCEPT=QUANTILE`` of the option --set: concept -> quantile, 0 to 1.
 
     Raises
     ------
@@ -286,13 +292,18 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
     return quantiles
 
 
-def _changes(model: Model, decision: Decision, parts: Explanation | None) -> tuple[float | None, ...]:
-    """Compute how far each concept moves the probability of a clip (`Explained.changes`)."""
+def _probability_changes(
+    model: Model, decision: Decision, parts: Explanation | None
+) -> tuple[float | None, ...]:
+    """Compute how much each concept changes the clip's probability, compared with its usual value.
+
+    The result is `Explained.changes`: None for a concept without a usual value or calibration.
+    """
     if parts is None:
         return ()
     changes: list[float | None] = []
     for part in parts.contributions:
-        # At its usual value a concept contributes 0.
+        # At its usual value the concept's contribution is 0.
         p_at_usual = _decide(model, np.array([decision.logit - part.contribution])).p
         if part.usual is None or decision.p is None or p_at_usual is None:
             changes.append(None)
@@ -301,8 +312,8 @@ def _changes(model: Model, decision: Decision, parts: Explanation | None) -> tup
     return tuple(changes)
 
 
-def _near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
-    """Name the concepts that are not shown, by films left out, to be found better than chance."""
+def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
+    """List the concepts whose average precision on films left out is not shown to be above chance."""
     row_of_task = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
     near_chance = []
     for concept in concepts:
@@ -316,8 +327,11 @@ def _near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
     return tuple(near_chance)
 
 
-def _sides(card: Card) -> list[list[str]]:
-    """Name the levels of "negative" and "positive": those of the calibration's clips, else the task's."""
+def _level_names_of_classes(card: Card) -> list[list[str]]:
+    """Return the names of the levels that count as negative and as positive.
+
+    The negative ones are those of the clips that the model was calibrated on, if it was, else the task's.
+    """
     sides = [list(side) for side in card.target["classes"]]
     if len(sides) != 2 or card.population is None:
         return sides
@@ -330,16 +344,16 @@ def _reasons(
     concepts: Sequence[tuple[Contribution, float | None, float | None]],
     near_chance: Collection[str],
 ) -> dict[str, list[tuple[str, Contribution, float | None]]]:
-    """Divide concepts into those for the positive class and those against it.
+    """Sort concepts into reasons for the positive class and reasons against it, with a text for each.
 
-    Each is said to be more or less than usual, where a usual value is known. A concept that moves the
-    probability too little is left out.
+    The text says "more" or "less than usual" if the usual value is known. Concepts that change the
+    probability too little are left out.
 
     Parameters
     ----------
     concepts : sequence of (contribution, p, change)
-        The strongest first: its contribution, the probability that it is in the clip, and how far it moves
-        the clip's probability.
+        Of each concept its contribution, the probability that it is in the clip, and how much it changes the
+        clip's probability; the strongest concept first.
     near_chance : collection of str
         Concepts that are not shown to be found better than chance.
 
@@ -377,7 +391,7 @@ class _ConceptRow(NamedTuple):
 
 
 def _concept_rows(explained: Explained) -> list[_ConceptRow]:
-    """Put together what is known of each concept, in the model's order."""
+    """Combine the fields of an explanation that describe concepts into one row per concept."""
     if explained.parts is None:
         return []
     columns = (
@@ -391,7 +405,7 @@ def _concept_rows(explained: Explained) -> list[_ConceptRow]:
 
 
 def describe(explained: Explained, model: Model) -> str:
-    """Describe the decision in words and tables."""
+    """Write the explanation of a decision as text, with tables of concepts and frames."""
     concepts = _concept_rows(explained)
     strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
     reasons = _reasons([(row.part, row.p, row.change) for row in strongest], explained.near_chance)
@@ -399,7 +413,7 @@ def describe(explained: Explained, model: Model) -> str:
     values = {
         "it": explained,
         "task": model.card.target["name"],
-        "sides": _sides(model.card),
+        "sides": _level_names_of_classes(model.card),
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
         "labelled": None not in explained.concept_p,
         "reasons": reasons,
@@ -412,7 +426,7 @@ def describe(explained: Explained, model: Model) -> str:
 
 
 def _contribution_text(contribution: float | None) -> str:
-    """Write the contribution of a modality."""
+    """Format the contribution of a modality: "absent" if the clip lacks it."""
     if contribution is None:
         return "absent"
     if contribution == 0:
@@ -421,7 +435,10 @@ def _contribution_text(contribution: float | None) -> str:
 
 
 def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
-    """Lay out the frames in time, with some concepts, or with the parts of attention."""
+    """Format a table of the clip's frames, with a column for each of some concepts.
+
+    Without concepts the columns are the attention's weights and contributions.
+    """
     # Concepts that were found without labels have no probability.
     shown = "value" if None in explained.concept_p else "p"
     columns = {f"{name}_{shown}": f"{shown} of\n{name}" for name in concepts}
@@ -436,12 +453,12 @@ def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
 
 
 def _decimal(value: float | None, decimals: int) -> str:
-    """Write a number with so many decimals; "" for None."""
+    """Format a number with this many decimals; "" for None."""
     return "" if value is None else f"{value:.{decimals}f}"
 
 
 def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
-    """Lay out the concepts of a clip."""
+    """Format a table of the concepts of a clip, one row per concept."""
     rows = []
     for concept in concepts:
         low, high = concept.ends
@@ -470,11 +487,11 @@ def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
 
 
 def _probability(p: float | None) -> str:
-    """Write a probability; "" for None."""
+    """Format a probability; "" for None."""
     return "" if p is None else probability(p, "<")
 
 
-def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
+def _find_clip(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
     """Find the store that has a clip, and its row there.
 
     Raises
@@ -500,7 +517,10 @@ def _known(values: NDArray[np.float64]) -> float | None:
 
 
 def _decide(model: Model, logits: Any, *, is_near: bool = True) -> Decision:
-    """Make a decision of one logit [1]; a clip that is not near the training clips gets none."""
+    """Decide by one logit [1], and calibrate it if the model is calibrated.
+
+    A clip out of distribution (`is_near` False) gets neither a decision nor a probability.
+    """
     logit = float(logits[0])
     if not is_near:
         return Decision(logit, None, None, None, called=None)

@@ -113,10 +113,10 @@ def save_models(
     folder = local_path(folder)
     paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values())
-    specs = {name: _find(name, run, models) for name in wanted if name != BANK}
+    specs = {name: _find_spec(name, run, models) for name in wanted if name != BANK}
     if BANK in wanted and _has_several_layers(run):
         raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
-    check_can_be_saved(specs.values(), data, _target(run.record["train"]), licence)
+    check_can_be_saved(specs.values(), data, _target_from_record(run.record["train"]), licence)
     trained = {}
     for name in wanted:
         if name == BANK:
@@ -130,30 +130,30 @@ def save_models(
 
 def _has_several_layers(run: Run) -> bool:
     """Tell whether models of a run read several layers of a network."""
-    settings = run.record["models"].values()
-    return any(of_model.get("estimator") == LayerClassifier.__name__ for of_model in settings)
+    all_settings = run.record["models"].values()
+    return any(settings.get("estimator") == LayerClassifier.__name__ for settings in all_settings)
 
 
 def check_can_be_saved(
     specs: Iterable[ModelSpec], data: Dataset, target: Target, licence: str = NO_LICENCE
 ) -> None:
-    """Refuse models that can't be saved, before they are evaluated.
+    """Raise if a model can't be saved to a file, as a check before hours of evaluation.
 
-    Models of other packages are fitted on a few clips and converted as a file would keep them. A model that
-    can't be fitted on so few is converted for the first time when it is saved.
+    Models of other packages are tried out: they are fitted on a few clips and converted to what a file holds.
+    A model that can't be fitted on so few clips passes here, and is checked when it is saved.
 
     Raises
     ------
     ModelError
-        A model can't be saved; it names the first.
+        A model can't be saved; the message names the first one.
     StoreError
         The licence is not valid.
     """
     validate_licence(licence)
     learnt = target.of(data.labels)
-    rows = _few_clips(data, learnt)
+    rows = _select_few_clips(data, learnt)
     for spec in specs:
-        _refuse_kind(spec, data, target)
+        _refuse_unsavable(spec, data, target)
         if spec.name in BUILTIN_MODELS:
             continue
         try:
@@ -164,21 +164,24 @@ def check_can_be_saved(
                 )
         except ObygazeError:
             continue
-        to_state(_inner(fitted), spec.name)
+        to_state(_estimator_to_save(fitted), spec.name)
 
 
-def _few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Choose some clips of each class in the first movies that have labels."""
+def _select_few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Select `FEW_CLIPS` clips of each class from each of the first `FEW_MOVIES` movies that have labels.
+
+    `learnt` [N] are the labels; the result holds row numbers.
+    """
     clips = pd.DataFrame({"movie": data.movies, "label": learnt})
     labelled = clips[learnt != NOT_ASKED]
     first_movies = np.unique(labelled["movie"])[:FEW_MOVIES]
-    of_movies = labelled[labelled["movie"].isin(first_movies)]
-    few = of_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
+    in_first_movies = labelled[labelled["movie"].isin(first_movies)]
+    few = in_first_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
     return np.asarray(few.index.to_numpy(), np.intp)
 
 
-def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
-    """Refuse a model of a kind that no file can keep."""
+def _refuse_unsavable(spec: ModelSpec, data: Dataset, target: Target) -> None:
+    """Raise if a model is of a kind that can't be saved: baselines, ordered levels, some fused models."""
     if not spec.looks_at_features or spec.reads == "present":
         raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
     if target.kind == "ordinal":
@@ -187,13 +190,13 @@ def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
             "file: evaluate a task of two classes, and keep that"
         )
     if data.modalities:
-        _refuse_several(spec)
+        _refuse_several_inputs(spec)
 
 
-def _refuse_several(spec: ModelSpec) -> None:
-    """Refuse a model of several layers, or modalities, that no file can keep.
+def _refuse_several_inputs(spec: ModelSpec) -> None:
+    """Raise if a model of several layers or modalities can't be saved.
 
-    A model of a chosen layer is kept as a model of that layer.
+    A model that chooses a layer can: it is saved as a model of that layer.
 
     Raises
     ------
@@ -213,8 +216,8 @@ def _refuse_several(spec: ModelSpec) -> None:
         )
 
 
-def _inner(fitted: Fitted) -> Any:
-    """Return a model's estimator as a file keeps it: without the selection around it, or as linear sums."""
+def _estimator_to_save(fitted: Fitted) -> Any:
+    """Return the part of a fitted model that is saved: a selection's estimator, or linear weights."""
     estimator = fitted.estimator
     if isinstance(estimator, FusedClassifier):
         return estimator.linear()
@@ -226,9 +229,8 @@ def _inner(fitted: Fitted) -> Any:
 def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
     """Train a model on the clips of all films, in the same way as in every fold of the run.
 
-    Its scores are calibrated on out-of-fold scores. If a test of the run asks more clips than the task, these
-    are the run's scores of that test, since a film has clips of all levels; otherwise those of the inner
-    folds of films.
+    Its scores are calibrated on out-of-fold scores: those of the run's widest test if that covers more clips
+    than the task, since a film has clips of all levels; otherwise those of the inner folds.
 
     Parameters
     ----------
@@ -244,7 +246,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     ModelError
         The model cannot be saved.
     """
-    target = _target(run.record["train"])
+    target = _target_from_record(run.record["train"])
     learnt = target.of(data.labels)
     requests = spec.requests()
     labelled = np.flatnonzero(learnt != NOT_ASKED)
@@ -258,18 +260,18 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     y = learnt[rows]
     movies = data.movies[rows]
     present = data.present.loc[rows, concepts] if concepts else None
-    # A fold's seed depends on the film that it leaves out; here none is left out.
+    # A fold's seed is derived from the film that it leaves out; here none is.
     seed = seed_of(_seed(run), "")
     fitted = fit(spec, seed, X, y, movies=movies, present=present)
     if isinstance(fitted.estimator, LayerClassifier):
-        # A file keeps a model of the layer that was chosen, which reads no other.
+        # A file holds the model of the chosen layer only.
         data = data.parts[fitted.estimator.layer_]
         fitted = Fitted(spec, fitted.estimator.model_, fitted.threshold)
         X = data.read("pooled")[rows]
     mean_score = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
-    standing = _calibrated(run, data, target, fitted, mean_score)
-    calibration = standing.calibration
-    estimator = _inner(fitted)
+    assessment = _assess_on_held_out_scores(run, data, target, fitted, mean_score)
+    calibration = assessment.calibration
+    estimator = _estimator_to_save(fitted)
     metrics = [row for row in records(run.metrics) if row["model"] == spec.name]
     sigmoids = NO_CONCEPTS
     if present is not None and isinstance(estimator, ConceptBottleneck):
@@ -285,22 +287,22 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         "target": CardTarget(**target.record(), concept=target.concept),
         "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         "calibration": {} if calibration is None else calibration.to_json(),
-        "population": standing.population,
+        "population": assessment.population,
         "clip_s": data.median_s(labelled),
-        "evidence": standing.evidence,
+        "evidence": assessment.evidence,
         "metrics": tuple(metrics),
     }
     if spec.reads != "pooled":
         fields["features"] = spec.reads if data.reduction is None else "tokens"
         fields["pool"] = "none"
         fields["reduced_by"] = "" if data.reduction is None else data.reduction.rule
-    card = _card(data, run, estimator, (X, y, movies), **fields, **terms)
+    card = _make_card(data, run, estimator, (X, y, movies), **fields, **terms)
     reach = OutOfDistribution.fit(vectors(X), movies)
     return Model(card, estimator, calibration, reach, sigmoids, TrainingFilms.of_clips(data, rows))
 
 
 def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
-    """Learn the directions of all concepts on all annotated clips, without a classifier.
+    """Train a concept bank, which holds the directions of all concepts, on all annotated clips.
 
     Raises
     ------
@@ -314,7 +316,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
     bank.rescale(bank.cross_distances_)
-    card = _card(
+    card = _make_card(
         data,
         run,
         bank,
@@ -334,7 +336,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     return Model(card, bank, None, reach, sigmoids, TrainingFilms.of_clips(data, rows))
 
 
-def _card(
+def _make_card(
     data: Dataset,
     run: Run,
     estimator: Any,
@@ -350,7 +352,7 @@ def _card(
     data : Dataset
     run : Run
     estimator : estimator
-        As a file keeps it.
+        As it is saved.
     clips : tuple of (X, y, movies)
         Features, labels and movies of the clips trained on.
     licence : str
@@ -401,7 +403,7 @@ def _card(
 
 
 def _input(modality: Modality) -> Input:
-    """Describe a modality as a card does."""
+    """Describe a modality of a dataset as an input of a model's card."""
     return {
         "name": modality.name,
         "backbone": modality.backbone,
@@ -414,13 +416,13 @@ def _input(modality: Modality) -> Input:
     }
 
 
-def _find(name: str, run: Run, models: Any) -> ModelSpec:
-    """Find a model of a run by its name: among the models given, those that the run holds, or the zoo's.
+def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
+    """Find the spec of a model of a run: among the `models` given, those that the run holds, or the zoo's.
 
     Raises
     ------
     ModelError
-        It was not evaluated, or can't be found.
+        The model was not evaluated, or its spec can't be found.
     """
     if name not in run.record["models"]:
         raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
@@ -447,8 +449,8 @@ def _seed(run: Run) -> int:
     return int(run.record["seeds"][0])
 
 
-def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
-    """Find the test with most clips that has more than the task, and the same label for each of its clips.
+def _find_wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
+    """Find the run's test with the most clips, if it has more than the task and the same labels on the task.
 
     Parameters
     ----------
@@ -466,7 +468,7 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
     widest = None
     most = int(in_task.sum())
     for record in run.record["tests"]:
-        test = _target(record)
+        test = _target_from_record(record)
         tested = test.of(data.labels)
         n_tested = int((tested != NOT_ASKED).sum())
         has_same_labels = (tested[in_task] == learnt[in_task]).all()
@@ -476,16 +478,16 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
     return widest
 
 
-class _Standing(NamedTuple):
-    """What held-out scores tell of a model.
+class _HeldOutAssessment(NamedTuple):
+    """How good a model is, judged by held-out scores.
 
     Attributes
     ----------
     calibration : Calibration or None
     population : Population or None
-        The clips that it was calibrated on.
+        The clips that the model was calibrated on.
     evidence : Evidence or None
-        How well it tells clips apart.
+        How well the model tells clips apart.
     """
 
     calibration: Calibration | None
@@ -493,28 +495,31 @@ class _Standing(NamedTuple):
     evidence: Evidence | None
 
 
-def _calibrated(run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float) -> _Standing:
-    """Calibrate a model on held-out scores: of a test that is wider than the task, or of inner folds.
+def _assess_on_held_out_scores(
+    run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float
+) -> _HeldOutAssessment:
+    """Calibrate a model on held-out scores, and measure how well they tell clips apart.
 
-    A model without inner folds has no calibration, unless the run has a wider test.
+    The scores are the run's scores of a test that is wider than the task, if it has one, else those of the
+    model's inner folds; a model without either gets no calibration.
 
     Parameters
     ----------
     run : Run
     data : Dataset
     target : Target
-        What the model learnt.
+        The target that the model learnt.
     fitted : Fitted
     zero : float
-        Its mean score of training clips.
+        The model's mean score of training clips.
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
     model = fitted.spec.name
     learnt = target.of(data.labels)
     clip_ids = data.clip_ids[learnt != NOT_ASKED]
-    wider = _wider_test(run, data, learnt)
+    wider = _find_wider_test(run, data, learnt)
     tested = target if wider is None else wider
-    left_out = _left_out(run, model, f"{target.name}>{tested.name}")
+    left_out = _predictions_of_test(run, model, f"{target.name}>{tested.name}")
     if wider is not None:
         of_first_seed = left_out[left_out["seed"] == _seed(run)]
         clip_ids = of_first_seed["clip_id"].to_numpy()
@@ -523,17 +528,20 @@ def _calibrated(run: Run, data: Dataset, target: Target, fitted: Fitted, zero: f
     population = None
     if held_out is not None:
         calibration = Calibration.fit(held_out, zero, seed=_seed(run))
-        population = _population(data, tested, clip_ids)
+        population = _describe_population(data, tested, clip_ids)
         if left_out.empty:  # the run tested other clips than those of its task
             left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
     if left_out.empty:
-        return _Standing(calibration, population, None)
+        return _HeldOutAssessment(calibration, population, None)
     p_skilled = None if calibration is None else calibration.p_skilled
-    return _Standing(calibration, population, collect_evidence(left_out, p_skilled))
+    return _HeldOutAssessment(calibration, population, collect_evidence(left_out, p_skilled))
 
 
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
-    """Make held-out scores of a run's predictions of a model, with the mean training score of each fold."""
+    """Convert a run's predictions of one model to `HeldOut` scores.
+
+    The mean score of training clips is that of the model of each fold.
+    """
     zero_of_fold = {}
     for fold in run.record["folds"]:
         if model in fold["zeros"]:
@@ -548,19 +556,18 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
     )
 
 
-def _left_out(run: Run, model: str, task: str) -> pd.DataFrame:
-    """Return the run's scores of a model in one test, of all seeds."""
+def _predictions_of_test(run: Run, model: str, task: str) -> pd.DataFrame:
+    """Select the run's predictions of one model in one test, for all seeds."""
     table = run.predictions.table
     return table[(table["model"] == model) & (table["task"] == task)]
 
 
-def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
-    """Describe the clips that a calibration was fitted on."""
+def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
+    """Describe the clips that a model was calibrated on: how many of each level, and levels left out."""
     rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
     clips = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
-    # A concept's target may ask the clips of a level that have the concept, and not the others: a level of
-    # which some clip is not asked counts as left out.
+    # The target of a concept may include only some clips of a level: such a level counts as left out.
     is_asked = target.of(data.labels) != NOT_ASKED
     not_wholly_asked = set(data.levels[~is_asked].tolist())
     left_out = [level for level in data.codebook.labels if level in not_wholly_asked or level not in clips]
@@ -577,8 +584,8 @@ def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Popul
     return population
 
 
-def _target(record: Mapping[str, Any]) -> Target:
-    """Read a target from a run's record."""
+def _target_from_record(record: Mapping[str, Any]) -> Target:
+    """Make a target from its description in a run's record."""
     name = record["name"]
     kind = record["kind"]
     return Target(
@@ -605,7 +612,15 @@ NO_CONCEPTS = np.empty((0, N_CONCEPT_DRAWS, 2))
 def fit_sigmoids(
     values: NDArray[np.float64], present: NDArray[np.float64], movies: NDArray[np.str_]
 ) -> NDArray[np.float64]:
-    """Calibrate each concept's held-out values [N, K] on its presence [N, K], as a model's scores are.
+    """Calibrate the values of each concept to probabilities, in the same way as a model's scores.
+
+    Parameters
+    ----------
+    values : ndarray, shape [N, K]
+        Held-out values of the concepts.
+    present : ndarray, shape [N, K]
+        Presence of each concept.
+    movies : ndarray, shape [N]
 
     Returns
     -------
@@ -627,13 +642,15 @@ def concept_metrics(
     present: NDArray[np.float64],
     movies: NDArray[np.str_],
 ) -> list[dict[str, object]]:
-    """Measure how well cross-fitted values find concepts: average precision by movie, beside chance.
+    """Measure how well cross-fitted values find concepts, by average precision within movies.
 
     Parameters
     ----------
     model : str
+        Name of the model, for the rows.
     concepts : tuple of str, length K
     values, present : ndarray, shape [N, K]
+        Values and presence of each concept.
     movies : ndarray, shape [N]
 
     Returns

@@ -64,7 +64,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
     [1.0]
     """
-    if not says_when(model):
+    if not has_frame_outputs(model):
         raise ModelError(
             f"model {model.card.model} says nothing of frames: attention weighs them, and pcbm_time finds "
             "concepts in them"
@@ -86,15 +86,15 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
 
 
-def says_when(model: Model) -> bool:
-    """Tell whether a model has an output for single frames."""
+def has_frame_outputs(model: Model) -> bool:
+    """Tell whether a model has an output for each frame: attention, or concepts in time."""
     return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
 
 
 @checked
 def reads_frames(model: Model, store: Store) -> bool:
     """Tell whether a model has an output for the frames, or reduced tokens, that a store keeps."""
-    if not says_when(model):
+    if not has_frame_outputs(model):
         return False
     if model.card.reduced_by:
         return True
@@ -103,9 +103,10 @@ def reads_frames(model: Model, store: Store) -> bool:
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time.
+    """Return the time in seconds of each vector of frames, for the clips `rows` of a group: [N, F].
 
-    Where clips differ in their number of frames, F is that of the longest, and shorter ones end with NaN.
+    A vector of several frames has their mean time. If clips differ in their number of frames, F is that of
+    the longest, and the rows of shorter clips end with NaN.
     """
     if group.ragged:
         return read_padded(group, "time_s", rows)
@@ -115,9 +116,10 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 @checked
 def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Compute a model's output for each frame of some clips of a store.
+    """Compute a model's output for each frame of some clips of a store, as a table.
 
-    The table is that of `predict_frames` without flags; `rows` are rising.
+    The table is that of `predict_frames` without the column ``flags``. `rows` are the clips' rows in the
+    store, in rising order.
 
     Raises
     ------
@@ -128,7 +130,7 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     blocks = []
     for row, frames, frame_times_s in zip(rows.tolist(), vectors, times, strict=True):
         # A clip with fewer frames than the longest has NaN after its times.
-        blocks.append(_of_clip(model, store.table, row, frames, frame_times_s[: len(frames)]))
+        blocks.append(_frame_table_of_clip(model, store.table, row, frames, frame_times_s[: len(frames)]))
     if not blocks:
         return pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
     return pd.concat(blocks, ignore_index=True)
@@ -137,7 +139,13 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
 def _read_frames(
     model: Model, store: Store, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
-    """Read the times [N, F] and yield the vectors [F, D] of some clips."""
+    """Read the frame times [N, F] of some clips, and an iterator over the clips' vectors [F, D].
+
+    Raises
+    ------
+    ModelError
+        The store lacks frames of the kind that the model reads.
+    """
     group = find_group(model.card, store)
     if model.card.reduced_by:
         reduced = reduce_tokens(store, group.name, model.card.reduced_by)
@@ -155,10 +163,21 @@ def _read_frames(
     return frame_times(group, rows), rows_of(group, "frames", rows.tolist())
 
 
-def _of_clip(
+def _frame_table_of_clip(
     model: Model, clips: ClipTable, row: int, frames: NDArray[Any], times: NDArray[np.float64]
 ) -> pd.DataFrame:
-    """Compute a model's output for the frames [F, D] of the clip in a row, which have times [F]."""
+    """Make the table of a model's output for the frames of one clip.
+
+    Parameters
+    ----------
+    model : Model
+    clips : ClipTable
+    row : int
+        The clip's row in the table of clips.
+    frames : ndarray, shape [F, D]
+    times : ndarray, shape [F]
+        In seconds.
+    """
     estimator = model.estimator
     clip = frames.astype(np.float32)[None]  # [1, F, D]
     columns: dict[str, Any] = {
@@ -172,7 +191,7 @@ def _of_clip(
     if isinstance(estimator, AttentionPooling) and not is_far:
         weights = estimator.weights(clip)[0]
         evidence = estimator.evidence(clip)[0]
-        # Clips without weights have NaN of float64: columns that are joined must have one type.
+        # As float64, since clips without weights have NaN of that type in these columns.
         columns["weight"] = weights.astype(np.float64)
         columns["evidence"] = evidence.astype(np.float64)
         columns["contribution"] = (weights * evidence).astype(np.float64)

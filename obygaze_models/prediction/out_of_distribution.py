@@ -57,11 +57,14 @@ class OutOfDistribution:
 
     @classmethod
     def fit(cls, X: NDArray[Any], movies: NDArray[np.str_]) -> Self:
-        """Measure the training clips X [N, D] of `movies` [N], of which there are at least two."""
+        """Measure the distances of training clips X [N, D], each from the clips of all other films.
+
+        `movies` [N] is the film of each clip; there are at least two films.
+        """
         complete = np.flatnonzero([bool(np.isfinite(features).all()) for features in X])
-        winsorised = _winsorised(X, complete)
+        winsorised = _winsorise(X, complete)
         films = _rows_of_films(movies)
-        # Rows of X become rows of the winsorised clips, which lack the clips that are not complete.
+        # The row in `winsorised` of each row of X; -1 for clips that lack a modality, which are not in it.
         winsorised_row_of = np.full(len(X), -1)
         winsorised_row_of[complete] = np.arange(len(complete))
         winsorised_films = []
@@ -71,31 +74,31 @@ class OutOfDistribution:
         without_film = moments_without_groups(winsorised, winsorised_films)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(films, without_film.mean, without_film.scale, strict=True):
-            distances[rows] = _distances(X[rows], mean, scale)
+            distances[rows] = _distances_from_mean(X[rows], mean, scale)
         mean, scale = moments(winsorised)
         return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, LEVELS))
 
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Compute the share of training clips nearer than each clip of X [N, D], 0 to 1.
+        """Compute for each clip of X [N, D] the share of training clips that are nearer to the training mean.
 
-        A clip farther than 99 % of them has a share above `LIMIT`, however small the difference.
+        A clip that is farther than 99 % of them, by however little, has a share above `LIMIT`.
         """
-        # Training clips that are exactly as far are not nearer.
-        distances = _distances(X, self.mean, self.scale) - ROUNDING
+        # Training clips at exactly the same distance do not count as nearer.
+        distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING
         return np.interp(distances, self.distances, LEVELS)
 
 
 def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
-    """Find the rows of each film, in the order of the films' names."""
+    """Return the rows of each film in `movies` [N], in the order of the films' names."""
     film = np.unique(movies, return_inverse=True)[1]
     order = np.argsort(film, kind="stable")
     return np.split(order, np.cumsum(np.bincount(film))[:-1])
 
 
-def _winsorised(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Clip each feature of some rows of X at `WINSOR` deviations from its mean, `WINSOR_ROUNDS` times.
 
-    X is not copied as a whole: it may take most of the memory.
+    X is not copied as a whole, as it may take up most of the memory.
     """
     clipped = np.empty((len(rows), X.shape[1]))
     low: Any = -np.inf
@@ -111,7 +114,10 @@ def _winsorised(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return clipped
 
 
-def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
-    """Compute the distance of each clip of X [N, D] from the mean [D]; features that are NaN do not count."""
+def _distances_from_mean(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
+    """Compute the distance of each clip of X [N, D] from the mean: root mean square of standardised features.
+
+    Mean and scale are of shape [D]; features that are NaN are left out.
+    """
     standard = standardise(X.astype(np.float64), mean, scale, CLIP)
     return np.asarray(np.sqrt(np.nanmean(standard * standard, axis=1)))

@@ -26,7 +26,7 @@ from obygaze_models.evaluation.predictions import records
 from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
 from obygaze_models.prediction.out_of_distribution import LIMIT, OUT_OF_DISTRIBUTION
-from obygaze_models.prediction.reading import ClipBlock, find_clips, lacking
+from obygaze_models.prediction.reading import ClipBlock, find_clips, missing_modality_flags
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import Recognition, recognise
 
@@ -155,7 +155,7 @@ def predict(
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
     recognition = recognise(model.card, model.training, stores)
-    parts = [_columns_of(model, block, recognition) for block in readable.blocks(progress)]
+    parts = [_prediction_columns(model, block, recognition) for block in readable.blocks(progress)]
     order = readable.clips.order()
     clips = readable.clips.take(order)
     columns: dict[str, Any] = {
@@ -166,7 +166,7 @@ def predict(
         "end_s": clips.end_s,
     }
     for name in list(parts[0]):
-        # Columns are joined one by one and leave the parts, so that memory never holds a second table.
+        # Columns are removed from the parts as they are joined, so that memory never holds two tables.
         values = np.concatenate([part.pop(name) for part in parts])[order]
         columns[name] = pd.array(values).astype("Int64") if name == "called" else values
     table = pd.DataFrame(columns, copy=False)
@@ -178,13 +178,18 @@ def predict(
     )
 
 
-def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
-    """Compute the columns of predictions for clips that were read together."""
+def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
+    """Compute the columns of the table of predictions, from logits to concepts, for one block of clips.
+
+    Clips out of distribution get no probability and no decision.
+    """
     unlike = model.out_of_distribution_share(block.X)
     is_far = unlike > LIMIT
     logits = model.logits(block.X)
     unknown = np.full(len(block.clips), np.nan)
-    p, p_low, p_high = unknown, unknown, unknown
+    p = unknown
+    p_low = unknown
+    p_high = unknown
     if model.calibration is not None:
         p = model.calibration.probability(logits)
         p_low, p_high = model.calibration.band(logits)
@@ -198,15 +203,15 @@ def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Col
         "p_high": np.where(is_far, np.nan, p_high),
         "called": np.where(is_far, np.nan, called),
         "unlike": unlike,
-        "flags": _flags_of(model.card, block, is_far, recognition),
+        "flags": _flag_texts(model.card, block, is_far, recognition),
     }
-    return columns | _concept_columns_of(model, block, is_far)
+    return columns | _concept_columns(model, block, is_far)
 
 
-def _concept_columns_of(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) -> Columns:
-    """Compute the columns of a model's concepts; none for a model without concepts.
+def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) -> Columns:
+    """Compute the columns of concepts for one block of clips; none for a model without concepts.
 
-    Clips that are out of distribution, `is_far` [N], have values only.
+    Clips out of distribution, which `is_far` [N] marks, get values but no probabilities and contributions.
     """
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
@@ -227,12 +232,15 @@ def _concept_columns_of(model: Model, block: ClipBlock, is_far: NDArray[np.bool_
     return columns
 
 
-def _flags_of(
+def _flag_texts(
     card: Card, block: ClipBlock, is_far: NDArray[np.bool_], recognition: Recognition
 ) -> NDArray[np.object_]:
-    """Write the flags of each clip [N] as one text."""
+    """Return the flags of each clip of a block [N], as one text with semicolons between flags.
+
+    `is_far` [N] marks the clips out of distribution.
+    """
     texts = np.empty(len(block.clips), np.object_)
-    modality_flags = lacking(card, block.X)
+    modality_flags = missing_modality_flags(card, block.X)
     clips = block.clips
     for index, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
         flags = []
@@ -244,14 +252,14 @@ def _flags_of(
             flags.append(TRAINED_ON)
         if clips.is_partial[index]:
             flags.append(PARTIAL)
-        # Most clips have the same few texts: interned, each is in memory once.
+        # Interned, since the same few texts repeat for most clips.
         texts[index] = sys.intern(";".join([*flags, *modality_flags[index]]))
     return texts
 
 
 @checked
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
-    """Refuse a store in place of the model, and name the order of arguments.
+    """Raise if a command's first argument, the model, is a store: arguments were given in the wrong order.
 
     Raises
     ------
@@ -270,7 +278,7 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
 
 
 def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:
-    """Return predictions and their sources as JSON values; missing values are null."""
+    """Make the JSON document of predictions: the model, the stores, and a row for each clip."""
     card = model.card
     return {
         "model": summary(card),
@@ -286,7 +294,7 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
 
 
 def summary(card: Card) -> dict[str, object]:
-    """Summarise a model for a document: what it is, its task, and its training data."""
+    """Summarise a model's card as JSON values: what it is, its task, and its training data."""
     return {
         "model": card.model,
         "title": card.title,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,32 +116,34 @@ class ReadableClips:
             yield from self._blocks_of(source, progress)
 
     def _blocks_of(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
-        """Yield the clips that one store has, for a model of one modality."""
+        """Yield the clips of one store with their features, block by block, for a model of one modality."""
         clips = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips]
-        longest = _longest_of(self.card, source.store, rows)
-        parts = list(_parts(self.card, source.store, rows))
-        n_at_once = _parts_at_once(self.card, source.store)
+        most_frames = _most_frames(self.card, source.store, rows)
+        parts = list(_divide_into_parts(self.card, source.store, rows))
+        n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
-            parts_read_at_once = parts[first : first + n_at_once]
-            X = _read_rows(
-                self.card, source.store, rows[np.concatenate(parts_read_at_once)], longest, progress
-            )
+            parts_to_read = parts[first : first + n_at_once]
+            rows_to_read = rows[np.concatenate(parts_to_read)]
+            X = _read_rows(self.card, source.store, rows_to_read, most_frames, progress)
             start = 0
-            for part in parts_read_at_once:
+            for part in parts_to_read:
                 stop = start + len(part)
                 yield ClipBlock(self.clips.take(clips[part]), X[start:stop])
                 start = stop
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Read all modalities of the clips at some indices, side by side [n, D]."""
+        """Read the features of all modalities of some clips, side by side: [n, D].
+
+        `indices` [n] are the clips' positions in `clips`; features of a modality that a clip lacks are NaN.
+        """
         X = np.full((len(indices), self.card.n_features), np.nan, np.float32)
         for (modality, columns), sources in zip(self.card.input_columns(), self.sources, strict=True):
             for source in sources:
                 rows = source.rows[indices]
-                is_there = rows != NO_ROW
-                if is_there.any():
-                    X[is_there, columns] = _read_input(modality, source.store, rows[is_there])
+                is_in_store = rows != NO_ROW
+                if is_in_store.any():
+                    X[is_in_store, columns] = _read_input(modality, source.store, rows[is_in_store])
         return X
 
 
@@ -151,7 +154,7 @@ def find_clips(
     movies: Collection[str] | None = None,
     clip_id: str | None = None,
 ) -> ReadableClips:
-    """Find the clips of stores that a model can read, and say why it can't read the others.
+    """Find the clips of stores that have the features which a model reads, and why the others have not.
 
     Parameters
     ----------
@@ -169,9 +172,9 @@ def find_clips(
         in none.
     """
     if card.modalities:
-        return _find_joined(card, _find_modalities(card, stores), Wanted(movies, clip_id))
+        return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), Wanted(movies, clip_id))
     groups = [find_group(card, store) for store in stores]
-    _refuse_twins(stores)
+    _refuse_repeated_clips(stores)
     readable: list[ClipColumns] = []
     rows_of_stores: list[NDArray[np.intp]] = []
     excluded: dict[str, list[str]] = {}
@@ -203,7 +206,7 @@ class Wanted(NamedTuple):
     clip_id: str | None
 
     def among(self, clips: ClipColumns) -> NDArray[np.bool_]:
-        """Mark the clips [N] that are to be read."""
+        """Mark the clips [N] that are wanted: of the given movies, or the one clip, or all."""
         marks = np.ones(len(clips), np.bool_)
         if self.movies is not None:
             marks &= np.fromiter((movie in self.movies for movie in clips.movies), np.bool_, len(clips))
@@ -212,7 +215,9 @@ class Wanted(NamedTuple):
         return marks
 
 
-def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted) -> ReadableClips:
+def _find_clips_of_modalities(
+    card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted
+) -> ReadableClips:
     """Find the clips that have at least one modality, for a model of several modalities.
 
     Parameters
@@ -222,16 +227,16 @@ def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted)
         For each modality, the stores that have it. Several may have a clip, each another modality.
     wanted : Wanted
     """
-    stores = list(dict.fromkeys(store for of_modality in holders for store in of_modality))
+    stores = list(dict.fromkeys(chain.from_iterable(holders)))
     clips = _merged_clips(stores, wanted)
     index_of = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
     has_any = np.zeros(len(clips), np.bool_)
-    for modality, of_modality in zip(card.modalities, holders, strict=True):
-        _refuse_twins(of_modality)
+    for modality, stores_of_modality in zip(card.modalities, holders, strict=True):
+        _refuse_repeated_clips(stores_of_modality)
         sources_of_modality = []
-        for store in of_modality:
+        for store in stores_of_modality:
             row_of_clip = np.full(len(clips), NO_ROW, np.intp)
             usable = store[modality["backbone"]].usable.tolist()
             for row, clip_id in enumerate(store.table.clip_ids):
@@ -246,17 +251,17 @@ def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted)
             sources_of_modality.append(_Source(store, row_of_clip))
         sources.append(sources_of_modality)
     readable = np.flatnonzero(has_any)
-    lost = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+    unreadable = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
     readable_sources = []
     for sources_of_modality in sources:
-        of_readable = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
-        readable_sources.append(tuple(of_readable))
-    excluded = _first_reasons(reasons, lost)
+        narrowed = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
+        readable_sources.append(tuple(narrowed))
+    excluded = _reasons_of_unreadable(reasons, unreadable)
     return ReadableClips(card, clips.take(readable), tuple(readable_sources), excluded)
 
 
 def _merged_clips(stores: Sequence[Store], wanted: Wanted) -> ClipColumns:
-    """List the wanted clips of several stores, each once; it is partial if it is so in one of the stores."""
+    """List the wanted clips of several stores, each once; a clip is partial if it is so in any store."""
     rows = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
     row_of: dict[str, int] = {}
     for row in np.flatnonzero(wanted.among(rows)).tolist():
@@ -266,20 +271,28 @@ def _merged_clips(stores: Sequence[Store], wanted: Wanted) -> ClipColumns:
     return rows.take(np.fromiter(row_of.values(), np.intp, len(row_of)))
 
 
-def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str, list[str]]:
-    """Select the first reason of each clip that is lost; clips that another store has are not listed."""
+def _reasons_of_unreadable(reasons: Mapping[str, list[str]], unreadable: set[str]) -> dict[str, list[str]]:
+    """Keep one reason, the first, for each clip that no store makes readable.
+
+    Parameters
+    ----------
+    reasons : mapping of str to list of str
+        Reason -> ids of clips that some store has no features of.
+    unreadable : set of str
+        Ids of the clips that have features in no store.
+    """
     excluded: dict[str, list[str]] = {}
     listed: set[str] = set()
     for reason, clip_ids in reasons.items():
-        newly_lost = [clip_id for clip_id in clip_ids if clip_id in lost and clip_id not in listed]
-        if newly_lost:
-            excluded[reason] = newly_lost
-            listed.update(newly_lost)
+        newly_listed = [clip_id for clip_id in clip_ids if clip_id in unreadable and clip_id not in listed]
+        if newly_listed:
+            excluded[reason] = newly_listed
+            listed.update(newly_listed)
     return excluded
 
 
-def _refuse_twins(stores: Sequence[Store]) -> None:
-    """Refuse a clip that is in two stores."""
+def _refuse_repeated_clips(stores: Sequence[Store]) -> None:
+    """Raise if a clip is in two of the stores, so that its features would be ambiguous."""
     if len(stores) < 2:
         return
     where: dict[str, str] = {}
@@ -291,10 +304,11 @@ def _refuse_twins(stores: Sequence[Store]) -> None:
             where[clip_id] = store.where
 
 
-def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Divide the rising rows of clips [N] into parts to read together; yield the indices of each part's rows.
+def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Divide clips into parts that are read together, and yield the indices of each part among `rows`.
 
-    Vectors are divided as they are stored, tokens by the memory that they take.
+    Vectors are divided by the pieces in which they are stored, tokens by the memory that they take. `rows`
+    [N] are the clips' rows in the store, in rising order.
     """
     group = store[card.backbone]
     if card.reduced_by:
@@ -312,22 +326,24 @@ def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray
         yield from np.split(np.arange(len(rows)), first_of_parts)
 
 
-def _parts_at_once(card: Card, store: Store) -> int:
-    """Count the parts to read together: several of vectors on a server, so that one wait serves them all."""
+def _count_parts_at_once(card: Card, store: Store) -> int:
+    """Return how many parts to request at once: `AT_ONCE` for vectors on a server, to wait once; else 1."""
     is_on_server = "://" in store.where
     reads_vectors = card.features == "pooled" and not card.reduced_by
-    return AT_ONCE if is_on_server and reads_vectors else 1
+    if is_on_server and reads_vectors:
+        return AT_ONCE
+    return 1
 
 
 def _reads_tokens(card: Card) -> bool:
-    """Tell whether a model reads tokens as they are stored."""
+    """Tell whether a model reads all tokens of a clip as stored, neither pooled nor reduced."""
     return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
-def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
-    """Count the frames of the longest clip, if a model reads all frames and clips differ in their number.
+def _most_frames(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
+    """Return the largest number of frames among some clips, if the model reads all frames and numbers differ.
 
-    Otherwise it is None.
+    Otherwise return None, as no padding is needed.
     """
     group = store[card.backbone]
     if card.pool == "none" and not card.reduced_by and group.is_ragged(card.features):
@@ -335,8 +351,8 @@ def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
     return None
 
 
-def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
-    """Find the stores that have each modality of a model.
+def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
+    """List, for each modality of a model, the stores that have its features.
 
     Raises
     ------
@@ -345,14 +361,17 @@ def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
     """
     holders: list[list[Store]] = [[] for _ in card.modalities]
     for store in stores:
-        in_store = [index for index, modality in enumerate(card.modalities) if _is_of(modality, store)]
+        in_store = [index for index, modality in enumerate(card.modalities) if _has_modality(modality, store)]
         if not in_store:
-            # This raises: it says what the store lacks of the modality that it is most likely meant for.
-            of_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
-            expected = of_backbone[0] if of_backbone else card.modalities[0]
-            _find_group(expected, store)
+            # The modality that the store was probably given for: one of the same backbone, or the first.
+            expected = card.modalities[0]
+            for modality in reversed(card.modalities):
+                if modality["backbone"] in store.names:
+                    expected = modality
+            # This raises an error that says what the store lacks.
+            _find_group_of_input(expected, store)
         for index in in_store:
-            _find_group(card.modalities[index], store)
+            _find_group_of_input(card.modalities[index], store)
             holders[index].append(store)
     for modality, stores_of_modality in zip(card.modalities, holders, strict=True):
         if not stores_of_modality:
@@ -364,8 +383,8 @@ def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
     return holders
 
 
-def _is_of(modality: Input, store: Store) -> bool:
-    """Tell whether a store has features that were made in the same way as a modality's."""
+def _has_modality(modality: Input, store: Store) -> bool:
+    """Tell whether a store has features of a model's modality: of the same backbone, made in the same way."""
     name = modality["backbone"]
     if name not in store.names:
         return False
@@ -373,8 +392,8 @@ def _is_of(modality: Input, store: Store) -> bool:
     return not differing_fields
 
 
-def lacking(card: Card, X: NDArray[Any]) -> list[list[str]]:
-    """List for each clip of X [N, D] the flags of the modalities that it lacks."""
+def missing_modality_flags(card: Card, X: NDArray[Any]) -> list[list[str]]:
+    """Return, for each clip of X [N, D], flags such as ``without_sound`` of the modalities that it lacks."""
     flags: list[list[str]] = [[] for _ in range(len(X))]
     for modality, columns in card.input_columns():
         lacks_modality = np.isnan(X[:, columns]).all(axis=1)
@@ -387,25 +406,35 @@ def _read_rows(
     card: Card,
     store: Store,
     rows: NDArray[np.intp],
-    longest: int | None,
+    most_frames: int | None,
     progress: Progress | bool | None,
 ) -> NDArray[Any]:
-    """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced.
+    """Read a model's input for some clips of a store: vectors [N, D], or frames or tokens [N, F, D].
 
-    Where clips differ in their number of frames, they are filled up with NaN to the number of the `longest`.
+    Parameters
+    ----------
+    card : Card
+        Says which features the model reads, and how they are pooled or reduced.
+    store : Store
+    rows : ndarray of int, shape [N]
+        The clips' rows in the store.
+    most_frames : int or None
+        Number of frames to which clips are padded with NaN; None for no padding.
+    progress : callable, bool or None
+        For the reduction of tokens.
     """
     if card.reduced_by:
         return reduce_tokens(store, card.backbone, card.reduced_by, progress=progress).read(rows)
     group = store[card.backbone]
-    if longest is not None:
-        return read_padded(group, card.features, rows, longest)
+    if most_frames is not None:
+        return read_padded(group, card.features, rows, most_frames)
     if _reads_tokens(card):
         return np.asarray(StoredClips(group, "tokens", rows))
     return _read_input(card.inputs[0], store, rows)
 
 
 def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read one modality of some clips from a store."""
+    """Read the features of one modality of some clips, pooled as the model's input says."""
     group = store[reads["backbone"]]
     array: Features = reads["features"]  # type: ignore[assignment]  # the card's rule allows these words alone
     if reads["pool"] == "none":
@@ -417,18 +446,21 @@ def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[A
 
 
 def find_group(card: Card, store: Store) -> Group:
-    """Find the group that a model reads; refuse it if its features were made differently.
+    """Return the group of a store that a model reads, after checking that its features are of the same kind.
 
     Raises
     ------
     ModelError
         The backbone or array is missing, or a field of the provenance differs.
     """
-    return _find_group(card.inputs[0], store, card.reduced_by)
+    return _find_group_of_input(card.inputs[0], store, card.reduced_by)
 
 
-def _find_group(reads: Input, store: Store, reduced_by: str = "") -> Group:
-    """Find the group of one modality, as `find_group` does; `reduced_by` is its rule to reduce tokens."""
+def _find_group_of_input(reads: Input, store: Store, reduced_by: str = "") -> Group:
+    """Return the group of a store that is one input of a model, as `find_group` does.
+
+    `reduced_by` is the rule by which its tokens are reduced; "" if they are not.
+    """
     backbone = reads["backbone"]
     array = reads["features"]
     if backbone not in store.names:
@@ -456,12 +488,12 @@ def _find_group(reads: Input, store: Store, reduced_by: str = "") -> Group:
 
 
 def _refuse_other_provenance(reads: Input, store: Store, group: Group) -> None:
-    """Refuse features that were made otherwise than a modality's; name the first field that differs."""
+    """Raise if a group's features were made differently from a model's input, naming the first difference."""
     fields = same_numerics(reads["provenance"], group.provenance)
     if not fields:
         return
-    was = _look_up(reads["provenance"], fields[0])
-    now = _look_up(group.provenance, fields[0])
+    was = _field_text(reads["provenance"], fields[0])
+    now = _field_text(group.provenance, fields[0])
     others = fields[1:]
     more = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
     raise ModelError(
@@ -470,8 +502,8 @@ def _refuse_other_provenance(reads: Input, store: Store, group: Group) -> None:
     )
 
 
-def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:
-    """Show a field of a provenance by its dotted name."""
+def _field_text(provenance: Mapping[str, Any], dotted: str) -> str:
+    """Return the text of a field of a provenance, by its dotted name; "absent" if it has none."""
     value: Any = provenance
     for name in dotted.split("."):
         if not isinstance(value, Mapping) or name not in value:

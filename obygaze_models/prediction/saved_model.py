@@ -111,7 +111,10 @@ class Model:
             raise ModelError(f"model {self.card.model} can't score these clips: {error}") from error
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the value [N, K] of each clip on each concept: deviations from the mean training clip."""
+        """Compute the value [N, K] of each clip on each concept, in deviations from the mean training clip.
+
+        K is 0 for a model without concepts.
+        """
         features = np.asarray(X)
         if isinstance(self.estimator, ConceptBottleneck):
             return self.estimator.concept_values(features)
@@ -120,13 +123,13 @@ class Model:
         return np.empty((len(features), 0))
 
     def concept_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the probability [N, K] that each concept is in each clip, calibrated film by film."""
+        """Compute the calibrated probability [N, K] that each concept is in each clip of X."""
         return self.probabilities_of(self.concept_values(X))
 
     def probabilities_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of each concept from its value [N, K], of a clip or a frame.
+        """Convert values of concepts [N, K], of clips or frames, to calibrated probabilities [N, K].
 
-        Concepts without labels have none: NaN.
+        The probability is NaN for concepts that were found without labels.
         """
         if not len(self.concept_sigmoids):
             return np.full(values.shape, np.nan)
@@ -137,23 +140,32 @@ class Model:
 
     @property
     def concept_thresholds(self) -> NDArray[np.float64]:
-        """Lowest probability [K] at which each concept counts as seen: that at its CAV's hyperplane, or 0.5.
+        """Lowest probability [K] at which each concept counts as present in a clip.
 
-        The larger of the two counts, so that both the CAV (by a distance of 0 or more) and the calibrated
-        probability say that the concept is present. The hyperplane of a rare concept lies midway between
-        clips with and without it: there the concept is about as rare as among all clips. Concepts in time
-        have no hyperplane.
+        It is the probability at the hyperplane of the concept's CAV, but at least 0.5. So both the CAV (by a
+        distance of 0 or more) and the calibrated probability say that the concept is present. For a rare
+        concept, whose hyperplane lies midway between clips with and without it, the probability there is
+        small. Concepts in time have no hyperplane.
         """
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), MORE_LIKELY)
-        bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
-        # The standardised value of a distance of 0.
+        if isinstance(self.estimator, ConceptBank):
+            bank: Any = self.estimator
+        else:
+            bank = self._bottleneck().bank_
+        # The standardised value at a distance of 0.
         at_hyperplane: NDArray[np.float64] = -bank.mean_ / bank.scale_
         p: NDArray[np.float64] = self.probabilities_of(at_hyperplane[None])[0]
         return np.maximum(p, MORE_LIKELY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
-        """Decompose logits into a base and the contributions of concepts [N, K], which add up to the logit.
+        """Decompose the logits of clips X [N, D] into a base and the contributions of concepts.
+
+        Returns
+        -------
+        base : float
+        parts : ndarray, shape [N, K]
+            The contribution of each concept; base and contributions add up to the logit.
 
         Raises
         ------
@@ -164,7 +176,10 @@ class Model:
         return base, parts
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the share of training clips nearer than each clip [N]; NaN if the file lacks distances."""
+        """Compute for each clip [N] the share of training clips that are nearer to the training mean.
+
+        NaN if the model's file has no distances.
+        """
         features = vectors(X)
         if self.out_of_distribution is None:
             return np.full(len(features), np.nan)
@@ -204,7 +219,7 @@ class Model:
         return self._bottleneck().intervene(X, quantiles)
 
     def _bottleneck(self) -> ConceptBottleneck:
-        """Return the estimator of a model that decides by concepts; refuse another one."""
+        """Return the estimator if it is a concept bottleneck; raise if the model decides by no concepts."""
         if not isinstance(self.estimator, ConceptBottleneck):
             raise ConceptError(
                 f"model {self.card.model} decides by no concepts: "
@@ -216,7 +231,7 @@ class Model:
 def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
     if isinstance(X, StoredClips):
-        # Clip by clip, as memory may not hold all tokens.
+        # Read clip by clip, as all tokens may not fit in memory.
         return np.concatenate([vectors(np.asarray(X[row : row + 1])) for row in range(len(X))])
     features = np.asarray(X)
     if features.ndim == 2:

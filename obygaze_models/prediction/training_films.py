@@ -33,7 +33,7 @@ from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
 KEPT_VIEWS = ("picture", "inner")
 """Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
 
-WAYS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
+COMPARED_VIEWS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
 """Views that are compared of a new clip and of one trained on: either may have lost its sides."""
 
 ALIKE = 0.5
@@ -144,13 +144,16 @@ class TrainingFilms:
 
     @classmethod
     def of_clips(cls, data: Dataset, rows: NDArray[np.intp]) -> "TrainingFilms":
-        """Collect what is kept of the clips in some rows of a dataset; films are numbered in sorted order."""
+        """Collect digests and sketches of the clips in some rows of a dataset.
+
+        Films are numbered in the order of their names.
+        """
         clip_ids = data.clip_ids[rows].tolist()
         films = np.unique(data.movies[rows], return_inverse=True)[1]
         parts = data.parts or (data,)
         digests = np.stack([_digests_of(part, clip_ids) for part in parts], axis=1)
         sketch_of: dict[str, NDArray[np.uint8]] = {}
-        # Where several parts have a clip's signature, that of the first part stands.
+        # If several parts have a clip's signature, that of the first part is used: it is written last.
         for part in reversed(parts):
             if part.signatures is not None:
                 for clip_id, means in _mean_pictures(part.signatures, clip_ids):
@@ -165,21 +168,21 @@ class TrainingFilms:
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
-        """Select the clips of some films. The films are numbered anew in the order given."""
+        """Select the clips of some films, given their numbers, and renumber the films in that order."""
         rows, row_films = _clips_of_films(self.row_films, films)
         pictures, picture_films = _clips_of_films(self.picture_films, films)
         return TrainingFilms(self.rows[rows], row_films, self.pictures[pictures], picture_films)
 
     @classmethod
     def concatenated(cls, several: Sequence["TrainingFilms"], n_films: Sequence[int]) -> "TrainingFilms":
-        """Put the clips of several labs one after the other.
+        """Concatenate the training clips of several labs.
 
         Parameters
         ----------
         several : sequence of TrainingFilms
             One for each lab.
         n_films : sequence of int
-            How many films each lab has. The numbers of its films go on after those of the labs before.
+            Number of films of each lab. Films are numbered on from lab to lab.
         """
         row_films = []
         picture_films = []
@@ -196,7 +199,7 @@ class TrainingFilms:
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a model file keeps, by name."""
+        """Return the arrays that are stored in a model file, by name."""
         arrays: dict[str, NDArray[Any]] = {"trained_rows": self.rows, "trained_row_films": self.row_films}
         if len(self.pictures):
             arrays |= {"trained_pictures": self.pictures, "trained_picture_films": self.picture_films}
@@ -240,34 +243,40 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     Parameters
     ----------
     card : Card
+        The model's card.
     training : TrainingFilms
-        Of the same file.
+        What the model's file holds of the clips trained on.
     stores : sequence of Store
     """
     movies: dict[str, None] = {}  # an ordered set
     for store in stores:
         movies.update(dict.fromkeys(store.table.movies))
     movies.pop("", None)  # of clips without a film
-    trained_rows = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
-    stored_rows = [_rows_of(reads, stores) for reads in card.inputs]
-    pictures, no_pictures = _by_pictures(card, training, stores)
-    # A film that several witnesses know is said to be known by the surest: features, pictures, name.
-    known = _by_name(card, movies)
+    trained_rows = [_collect_trained_rows(training, modality) for modality in range(training.rows.shape[1])]
+    stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
+    pictures, no_pictures = _recognise_by_pictures(card, training, stores)
+    # A film that is recognised in several ways is listed with the surest: features, then pictures, then name.
+    known = _recognise_by_name(card, movies)
     known |= pictures
-    known |= _by_features(card, trained_rows, stored_rows)
+    known |= _recognise_by_features(card, trained_rows, stored_rows)
     films = {movie: known[movie] for movie in movies if movie in known}
-    clips = _trained_clips(trained_rows, stored_rows, films)
+    clips = _find_trained_clips(trained_rows, stored_rows, films)
     return Recognition(films, clips, no_pictures)
 
 
-def _by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
-    """Recognise films by their names, however these are spelled."""
+def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
+    """Recognise films by their names, also in another spelling.
+
+    The result maps names of films in the stores to the films that were trained on.
+    """
     trained_as = {movie: movie for movie in card.movies}
     other_spellings = same_films([*card.movies, *movies])
     trained_as |= {movie: trained for movie, trained in other_spellings if trained in card.movies}
-    return {
-        movie: KnownFilm(movie, trained_as[movie], "name", 1.0) for movie in movies if movie in trained_as
-    }
+    known = {}
+    for movie in movies:
+        if movie in trained_as:
+            known[movie] = KnownFilm(movie, trained_as[movie], "name", 1.0)
+    return known
 
 
 # --- by features
@@ -291,8 +300,8 @@ class _StoredRows:
     n_words: NDArray[np.int64]
     digests: NDArray[np.bytes_]
 
-    def of_digests(self, digests: Collection[bytes]) -> "_StoredRows":
-        """Select the rows whose digest is among some."""
+    def with_digests(self, digests: Collection[bytes]) -> "_StoredRows":
+        """Select the rows whose digest is among the given ones."""
         rows = np.flatnonzero(np.isin(self.digests, np.array(list(digests), DIGEST)))
         return _StoredRows(
             clip_ids=[self.clip_ids[row] for row in rows.tolist()],
@@ -302,17 +311,21 @@ class _StoredRows:
         )
 
     def of_films(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the film and the digest of each row that is of a film."""
+        """Yield the film and the digest of each row, without rows that have no film."""
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
             if movie:
-                # numpy took off zeros at the end.
+                # numpy strips zero bytes from the end of byte strings.
                 yield movie, digest.ljust(DIGEST_BYTES, b"\0")
 
-    def n_different(self) -> dict[str, int]:
-        """Count the different digests of each film, by sorting: stores may have millions of rows."""
+    def count_different_rows(self) -> dict[str, int]:
+        """Count the different rows of each film, by their digests: film -> number.
+
+        Rows are sorted, as stores may have millions of them.
+        """
         number_of: dict[str, int] = {}
-        numbers = (number_of.setdefault(movie, len(number_of)) for movie in self.movies)
-        film = np.fromiter(numbers, np.int32, len(self.movies))
+        film = np.empty(len(self.movies), np.int32)
+        for row, movie in enumerate(self.movies):
+            film[row] = number_of.setdefault(movie, len(number_of))
         has_digest = self.digests != NO_DIGEST
         film = film[has_digest]
         digests = self.digests[has_digest]
@@ -326,9 +339,9 @@ class _StoredRows:
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
-    """Return the beginnings of the digests [N, 16] of clips' rows in the array that a model reads.
+    """Return the first 16 bytes of the digest of each clip's row, [N, 16], in the array that a model reads.
 
-    They are zeros where the array has no row of a clip.
+    They are zeros for clips that have no row in the array.
     """
     if data.group is None:
         raise ModelError("these features are of no store, so that no row has a digest")
@@ -341,8 +354,11 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(bytes.fromhex("".join(beginnings)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
-    """Collect the rows of the stores that have the features which a model reads in a modality."""
+def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
+    """Collect the digests of all rows of some stores, in the array that is one input of a model.
+
+    Stores without that array are skipped.
+    """
     array_name = f"{reads['backbone']}/{reads['features']}"
     clip_ids: list[str] = []
     movies: list[str] = []
@@ -362,7 +378,7 @@ def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
 
 
 def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
-    """Map each digest of a modality to the films that have a row with it."""
+    """Map each digest of a modality to the numbers of the films that have a row with it."""
     films_of: dict[bytes, set[int]] = {}
     for row, film in zip(training.rows[:, modality], training.row_films.tolist(), strict=True):
         has_modality = row.any()
@@ -372,7 +388,7 @@ def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[in
 
 
 def _count_rows(films_of: Mapping[bytes, set[int]]) -> Counter[int]:
-    """Count the different rows of each film."""
+    """Count the different rows of each film, given the films of each digest: film -> number."""
     n_rows = Counter[int]()
     for films in films_of.values():
         n_rows.update(films)
@@ -398,30 +414,31 @@ class _TrainedRows:
     least_share: float
 
 
-def _rows_trained_on(training: TrainingFilms, modality: int) -> _TrainedRows:
-    """Collect the rows of a modality, and the share of them that two films must have in common to be one.
+def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
+    """Collect the rows of a modality that a model was trained on, and the share that identifies a film.
 
-    Different films may have equal rows too, where features take few values. The share lies half way between
-    the largest share that two different films trained on have in common and all rows.
+    A film must have more than that share of its rows in common with a film trained on. Different films may
+    have equal rows as well, if features take few values: the share is therefore half way between the largest
+    share that two different films trained on have in common, and 1.
     """
     films_of = _films_of_rows(training, modality)
     n_rows = _count_rows(films_of)
     n_films = len(n_rows)
     most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
-    telling = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
+    distinctive = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
     largest_by_chance = 0.0
-    for _, _, share in _shares_of_pairs(telling, n_rows):
+    for _, _, share in _shares_of_pairs(distinctive, n_rows):
         is_copy = share >= COPY
         if not is_copy:
             largest_by_chance = max(largest_by_chance, share)
     least_share = HALF + HALF * largest_by_chance
-    return _TrainedRows(telling, n_rows, least_share)
+    return _TrainedRows(distinctive, n_rows, least_share)
 
 
 def _shares_of_pairs(
     films_of: Mapping[bytes, set[int]], n_rows: Mapping[int, int]
 ) -> list[tuple[int, int, float]]:
-    """List the pairs of films that have rows in common.
+    """List the pairs of films that have rows in common, with the share of common rows.
 
     Parameters
     ----------
@@ -444,19 +461,30 @@ def _shares_of_pairs(
     return pairs
 
 
-def _by_features(
+def _recognise_by_features(
     card: Card, trained_rows: Sequence[_TrainedRows], stored_rows: Sequence[_StoredRows]
 ) -> dict[str, KnownFilm]:
-    """Recognise films by rows that equal rows trained on; of several films the one with the largest share."""
+    """Recognise films whose rows equal rows that were trained on.
+
+    A film that resembles several films trained on is taken for the one with the largest share of equal rows.
+
+    Parameters
+    ----------
+    card : Card
+    trained_rows : sequence of _TrainedRows
+        For each modality, the rows trained on.
+    stored_rows : sequence of _StoredRows
+        For each modality, the rows of the stores.
+    """
     known: dict[str, KnownFilm] = {}
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
-        equal: dict[str, set[bytes]] = {}
-        for movie, digest in stored.of_digests(trained.films_of).of_films():
-            equal.setdefault(movie, set()).add(digest)
-        if not equal:
+        equal_rows: dict[str, set[bytes]] = {}
+        for movie, digest in stored.with_digests(trained.films_of).of_films():
+            equal_rows.setdefault(movie, set()).add(digest)
+        if not equal_rows:
             continue
-        n_different = stored.n_different()
-        for movie, digests in equal.items():
+        n_different = stored.count_different_rows()
+        for movie, digests in equal_rows.items():
             n_common = _count_rows({digest: trained.films_of[digest] for digest in digests})
             for film, n_shared in n_common.items():
                 share = n_shared / min(n_different[movie], trained.n_rows[film])
@@ -466,19 +494,33 @@ def _by_features(
     return known
 
 
-def _trained_clips(
+def _find_trained_clips(
     trained_rows: Sequence[_TrainedRows],
     stored_rows: Sequence[_StoredRows],
     known: Mapping[str, KnownFilm],
 ) -> frozenset[str]:
-    """Find the clips of films that are not recognised whose rows were trained on.
+    """Find clips that were trained on although their film is not recognised as a whole.
 
-    A clip counts if its text is long, or if so many different rows of its film were trained on that this is
-    no coincidence.
+    A clip counts if its row equals a row trained on, and either its text is long or so many different rows of
+    its film were trained on that this is no coincidence.
+
+    Parameters
+    ----------
+    trained_rows : sequence of _TrainedRows
+        For each modality, the rows trained on.
+    stored_rows : sequence of _StoredRows
+        For each modality, the rows of the stores.
+    known : mapping of str to KnownFilm
+        The films that are recognised.
+
+    Returns
+    -------
+    frozenset of str
+        Ids of the clips.
     """
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
-        equal = stored.of_digests(trained.films_of)
+        equal = stored.with_digests(trained.films_of)
         n_coincidences = sum(len(films) > 1 for films in trained.films_of.values())
         least = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
         different_rows = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
@@ -490,7 +532,10 @@ def _trained_clips(
 
 
 def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
-    """List pairs of a dataset's films that have more than half of their rows in common, and the share."""
+    """List pairs of a dataset's films that have more than half of their rows in common, with that share.
+
+    Such films are probably the same under two names.
+    """
     if data.parts:
         return films_of_one_content(data.parts[0])
     if data.group is None:
@@ -508,7 +553,10 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
 # --- by pictures
 # ---------------------------------------------------------------------------
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield the clips whose pictures show something, with their mean frame in each view [views, 264]."""
+    """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
+
+    `group` holds the signatures of pictures; only clips among `clip_ids` are read.
+    """
     wanted = set(clip_ids)
     for start, block in group.blocks("frames"):
         for row, frames in enumerate(block, start=start):
@@ -516,7 +564,7 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             if clip_id not in wanted or not group.usable[row]:
                 continue
             signs = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            # The last column marks frames that show something; the others are the views, side by side.
+            # The last column marks frames that are not blank; the others are the views, side by side.
             is_shown = signs[:, -1] != 0
             if np.count_nonzero(is_shown) >= LEAST_FRAMES:
                 views = signs[:, :-1].reshape(len(signs), len(VIEWS), -1)
@@ -524,24 +572,24 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Select the views that a model file keeps [2, 264] of all views of a clip [views, 264]."""
+    """Select from all views of a clip [views, 264] those that a model file holds, [2, 264]."""
     return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
 
 
-def _by_pictures(
+def _recognise_by_pictures(
     card: Card, training: TrainingFilms, stores: Sequence[Store]
 ) -> tuple[dict[str, KnownFilm], str]:
-    """Recognise films by their pictures.
+    """Recognise films whose pictures are similar to pictures that were trained on.
 
     Returns
     -------
     known : dict of str to KnownFilm
     no_pictures : str
-        Why none could be compared; "" if some were.
+        The reason why no pictures could be compared; "" if some were.
     """
     if not len(training.pictures):
         return {}, "the model's file has no pictures: its store had no signature"
-    # A signature is 40 kB a clip: too much to fetch from a server unasked.
+    # Stores on a server are skipped: a signature is 40 kB per clip.
     with_pictures = [store for store in stores if has_signatures(store) and "://" not in store.where]
     if not with_pictures:
         names = ", ".join(store.name for store in stores)
@@ -553,34 +601,41 @@ def _by_pictures(
             means_of_film.setdefault(movie_of[clip_id], []).append(means)
     known: dict[str, KnownFilm] = {}
     for movie, clips in means_of_film.items():
-        film, share = _most_alike(np.stack(clips), training)
+        film, share = _most_similar_film(np.stack(clips), training)
         if share > HALF:
             known[movie] = KnownFilm(movie, card.movies[film], "pictures", share)
     return known, ""
 
 
-def _most_alike(means: NDArray[np.float32], training: TrainingFilms) -> tuple[int, float]:
-    """Find the film trained on that has most clips in common with a film, and their share.
+def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> tuple[int, float]:
+    """Find the film trained on that has the largest share of clips in common with a film.
 
     Parameters
     ----------
     means : ndarray, shape [n, views, 264]
         The mean frames of the film's clips.
     training : TrainingFilms
+
+    Returns
+    -------
+    film : int
+        Number of the film trained on.
+    share : float
+        Share of clips in common; 0 if there are none.
     """
     best_film = 0
     best_share = 0.0
     for film in np.unique(training.picture_films).tolist():
         sketches_of_film = training.pictures[training.picture_films == film]
-        share = _share_alike(means, sketches_of_film)
+        share = _share_of_same_clips(means, sketches_of_film)
         if share > best_share:
             best_film = film
             best_share = share
     return best_film, best_share
 
 
-def _share_alike(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
-    """Compute the share of clips that are in both of two films, counted in the film that has fewer.
+def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
+    """Compute the share of clips that two films have in common, counted in the film with fewer clips.
 
     Parameters
     ----------
@@ -595,7 +650,7 @@ def _share_alike(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> floa
     is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), BLOCK):
         block = slice(first, first + BLOCK)
-        is_alike = _likeness(means[block], trained) >= least
+        is_alike = _picture_similarity(means[block], trained) >= least
         is_in_trained[block] = is_alike.any(axis=1)
         is_in_new |= is_alike.any(axis=0)
     if len(means) <= len(trained):
@@ -603,8 +658,10 @@ def _share_alike(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> floa
     return float(is_in_new.mean())
 
 
-def _likeness(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Compare every clip of n with every clip of m, in all `WAYS`: the largest likeness of each pair [n, m].
+def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Compute the similarity of each of n clips with each of m clips, [n, m].
+
+    It is the largest over the pairs of views in `COMPARED_VIEWS`.
 
     Parameters
     ----------
@@ -613,7 +670,7 @@ def _likeness(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray
         Sketches of the `KEPT_VIEWS`.
     """
     likenesses = []
-    for view, trained_view in WAYS:
+    for view, trained_view in COMPARED_VIEWS:
         new_clips = means[:, VIEWS.index(view)]
         trained_clips = trained[:, KEPT_VIEWS.index(trained_view)]
         likenesses.append(sketch_likeness(new_clips, trained_clips))

@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.planted.in_time import corpus
 from obygaze_models.concepts import ConceptsInTime
-from obygaze_models.concepts.time_bank import TimeBank, summaries
+from obygaze_models.concepts.time_bank import TimeBank, presences_and_positions
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.registry import BUILTIN_MODELS
 
@@ -131,19 +131,19 @@ def scores_of_one_clip(*scores):
 
 
 def test_presence_is_the_best_of_frames_and_position_is_where_it_is():
-    presence, position = summaries(scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))[0]
+    presence, position = presences_and_positions(scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))[0]
     assert presence == pytest.approx(9 - np.log(5) / 2)
     assert position == pytest.approx(0.5)
 
 
 def test_a_single_frame_is_in_the_middle():
-    assert summaries(scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
+    assert presences_and_positions(scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
 
 
 def test_the_last_frame_that_is_there_is_a_clips_end():
     whole = scores_of_one_clip(-9.0, -9.0, 9.0)
     followed_by_absent = scores_of_one_clip(-9.0, -9.0, 9.0, np.nan, np.nan)
-    np.testing.assert_allclose(summaries(followed_by_absent), summaries(whole))
+    np.testing.assert_allclose(presences_and_positions(followed_by_absent), presences_and_positions(whole))
 
 
 def test_a_concept_that_no_clip_has_is_refused_by_name(world):

@@ -108,6 +108,6 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
 
     fresh = []
     for case in cases:
-        feature_axes._KEPT.clear()
+        feature_axes._CACHE.clear()
         fresh.append(bytes_of(*case))
     assert [bytes_of(*case) for case in cases] == fresh
