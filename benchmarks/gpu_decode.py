@@ -35,7 +35,7 @@ from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import read_frames, uniform
-from obygaze_features.video.hardware import Card, CardReader, NotOnCard, NvidiaCard, difference
+from obygaze_features.video.hardware import Card, CardReader, NotOnCard, NvidiaCard, find_difference
 from obygaze_features.video.index import index_packets
 
 RATE = 24
@@ -156,7 +156,7 @@ def bits(bench: Bench, card: Card) -> None:
         path = films[name]
         table = index_packets(path)
         try:
-            verdict = difference(path, range(len(table.shown)), card) or "equal in all bits"
+            verdict = find_difference(path, range(len(table.shown)), card) or "equal in all bits"
         except NotOnCard as reason:
             verdict = str(reason)
         bench.row("bits", film=name, pixels=table.stream.pixels, card=verdict)

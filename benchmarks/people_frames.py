@@ -38,7 +38,7 @@ from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.planted.people import networks
-from obygaze_features.backbones.people import MORE, SCALES, UNDECIDED, OfFrame, prepare
+from obygaze_features.backbones.people import MORE, SCALES, UNDECIDED, FrameMeasures, prepare
 
 LABELS = Path(__file__).with_suffix(".csv")
 SECOND = "second_"
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
     """A frame's labels, and what is found in it."""
 
     cells: Cells
-    found: OfFrame
+    found: FrameMeasures
 
     @property
     def source(self) -> str:
@@ -73,7 +73,7 @@ def frames_of(folder: Path, rows: Sequence[Cells]) -> list[Seen]:
                 if hashlib.sha256(pixels.tobytes()).hexdigest() != wanted[number]["sha256"]:
                     print(f"{path}, frame {number}: other pixels than were labelled")
                 (row,) = networks()(prepare(pixels)[None, None])["frames"][0]
-                seen.append(Seen(wanted[number], OfFrame(*row.tolist())))
+                seen.append(Seen(wanted[number], FrameMeasures(*row.tolist())))
     return seen
 
 

@@ -33,7 +33,7 @@ from tabulate import tabulate
 from obygaze_features.errors import ObygazeError
 from obygaze_features.video import SoundTrack, read_frames, uniform
 from obygaze_features.video.decode import Decoder, NotSafe
-from obygaze_features.video.sound import opened_track, track_reach
+from obygaze_features.video.sound import bytes_to_probe_for_track, opened_track
 from obygaze_features.video.source import opened, opened_to
 
 HERE = Path(__file__).parent
@@ -333,7 +333,7 @@ def sound_compared(film: PublicFilm, folder: Path) -> Verdict:
     """Read the first seconds of a file's sound, and compare its samples with those of FFmpeg's command."""
     path = folder / film.name
     try:
-        with opened_to(path, track_reach(path)) as source:
+        with opened_to(path, bytes_to_probe_for_track(path)) as source:
             if not source.container.streams.audio:
                 return Verdict(film.name, "no sound")
             stream = opened_track(source).index
@@ -390,7 +390,7 @@ def sound_by_plain_loop(path: Path, stream: int) -> NDArray[np.float32]:
     """Decode the first seconds of a sound track as PyAV's introduction does, each frame at its own time."""
     with opened(path) as source:
         origin_s = float(source.origin)
-    with opened_to(path, track_reach(path)) as source:
+    with opened_to(path, bytes_to_probe_for_track(path)) as source:
         rate = opened_track(source).codec_context.sample_rate
     placed = np.zeros((HEARD_S + 1) * rate, np.float32)
     end_s = 0.0

@@ -314,7 +314,7 @@ def _options_of(values: Mapping[str, object]) -> list[object]:
 
 def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, sound: bool) -> None:
     """Refuse before hours of work what the steps behind them would refuse."""
-    from obygaze_features.backbones.speech import speech_chances
+    from obygaze_features.backbones.speech import speech_probabilities
     from obygaze_features.io import file_names
     from obygaze_features.manifest import read_parts
     from obygaze_features.text import composed, unsuitable
@@ -326,7 +326,7 @@ def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, 
     if flags is not None:
         read_parts(Path(flags), movies if len(movies) == 1 else None, flagged=True)
     if sound:
-        speech_chances(())
+        speech_probabilities(())
 
 
 def _offer_year(films: Sequence[str], title: str | None, year: int | None) -> None:
@@ -415,7 +415,7 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
 
 def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:
     """Say in options of `extract` which backbones give groups, with which weights and layers."""
-    from obygaze_features.backbones.registry import made_by
+    from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_command import addressed
 
     owners = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
@@ -426,7 +426,7 @@ def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence
     layers_by_backbone: dict[str, list[Layers]] = {}
     wants_answers = False
     for name, provenance in provenances.items():
-        maker = made_by(provenance, weights_of.get(name) or weights_of.get(owners[name]))
+        maker = backbone_call(provenance, weights_of.get(name) or weights_of.get(owners[name]))
         weights_by_backbone[maker.name] = maker.weights
         if "layers" in maker.options:
             layers_by_backbone.setdefault(maker.name, []).append(maker.options["layers"])

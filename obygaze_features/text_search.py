@@ -13,7 +13,7 @@ from obygaze_features.answer_search import NearClasses, class_scores, near_class
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.packaged_sentence import packaged_sentence_encoder
-from obygaze_features.backbones.registry import made_by
+from obygaze_features.backbones.registry import backbone_call
 from obygaze_features.cosines import best, cosines
 from obygaze_features.errors import BackboneError, SearchError
 from obygaze_features.store import (
@@ -382,7 +382,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name}: no backbone maps texts to the space of {kind!r}; "
             "name a store of texts with --text-store (text_store=)"
         )
-    source = made_by(group.provenance, weights).weights
+    source = backbone_call(group.provenance, weights).weights
     if source is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "

@@ -18,7 +18,7 @@ from sklearn.datasets import load_sample_images
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from benchmarks.planted.staging import leaves
-from obygaze_features.backbones.people import OfFrame, People, load_people, prepare
+from obygaze_features.backbones.people import FrameMeasures, People, load_people, prepare
 
 Picture = NDArray[np.uint8]
 
@@ -137,12 +137,12 @@ def networks() -> People:
     return load_people([wheel, f"onnx:{joints}"])
 
 
-def seen(rng: np.random.Generator, picture: Picture) -> OfFrame:
+def seen(rng: np.random.Generator, picture: Picture) -> FrameMeasures:
     """Add grain, compress, and measure a picture as `film variables --people` does."""
     grainy = np.clip(picture + rng.normal(0, 4, picture.shape), 0, 255).astype(np.uint8)
     written = cv2.imencode(".jpg", grainy, [cv2.IMWRITE_JPEG_QUALITY, 80])[1]
     (row,) = networks()(prepare(cv2.imdecode(written, cv2.IMREAD_COLOR))[None, None])["frames"][0]
-    return OfFrame(*row.tolist())
+    return FrameMeasures(*row.tolist())
 
 
 def planted(rng: np.random.Generator, figure: str, least: float, most: float) -> Draw:

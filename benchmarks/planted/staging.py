@@ -17,7 +17,7 @@ from scipy.signal import fftconvolve, lfilter, resample_poly
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_features.backbones.camera import camera_values, encode, prepare
 from obygaze_features.backbones.sound_measures import RATE
-from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 
 Picture = NDArray[np.uint8]
 
@@ -214,7 +214,7 @@ def talked(
     mixed = room(rng, dry, rt60_s) if rt60_s else dry
     if below_db is not None:
         mixed = mixed + music(rng, len(mixed), kind) * 10 ** (-below_db / 20)
-    is_speech = speech_chances([mixed.astype(np.float32)]) > SPEECH
+    is_speech = speech_probabilities([mixed.astype(np.float32)]) > SPEECH
     size = round(PART_S * RATE / CHUNK)
     parts = is_speech[: len(is_speech) // size * size].reshape(-1, size).mean(axis=1)
     return {"parts that are speech": parts > 0.3}
@@ -223,7 +223,7 @@ def talked(
 def played(rng: np.random.Generator, kind: str) -> Draw:
     """Hear 24 s of music alone."""
     samples = music(rng, 24 * RATE, kind)
-    return {"chunks of music": speech_chances([samples.astype(np.float32)]) > SPEECH}
+    return {"chunks of music": speech_probabilities([samples.astype(np.float32)]) > SPEECH}
 
 
 def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
@@ -236,7 +236,7 @@ def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
     for first, after in np.flatnonzero(np.diff(~true, prepend=False, append=False)).reshape(-1, 2).tolist():
         true[first:after] = after - first < 0.2 * RATE / CHUNK
     mixed = voice if below_db is None else voice + music(rng, len(voice), "song") * 10 ** (-below_db / 20)
-    is_speech = speech_chances([mixed.astype(np.float32)]) > SPEECH
+    is_speech = speech_probabilities([mixed.astype(np.float32)]) > SPEECH
     return {"share of time, off by": abs(is_speech.mean() - true.mean())}
 
 

@@ -25,14 +25,21 @@ REGRESSION: Final = "regression"
 
 
 def named_classes(config: Any, where: str) -> tuple[str, ...]:
-    """Return the names of the classes of a network of transformers, as its configuration has them.
+    """Return the class names of a transformers classifier, from `id2label` of its configuration.
 
-    Where two classes have one name, as both cranes of ImageNet have, the second is called `NAME (2)`.
+    Names are made unique: ImageNet has two classes `crane`, and the second is called `crane (2)`.
+
+    Parameters
+    ----------
+    config
+        Configuration of the classifier.
+    where
+        The weights, for messages.
 
     Raises
     ------
     BackboneError
-        If the configuration names no class, or its head gives no probabilities of classes.
+        If the classes have no names, or the head is a regression.
     """
     names = [str(config.id2label[number]) for number in sorted(config.id2label)]
     if all(PLACEHOLDER.fullmatch(name) for name in names):
@@ -50,14 +57,14 @@ def named_classes(config: Any, where: str) -> tuple[str, ...]:
 
 
 def is_multi_label(config: Any) -> bool:
-    """Return whether several classes may be right at once, so that each has a probability of its own."""
+    """Return whether several classes may be right at once, so that probabilities come from a sigmoid."""
     return bool(getattr(config, "problem_type", None) == MULTI_LABEL)
 
 
 def answers_fields(
     names: Sequence[str], network: str, *, of_frames: bool = True, meaning: str = "probability of each class"
 ) -> dict[str, Any]:
-    """Return the fields of the provenance of answers that differ from those of the network's vectors.
+    """Return the provenance fields of class probabilities that differ from those of the network's vectors.
 
     Parameters
     ----------
@@ -66,9 +73,9 @@ def answers_fields(
     network
         Type of the network.
     of_frames
-        Whether the classifier sees each frame alone.
+        Whether the classifier is applied to each frame alone.
     meaning
-        What a number is, of a frame or of a clip.
+        What one number means, of a frame or of a clip.
     """
     if of_frames:
         meaning += ", mean over the frames"
@@ -84,18 +91,18 @@ def answers_fields(
 
 
 class ClassifierBase(nn.Module):
-    """A network of transformers inside its classifier: called as the network, it runs the classifier too.
+    """A transformers network, called through the classifier that contains it, which also keeps the logits.
 
-    The classifier calls the network inside, whose output a call returns, so that one pass gives both.
+    A call returns the output of the network inside. The logits of the same pass are fetched by `take_logits`.
 
     Parameters
     ----------
     classifier
-        A network of transformers for classification.
+        A transformers network for classification.
     inside
-        The network inside.
+        The network inside it, which computes the features.
     keeps_pooler
-        Whether the output keeps `pooler_output`; a network that is read without its pooling layer has none.
+        Whether the output keeps `pooler_output`; False for a network that is read without its pooling layer.
     """
 
     def __init__(self, classifier: Any, inside: nn.Module, *, keeps_pooler: bool = True) -> None:
@@ -111,39 +118,41 @@ class ClassifierBase(nn.Module):
 
     @property
     def inside(self) -> nn.Module:
-        """Return the network inside."""
+        """Return the network inside the classifier, which computes the features."""
         return self._inside[0]
 
     def forward(self, **inputs: Any) -> Any:
-        """Call the classifier, keep its logits, and return the output of its network."""
+        """Run the classifier, keep its logits for `take_logits`, and return the output of its network."""
         inputs.pop("skip_predictor", None)  # V-JEPA 2's classifier passes it itself
         self._logits = self.classifier(**inputs).logits
-        output, self._output = self._output, None
+        output = self._output
+        self._output = None
         if not self._keeps_pooler:
             output.pooler_output = None
         return output
 
     def take_logits(self) -> torch.Tensor:
-        """Return the logits [N, Q] of the last call, and forget them."""
-        logits, self._logits = self._logits, None
+        """Return the logits [N, Q] of the last call, and drop them, so that no call reads old ones."""
+        logits = self._logits
+        self._logits = None
         if logits is None:
             raise RuntimeError("the classifier was not called")
         return logits
 
     def _keep(self, output: Any) -> None:
-        """Keep the output of the network until `forward` returns it."""
+        """Keep the output of the network inside until `forward` returns it."""
         self._output = output
 
 
 class OfClassifier(nn.Module):
-    """A network of clips that adds the answers of a classifier of transformers inside it.
+    """Encode clips by a network inside a classifier, and add the probabilities of the classes.
 
     Parameters
     ----------
     network
         Takes clips `[B, F, 3, h, w]`, and calls `base` with frames or with clips.
     base
-        The network inside its classifier.
+        A `ClassifierBase`, which keeps the logits of each call.
     """
 
     def __init__(self, network: nn.Module, base: Any) -> None:
@@ -154,26 +163,27 @@ class OfClassifier(nn.Module):
         self._is_multi_label = is_multi_label(base.config)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
+        """Encode clips `[B, F, 3, h, w]`.
+
+        `answers/pooled` [B, Q] has the mean class probabilities of each clip.
+        """
         results = dict(self.network(pixels))
         logits = self._base[0].take_logits().float()  # a row a frame or a clip, [N, Q]
         probabilities = logits.sigmoid() if self._is_multi_label else logits.softmax(dim=-1)
-        of_clips = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])
-        results[f"{ANSWERS}/pooled"] = of_clips.mean(dim=1)
+        by_clip = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])  # [B, rows of a clip, Q]
+        results[f"{ANSWERS}/pooled"] = by_clip.mean(dim=1)
         return results
 
 
 class WithAnswers(nn.Module):
-    """A network of clips that gives the probabilities of its classes besides its own arrays.
-
-    Each frame's logits become probabilities, whose mean over the frames is `answers/pooled`, [Q].
+    """Encode clips by a network, and add the class probabilities that a classifier gives of its frames.
 
     Parameters
     ----------
     network
-        Takes clips `[B, F, 3, h, w]`, and gives `frames`, which the classifier reads, among other arrays.
+        Takes clips `[B, F, 3, h, w]`, and returns `frames`, which the classifier reads, among other arrays.
     classifier
-        Turns vectors of frames, `[B, F, D]`, into logits.
+        Turns vectors of frames, `[B, F, D]`, into logits, `[B, F, Q]`.
     """
 
     def __init__(self, network: nn.Module, classifier: nn.Module) -> None:
@@ -182,7 +192,10 @@ class WithAnswers(nn.Module):
         self.classifier = classifier
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
+        """Encode clips `[B, F, 3, h, w]`.
+
+        `answers/pooled` [B, Q] is the mean over frames of their class probabilities.
+        """
         results = dict(self.network(pixels))
         logits = self.classifier(results["frames"]).float()
         results[f"{ANSWERS}/pooled"] = logits.softmax(dim=-1).mean(dim=1)

@@ -56,7 +56,7 @@ class RowsError(BackboneError):
 
 @dataclass(frozen=True)
 class AskedType:
-    """What a class of transformers says of networks of a type.
+    """How to load and call a transformers network whose type has no row in `networks.toml`.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ class AskedType:
     model_type
         Their `model_type`.
     cls, config
-        Class and configuration.
+        Class and configuration of the network.
     call
-        How the class is called, or the classifier.
+        How the class, or the classifier around it, is called.
     in_classifier
         Whether the network is loaded inside its classifier.
     is_half
-        Whether it is the half that sees of a larger network, whose other tensors are not used.
+        Whether it is the vision half of a network that also reads sound; the other tensors are not used.
     """
 
     weights: Weights
@@ -83,7 +83,7 @@ class AskedType:
     is_half: bool = False
 
     def network(self) -> nn.Module:
-        """Load the network, without the parts that read texts; inside its classifier if it is in one."""
+        """Load the network without the parts that read texts, or inside its classifier if there is one."""
         if self.in_classifier:
             keeps_pooler = POOLING not in settings_of(self.cls)
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
@@ -102,16 +102,23 @@ class AskedType:
         return network
 
     def seeing_config(self) -> Any:
-        """Return the part of the configuration that is about what is seen."""
+        """Return the configuration of the vision part, or the whole one if it has no such part."""
         return getattr(self.config, "vision_config", None) or self.config
 
     def frames(self, backbone: str, wanted: int | None) -> int:
-        """Return the frames of a clip.
+        """Return the number of frames of a clip: the wanted one, else that of the configuration or a default.
+
+        Parameters
+        ----------
+        backbone
+            `image` or `video`, as the user asked for it.
+        wanted
+            Number of frames that the user asked for.
 
         Raises
         ------
         BackboneError
-            If the network sees pictures and is asked as `video`, or the other way round.
+            If the network takes pictures and is asked for as `video`, or the other way round.
         """
         sees = "video" if self.call.form == "clips" else "image"
         if sees != backbone:
@@ -119,14 +126,19 @@ class AskedType:
             raise BackboneError(
                 f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: --backbone {sees}"
             )
+        if wanted:
+            return wanted
         if sees == "image":
-            return wanted or N_FRAMES
+            return N_FRAMES
         config = self.seeing_config()
         field = clip_fields(config).frames
-        return wanted or (getattr(config, field) if field else USUAL_CLIP)
+        if not field:
+            return USUAL_CLIP
+        n_frames: int = getattr(config, field)
+        return n_frames
 
     def record(self) -> dict[str, Any]:
-        """Return its configuration and where it is described, for the provenance."""
+        """Return the provenance fields of the network: its configuration, and the page on its family."""
         family = self.cls.__module__.split(".")[-2]
         return {
             "architecture": {"type": self.model_type, **plain_config(self.seeing_config())},
@@ -135,21 +147,26 @@ class AskedType:
 
 
 def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> AskedType:
-    """Ask the class of a type how its networks are called.
+    """Find out from transformers how networks of a type are loaded and called.
 
-    A network that was saved inside its classifier is loaded so, and called by it.
+    A network that was saved inside its classifier is loaded and called through the classifier.
 
     Parameters
     ----------
+    weights
+        The weights.
+    model_type
+        Their `model_type`.
     backbone
         `image` or `video`.
     answers
-        Whether its classifier is needed.
+        Whether the class probabilities are wanted, so that the classifier is needed.
 
     Raises
     ------
     BackboneError
-        If transformers has no such type, it takes more than pictures, or has no classifier that is needed.
+        If transformers does not know the type, the network takes more than pictures, or a wanted classifier
+        is missing.
     """
     config = auto_config(weights, model_type)
     half = SEEING_HALVES.get(model_type, "")
@@ -167,7 +184,7 @@ def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = Fal
 
 
 def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | DenseClips | PackedPictures":
-    """Load the network as a module that takes prepared clips."""
+    """Load the network and wrap it in a module that takes prepared clips, by the form of its input."""
     model = asked.network()
     if asked.call.form == "clips":
         return DenseClips(model, asked.call)
@@ -179,14 +196,14 @@ def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | Den
 
 
 class Vectors(NamedTuple):
-    """One vector for each picture, and which output of a network it is.
+    """One vector for each picture, and the name of the output that they come from.
 
     Attributes
     ----------
     values
         `[N, D]`.
     meaning
-        In the terms of transformers.
+        For example `pooler_output`, or how `last_hidden_state` was averaged.
     """
 
     values: torch.Tensor
@@ -194,19 +211,21 @@ class Vectors(NamedTuple):
 
 
 def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
-    """Choose one vector for each picture of a network's output.
+    """Reduce the output of a network to one vector for each picture.
+
+    The vector is `pooler_output` where there is one for each picture, else the mean of `last_hidden_state`.
 
     Parameters
     ----------
     output
-        Of a network, with N pictures.
+        Output of a transformers network for N pictures.
     counts
-        Packed patches: those of each picture, in order; otherwise 1 for each.
+        Number of patches of each picture, in order, if patches are packed; otherwise N times 1.
 
     Raises
     ------
     RowsError
-        If no output has a row, or the rows, of each picture.
+        If no output has one row, or a whole number of rows, for each picture.
     """
     pooled = _pooled(output, len(counts))
     if pooled is not None:
@@ -220,8 +239,9 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
         given = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
         raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({given})")
     if hidden.ndim == 2 and len(hidden) != len(counts):
-        n_rows = _rows_of_pictures(len(hidden), counts)
-        means = [rows.mean(dim=0) for rows in torch.split(hidden, n_rows)]
+        # The rows of all pictures lie one after the other.
+        rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), counts))
+        means = [rows.mean(dim=0) for rows in rows_by_picture]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
     if len(hidden) != len(counts):
         raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(len(hidden), 'row')}")
@@ -229,7 +249,7 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
 
 
 def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
-    """Return `pooler_output` where it is one vector for each picture, `[N, D]`; else None."""
+    """Return `pooler_output` as `[N, D]` if it has one vector for each picture; else None."""
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
         return None
@@ -239,7 +259,7 @@ def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
 
 
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
-    """Average the tokens of each picture, `[T, D]`, where they come as a list."""
+    """Average the tokens of each picture, where the network returns a list of `[T, D]`."""
     if len(hidden) != n_pictures:
         raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
     means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
@@ -247,39 +267,47 @@ def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
 
 
 def _means_of_places(hidden: torch.Tensor) -> Vectors:
-    """Average the tokens `[N, T, D]`, or the places of maps `[N, D, h, w]` or `[N, h, w, D]`."""
+    """Average the tokens `[N, T, D]`, or the positions of maps `[N, D, h, w]` or `[N, h, w, D]`."""
     if hidden.ndim == 2:
         return Vectors(hidden, HIDDEN)
     if hidden.ndim == 3:
         return Vectors(hidden.mean(dim=1), f"mean of {HIDDEN} over its tokens")
-    # The two sides of a square picture's map are equal, and tell where its channels lie.
+    # Pictures are square, so the two equal axes are height and width, and the other one is the channels.
     channels_last = hidden.shape[1] == hidden.shape[2] != hidden.shape[3]
     places = (1, 2) if channels_last else (2, 3)
     return Vectors(hidden.mean(dim=places), f"mean of {HIDDEN} over its places")
 
 
 def _rows_of_pictures(n_rows: int, counts: Sequence[int]) -> list[int]:
-    """Return how many rows each picture has, where a row stands for one patch or for several merged.
+    """Return how many output rows each picture has; a row stands for one patch, or for a fixed number merged.
+
+    Parameters
+    ----------
+    n_rows
+        Number of rows of the output, of all pictures together.
+    counts
+        Number of patches of each picture.
 
     Raises
     ------
     RowsError
-        If the rows are not those of the pictures.
+        If the rows cannot be divided among the pictures.
     """
-    merged = sum(counts) // max(n_rows, 1)
-    is_whole = merged > 0 and all(count % merged == 0 for count in counts)
-    if not is_whole or n_rows * merged != sum(counts):
+    n_patches = sum(counts)
+    patches_per_row = n_patches // max(n_rows, 1)
+    is_whole = patches_per_row > 0 and all(count % patches_per_row == 0 for count in counts)
+    if not is_whole or n_rows * patches_per_row != n_patches:
         raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(n_rows, 'row')}")
-    return [count // merged for count in counts]
+    return [count // patches_per_row for count in counts]
 
 
 class DensePictures(nn.Module):
-    """A network that takes pictures of one size, applied to all frames of clips.
+    """A network of pictures of one size, applied to all frames of clips.
 
     Attributes
     ----------
     meaning
-        Which output its vectors are, known after a call.
+        Which output of the network its vectors are; empty before the first call.
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
@@ -297,7 +325,7 @@ class DensePictures(nn.Module):
 
 
 class DenseClips(nn.Module):
-    """A network that takes whole clips; it has `frames` where it gives a row for each of them."""
+    """A network of whole clips; it also gives `frames` if its output has one row for each frame."""
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
         super().__init__()
@@ -316,14 +344,16 @@ class DenseClips(nn.Module):
 
 
 class PackedPictures(nn.Module):
-    """A network that takes patches, applied to all frames of clips.
+    """A network that takes packed patches in place of pictures, applied to all frames of clips.
 
     Parameters
     ----------
+    model, call
+        The network, and how it is called.
     processor
-        What prepared the pictures: its scale and shift are applied here, element by element of a patch.
+        What prepared the pictures; its scale and shift are applied here to the values of a patch.
     further
-        What the processor gives beside, by the names of arguments.
+        Values of the other arguments of the network, by name, as its processor gives them.
     """
 
     scale: torch.Tensor
@@ -332,6 +362,7 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, further: Mapping[str, Any]
     ) -> None:
+        """Store the network and the arguments of its call, and the constants that normalise its patches."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
@@ -348,6 +379,7 @@ class PackedPictures(nn.Module):
         """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, D], `pooled` [B, D]."""
         n_clips, n_frames = prepared.shape[:2]
         pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
+        # The first row of a picture holds its number of patches and how they lie; the others are patches.
         numbers = _numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
         patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
         counts = numbers[:, 0].tolist()
@@ -376,7 +408,10 @@ class PackedPictures(nn.Module):
         return used.reshape(n_clips, n_frames, n_rows)
 
     def _vectors(self, output: Any, counts: list[int]) -> Vectors:
-        """Choose the vectors; of padded patches only those that are used are averaged."""
+        """Return one vector for each picture.
+
+        The mean over padded patches leaves out those that are not used.
+        """
         hidden = getattr(output, HIDDEN, None)
         is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
         if not is_padded or _pooled(output, len(counts)) is not None:
@@ -387,7 +422,7 @@ class PackedPictures(nn.Module):
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
     def _further(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Repeat for each picture what the processor gives beside."""
+        """Repeat the further arguments for each of the pictures, and move them to the device."""
         arguments: dict[str, Any] = {}
         for name, value in self.further.items():
             arguments[name] = torch.from_numpy(value.reshape(1, -1)[0]).to(device).repeat(n_pictures)
@@ -395,14 +430,17 @@ class PackedPictures(nn.Module):
 
 
 def _numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
-    """Read numbers, int64 `[N, how_many]`, from first rows `[N, D]`, whose elements are 0 or 255 a bit."""
+    """Decode whole numbers, int64 `[N, how_many]`, from the first rows `[N, D]` of packed pictures.
+
+    Each number takes `BITS` elements, the lowest bit first; an element is 0 or 255.
+    """
     bits = (rows[:, : how_many * BITS] > 127).long().reshape(len(rows), how_many, BITS)
     powers = 2 ** torch.arange(BITS, device=rows.device)
     return (bits * powers).sum(dim=2)
 
 
 def type_of(weights: Weights) -> str:
-    """Return the `model_type` of weights; timm's own configurations name an architecture in place of one.
+    """Return the `model_type` of weights, which is `TIMM` if their configuration is timm's own.
 
     Raises
     ------

@@ -135,17 +135,17 @@ class Backbone:
     beside: tuple[SideGroup, ...] = ()
 
     def group_names(self) -> tuple[str, ...]:
-        """Name the groups of a store that it gives, its main group first."""
+        """Return the names of the groups of a store that the backbone fills, its main group first."""
         side_names = [f"{self.name}.{side.name}" for side in self.beside]
         return (self.name, *side_names)
 
     def by_group(self, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Sort the arrays that `encode` gave by the groups of the store: group -> array -> its values."""
+        """Sort the arrays that `encode` returned by groups of the store: group -> array -> values."""
         return arrays_by_group(self.name, arrays)
 
 
 def arrays_by_group(backbone: str, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Sort the arrays that a backbone's `encode` gave by the groups of the store: group -> array -> values.
+    """Sort the arrays that a backbone's `encode` returned by groups of the store: group -> array -> values.
 
     Examples
     --------
@@ -240,7 +240,13 @@ class LoadedNetwork:
 
 
 def weightless(dtype: str) -> dict[str, Any]:
-    """Return the fields of the provenance on network and device, for vectors that torch does not compute."""
+    """Return the provenance fields on network and device, for vectors that no network computes.
+
+    Parameters
+    ----------
+    dtype
+        Data type of the computation, such as `float32`.
+    """
     compute = {"dtype": dtype, "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
     return {"head": None, "layer": None, "hub": None, "weights_sha256": None, "compute": compute}
 
@@ -265,14 +271,20 @@ def descriptor(
 
     Parameters
     ----------
+    name, n_frames
+        Name of the group in the store, and number of frames per clip.
     features
         Names of the columns.
+    prepare, encode
+        As in `Backbone`.
     resize, crop, order
-        What is done to frames or samples first, for the provenance.
+        How frames or samples are prepared, in words, for the provenance.
+    citation
+        Papers that describe the descriptors.
     arrays, dtype
-        Names and data type of the arrays that `encode` gives.
+        Names and data type of the arrays that `encode` returns.
     hears, more
-        Further fields of the backbone.
+        Further fields of `Backbone`.
     """
     shapes = {"frames": (n_frames, len(features)), "pooled": (len(features),)}
     outputs = tuple(BackboneOutput(array, shapes[array], dtype) for array in arrays)

@@ -31,6 +31,10 @@ GRID = (8, 6)
 """Cells across and down."""
 CORNERS = 4
 """Most corners of a cell."""
+CORNER_QUALITY = 0.05
+"""Least strength of a corner, as a share of the strongest one of its cell."""
+CORNER_DISTANCE = 4
+"""Least pixels between two corners."""
 
 BLACK = 24
 """Largest grey level of bars."""
@@ -86,19 +90,27 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
 
 
 def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
-    """Make a frame `[H, W, 3]`, of pixels `shape` times as wide as high, grey and small, `[h, w, 1]`."""
+    """Convert an RGB frame `[H, W, 3]` to grey and shrink it to at most `WIDTH` pixels wide, `[h, w, 1]`.
+
+    Parameters
+    ----------
+    frame
+        The frame, uint8.
+    shape
+        Width of a pixel divided by its height.
+    """
     cv2 = opencv()
     grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
     new_width = min(width * shape, WIDTH)
     new_height = height * new_width / (width * shape)
-    size = (max(round(new_width), 1), max(round(new_height), 1))
-    small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    new_size = (max(round(new_width), 1), max(round(new_height), 1))
+    small = cv2.resize(grey, new_size, interpolation=cv2.INTER_AREA)
     return np.asarray(small[..., None], np.uint8)
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Measure clips of pairs, `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`."""
+    """Measure the camera motion of each pair of frames of clips `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`."""
     frames = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
     for index, clip in enumerate(batch):
         for second in range(1, len(clip), 2):
@@ -109,12 +121,12 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 
 
 def camera_motion(before: Grey, after: Grey) -> Motion | None:
-    """Measure how the camera moves from one grey picture `[h, w]` to another; None if too few corners agree.
+    """Measure how the camera moves from one grey picture `[h, w]` to another.
 
     Returns
     -------
     tuple or None
-        As `FEATURES`.
+        The values named by `FEATURES`; None if too few corners agree on one motion.
     """
     cv2 = opencv()
     rows, columns = _between_bars(before, after)
@@ -171,14 +183,16 @@ def camera_values(
 
 
 def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion | None:
-    """Track corners from one picture to another, and fit their motion; None if too few agree.
+    """Track corners from one picture to another, and fit one motion to them; None if too few agree.
 
     Parameters
     ----------
+    before, after
+        Grey pictures `[h, w]`.
     corners
-        `[N, 1, 2]`, column before row.
+        Corners of `before`, `[N, 1, 2]`, column before row.
     shift
-        Where tracking begins, from a corner's own place, `[2]`.
+        Expected shift of all corners, at which tracking starts, `[2]`.
     """
     cv2 = opencv()
     if len(corners) < LEAST_CORNERS:
@@ -195,7 +209,7 @@ def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
-    rotation = similarity[:, :2]  # with the growth
+    rotation = similarity[:, :2]  # rotation and growth in one matrix
     translation = similarity[:, 2]
     height, width = before.shape
     moved = corners[:, 0] @ rotation.T + translation
@@ -213,7 +227,10 @@ def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion
 
 
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
-    """Return the rows and columns of pictures between black bars; all of them if the pictures are dark."""
+    """Return the rows and columns between the black bars of pictures.
+
+    All of them if too few would be left.
+    """
     is_lit = np.max(pictures, axis=0) > BLACK
     rows = np.flatnonzero(is_lit.any(axis=1))
     columns = np.flatnonzero(is_lit.any(axis=0))
@@ -223,7 +240,7 @@ def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
 
 
 def _corners(picture: Grey) -> Points:
-    """Find the corners of each cell, `[N, 1, 2]`, column before row."""
+    """Find the strongest corners in each cell of a grid on a grey picture, `[N, 1, 2]`, column first."""
     corners = [np.zeros((0, 1, 2), np.float32)]
     height, width = picture.shape
     n_columns, n_rows = GRID
@@ -232,7 +249,9 @@ def _corners(picture: Grey) -> Points:
         bottom = height * (row + 1) // n_rows
         left = width * column // n_columns
         right = width * (column + 1) // n_columns
-        in_cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
+        in_cell = opencv().goodFeaturesToTrack(
+            picture[top:bottom, left:right], CORNERS, CORNER_QUALITY, CORNER_DISTANCE
+        )
         if in_cell is not None:
             corners.append(in_cell + np.array([left, top], np.float32))
     return np.concatenate(corners)

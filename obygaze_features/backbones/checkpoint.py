@@ -123,8 +123,10 @@ def _check_files(
 
     Parameters
     ----------
+    paths
+        Files of the weights.
     network_tensors
-        Those of the network, which may be on the meta device.
+        Tensors of the network by name; they may be on the meta device.
     allowed
         Regular expressions of tensors that the network does not use.
     """
@@ -147,22 +149,24 @@ def _check_files(
 
 
 def _attention(cls: Any) -> str:
-    """Return the attention that a class of networks runs with: PyTorch's, if the class has it."""
+    """Return the attention implementation for a class of networks: PyTorch's if the class supports it."""
     return ATTENTION if cls._supports_sdpa else "eager"
 
 
 def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """Refuse a configuration whose network is larger than the files, before memory is asked for.
+    """Refuse a configuration whose network is larger than its files, before memory is allocated for it.
 
-    The network is made on torch's meta device, of shapes alone, and returned. Files have more bytes than
-    numbers.
+    The network is built on torch's meta device, without values, and returned. A file has at least one byte
+    for each number, so a network with more numbers than bytes cannot be that of the files.
 
     Parameters
     ----------
+    weights
+        The weights.
     config
         Name of the configuration's file.
     make
-        Makes the network.
+        Builds the network.
 
     Raises
     ------
@@ -174,7 +178,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     n_numbers = 0
 
     def count(_module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        """Count a tensor as the network registers it, and refuse one too many."""
+        """Add a tensor to the totals as the network registers it; raise once they exceed the limits."""
         nonlocal n_tensors, n_numbers
         if tensor is None:
             return
@@ -209,7 +213,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
 
 
 def _library_missing(error: ImportError) -> str:
-    """Return the sentence in which transformers names a library that a network needs."""
+    """Return the part of transformers' error message that names the library a network needs."""
     sentence, _, _ = str(error).strip().partition(" but it was not found")
     return first_line(sentence)
 
@@ -258,7 +262,10 @@ def check_keys(
 
 
 def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
-    """Yield prefixes without which the unexpected names are the missing ones; those allowed do not count."""
+    """Yield each prefix whose removal turns the unexpected names into the missing ones.
+
+    Unexpected names that are allowed without the prefix do not count.
+    """
     if not missing:
         return
     for key in unexpected:
@@ -335,16 +342,18 @@ def check_tensors(
     *,
     optional: tuple[str, ...] = (),
 ) -> None:
-    """Refuse tensors that are not exactly the wanted ones, by name and shape, or are no real numbers.
+    """Refuse tensors that are not exactly the wanted ones, by name, shape and type.
 
     Parameters
     ----------
     name
         The weights, for messages.
+    tensors
+        The tensors by name.
     wanted
         Name -> shape.
     optional
-        Ends of the names of those that may be missing, and are whole numbers.
+        Ends of the names of tensors that may be missing, and are whole numbers.
     """
     types = {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}
     check_types(name, types, optional)
@@ -362,16 +371,18 @@ def check_tensors(
 
 
 def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | None = None) -> Any:
-    """Read the configuration of a folder, of any type that transformers supports.
+    """Read the configuration of weights, of any type that transformers supports.
 
-    Code in the folder is never run; by default, transformers asks the user for permission.
+    Code in the folder is never run; by default, transformers would ask the user for permission.
 
     Parameters
     ----------
+    weights
+        The weights.
     kind
-        `model_type` of the configuration of random weights; empty reads the one that they name.
+        `model_type` of random weights, whose default configuration is made; empty reads the folder's.
     changes
-        Fields of that configuration to set; for networks of two halves, of the half that sees.
+        Fields to set in that default configuration, or in the vision part if it has one.
 
     Raises
     ------
@@ -397,13 +408,17 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
         raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
 
 
-def read_beside(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
-    """Make an object of transformers from the files beside weights; code among them is never run.
+def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
+    """Load a tokenizer, processor or other transformers object from the folder of weights.
+
+    Code in the folder is never run.
 
     Parameters
     ----------
     cls
         Class of the object.
+    weights
+        The weights.
     what
         The object, for messages.
     settings
@@ -412,7 +427,7 @@ def read_beside(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
     Raises
     ------
     BackboneError
-        Naming the weights and what cannot be made.
+        Naming the weights and what cannot be loaded.
     """
     try:
         with quiet():
@@ -426,19 +441,19 @@ def read_beside(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
 
 
 def untrained(make: Any, seed: int) -> Any:
-    """Make a network with random weights that depend on the seed only."""
+    """Build a network with random weights that depend only on the seed, and freeze it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return frozen(make())
 
 
 def frozen(network: Any, name: str = "") -> Any:
-    """Set a network to evaluation mode in float32, without gradients.
+    """Set a network to float32, evaluation mode and no gradients, and return it.
 
     Raises
     ------
     BackboneError
-        Some weights are not finite. The features might be finite all the same.
+        Some weights are not finite, which might not show in the features.
     """
     network = network.float().eval().requires_grad_(requires_grad=False)
     not_finite = [key for key, value in network.named_parameters() if not torch.isfinite(value).all()]
@@ -452,18 +467,20 @@ def frozen(network: Any, name: str = "") -> Any:
 
 @checked
 def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
-    """Read a file of tensors by name, safetensors or a dict that `torch.save` wrote; unpickle nothing else.
+    """Read a file of tensors by name, safetensors or a dict that `torch.save` wrote.
+
+    Nothing else is unpickled.
 
     Raises
     ------
     BackboneError
         If the file is damaged or holds anything but tensors by name.
     """
-    return _load(weights.files[0])
+    return _read_state_dict(weights.files[0])
 
 
-def _load(path: Path) -> dict[str, torch.Tensor]:
-    """Read a file of tensors by name, as `load_state_dict`."""
+def _read_state_dict(path: Path) -> dict[str, torch.Tensor]:
+    """Read one file of tensors by name, as `load_state_dict` does for weights."""
     document = load_torch(path, BackboneError)
     if not _is_state_dict(document):
         # Training often saves the state dict in a dict, with the epoch and so on.
@@ -485,21 +502,24 @@ def _is_state_dict(document: object) -> TypeGuard[dict[str, torch.Tensor]]:
 
 
 def _types_in(path: Path) -> dict[str, str]:
-    """Read the type of each tensor of a file; safetensors are read from their header, which must fit."""
+    """Read the type of each tensor of a file, such as float16; of safetensors only the header is read."""
     if path.suffix != ".safetensors":
-        if what(path).name == SAFETENSORS:  # transformers goes by names
+        if what(path).name == SAFETENSORS:  # transformers chooses the reader by the file's name
             raise BackboneError(f"{path}: this is {SAFETENSORS}: let its name end in .safetensors")
-        return {key: _type(tensor) for key, tensor in _load(path).items()}
-    open_regular(path).close()  # safetensors opens the name itself
+        return {key: _type(tensor) for key, tensor in _read_state_dict(path).items()}
+    open_regular(path).close()  # refuse pipes and devices: safetensors opens the path itself
+    types = {}
     try:
         with safe_open(path, "pt") as file:
-            return {key: _plain_type(file.get_slice(key).get_dtype()) for key in file.keys()}  # noqa: SIM118 - no dict
+            for key in file.keys():  # noqa: SIM118 - no dict
+                types[key] = _plain_type(file.get_slice(key).get_dtype())
     except Exception:  # noqa: BLE001 - safetensors lets several out of damaged bytes
         raise BackboneError(f"{path}: cannot be read: {why_not(path, SAFETENSORS)}") from None
+    return types
 
 
 def _type(tensor: torch.Tensor) -> str:
-    """Describe the type of a tensor, such as float16; more than the type if it is sparse or has no values."""
+    """Describe the type of a tensor, such as float16; add whether it is sparse or has no values."""
     description = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout != torch.strided:
         description += " (sparse)"
@@ -509,17 +529,24 @@ def _type(tensor: torch.Tensor) -> str:
 
 
 def _plain_type(name: str) -> str:
-    """Return torch's name of a type of safetensors, such as BF16 or F8_E4M3."""
-    return re.sub(r"^(BF|F|I|U|C)(?=\d)", lambda letters: SAFETENSORS_TYPES[letters[0]], name).lower()
+    """Translate a type of safetensors, such as BF16 or F8_E4M3, to torch's name: bfloat16, float8_e4m3."""
+    letters = re.match(r"(BF|F|I|U|C)(?=\d)", name)
+    if letters:
+        name = SAFETENSORS_TYPES[letters[0]] + name[letters.end() :]
+    return name.lower()
 
 
 def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], str] = str) -> None:
-    """Load the tensors of one file into a network that has exactly these.
+    """Load the tensors of one file into a network, which must have exactly these tensors.
 
     Parameters
     ----------
+    network
+        The network.
+    weights
+        Weights of one file.
     rename
-        Gives a tensor's name in the network; empty for one that is left out.
+        Turns a tensor's name in the file into its name in the network; empty leaves the tensor out.
 
     Raises
     ------
@@ -542,7 +569,7 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
 
 
 def plain_config(config: Any) -> dict[str, Any]:
-    """Convert a configuration to plain JSON, without names of machines and libraries."""
+    """Convert a configuration to plain JSON, without the fields that do not describe the network."""
     plain: dict[str, Any] = {}
     for key, value in sorted(config.to_dict().items()):
         if key in NOT_OF_THE_NETWORK:
@@ -575,18 +602,18 @@ NOT_OF_THE_NETWORK = {
 
 
 def _allowed(key: str, patterns: Sequence[str]) -> bool:
-    """Return whether a tensor's name matches one of some regular expressions."""
+    """Return whether a tensor's name matches one of the regular expressions in full."""
     return any(re.fullmatch(pattern, key) for pattern in patterns)
 
 
 def _shown(keys: Sequence[str]) -> str:
-    """Format the first few names for a message, in order."""
+    """Format the first few names, sorted, for a message."""
     return first_few(sorted(keys), NAMES_SHOWN)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the report and progress bar of transformers; this module checks the findings itself."""
+    """Silence the log messages and progress bars of transformers within a `with` block."""
     logging: Any = transformers_logging
     verbosity = logging.get_verbosity()
     had_bars = logging.is_progress_bar_enabled()

@@ -66,10 +66,12 @@ class ClassCall:
 
 
 def network_class(model_type: str, where: str) -> Any:
-    """Find the class of transformers that reads networks of a type.
+    """Return the transformers class that loads networks of a type.
 
     Parameters
     ----------
+    model_type
+        Type of the network.
     where
         The weights, for messages.
 
@@ -94,6 +96,7 @@ def network_class(model_type: str, where: str) -> Any:
 
 
 def _missing_libraries(cls: Any) -> str:
+    """Return which libraries a class lacks, as transformers says when the class is called."""
     try:
         cls()
     except ImportError as error:
@@ -102,12 +105,14 @@ def _missing_libraries(cls: Any) -> str:
 
 
 def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
-    """Read from the signature of a class how it takes pictures.
+    """Determine from the signature of a transformers class how its network is called with pictures alone.
 
     Parameters
     ----------
+    cls
+        The class.
     backbone
-        `image` or `video`, which features are wanted of a class that has both.
+        `image` or `video`: which features to take from a class that has both.
     where
         The weights, for messages.
 
@@ -142,7 +147,7 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
 
 
 def _method(cls: Any, backbone: str) -> str:
-    """Choose the method: the features of what is seen where a class has them, else the whole network."""
+    """Choose the method to call: one that gives vision features alone, if there is one, else `forward`."""
     wanted = FEATURES[backbone]
     other = FEATURES["video" if backbone == "image" else "image"]
     for name in (wanted, other):
@@ -152,7 +157,15 @@ def _method(cls: Any, backbone: str) -> str:
 
 
 def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
-    """Return whether pictures are what a method is about, and no companion of a text."""
+    """Return whether a method can be called with pictures alone, and not only beside a text.
+
+    Parameters
+    ----------
+    cls, method
+        A class of transformers, and one of its methods.
+    pixels
+        Name of the argument that takes pictures.
+    """
     parameters = list(inspect.signature(getattr(cls, method)).parameters.values())
     arguments = [parameter for parameter in parameters if parameter.name != "self"]
     is_required = any(
@@ -162,13 +175,16 @@ def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
 
 
 def settings_of(cls: Any) -> dict[str, bool]:
-    """Return the arguments with which a class is made: without a pooling layer that may be untrained."""
+    """Return further arguments to load a class with: no pooling layer, since it may be untrained."""
     parameters = inspect.signature(cls.__init__).parameters
     return {POOLING: False} if POOLING in parameters else {}
 
 
 def processor_names(family: str) -> list[str]:
-    """List the processors of pictures, then of videos, that transformers has for a family; Pillow's first."""
+    """List the transformers processors of pictures, then of videos, for a family of networks.
+
+    Those that use Pillow come first.
+    """
     names: list[str] = []
     # Not that of auto_mappings, to which this module adds families that share a processor.
     of_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
@@ -176,8 +192,9 @@ def processor_names(family: str) -> list[str]:
         for model_type, entry in mapping.items():
             if model_type_to_module_name(model_type) != family or not entry:
                 continue
-            classes = entry if isinstance(entry, dict) else {"torchvision": entry}
-            names += sorted(filter(None, classes.values()), key=lambda name: not name.endswith("Pil"))
+            classes = entry.values() if isinstance(entry, dict) else [entry]
+            named = [name for name in classes if name]
+            names += sorted(named, key=lambda name: not name.endswith("Pil"))
     return names
 
 
@@ -197,7 +214,7 @@ class ClipFields(NamedTuple):
 
 
 def clip_fields(config: Any) -> ClipFields:
-    """Find the fields of a configuration that say how many frames a clip has."""
+    """Find the names of the configuration fields that hold a clip's number of frames and of frames a step."""
     frames = next((name for name in ("num_frames", "frames_per_clip") if hasattr(config, name)), "")
     step = next((name for name in ("tubelet_size", "temporal_patch_size") if hasattr(config, name)), "")
     return ClipFields(frames, step)

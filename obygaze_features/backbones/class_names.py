@@ -19,7 +19,7 @@ N_CLASSES = 1000
 
 
 def imagenet_classes() -> tuple[str, ...] | None:
-    """Read the names of the classes; None if OpenCLIP is not installed, or its file has no such list.
+    """Return the names of the 1000 ImageNet classes; None if OpenCLIP is not installed, or has no such list.
 
     If two classes have the same name, the second is called `NAME (2)`, so that every name is unique.
     """
@@ -34,15 +34,16 @@ def imagenet_classes() -> tuple[str, ...] | None:
 
 
 def _names_in(path: Path) -> tuple[str, ...] | None:
-    """Read the list of names from a Python file without running it; None if it has not all the names."""
+    """Read the list of class names from a Python file without running it; None if it is not complete."""
     for statement in ast.parse(read_text(path)).body:
         if not isinstance(statement, ast.Assign):
             continue
         targets = [target.id for target in statement.targets if isinstance(target, ast.Name)]
         if VARIABLE in targets:
             names = ast.literal_eval(statement.value)
-            is_complete = len(names) == N_CLASSES and all(isinstance(name, str) for name in names)
-            return unique_names(names) if is_complete else None
+            if len(names) == N_CLASSES and all(isinstance(name, str) for name in names):
+                return unique_names(names)
+            return None
     return None
 
 

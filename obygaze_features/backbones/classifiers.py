@@ -23,10 +23,10 @@ TIMM_NETWORK = "timm_model"
 
 
 def classifier_class(weights: Weights, model_type: str) -> Any:
-    """Find the class of transformers that has networks of a type under a classifier.
+    """Return the transformers class of classifiers for networks of a type.
 
-    Of a type with several such classes it is the one that the configuration beside the weights names, else
-    the usual one.
+    If the type has several such classes, it is the one that the configuration of the weights names, else the
+    usual one.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
 
 
 def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
-    """Return whether the configuration beside weights says that a network under a classifier was saved."""
+    """Return whether the weights were saved with a classifier, as their configuration names its class."""
     if model_type == TIMM and weights.seed is None:
         return bool(weights.config().get("num_classes"))  # timm's own configurations name no class
     names = [cls.__name__ for cls in _classifier_classes(model_type)]
@@ -52,7 +52,7 @@ def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
 
 
 def _classifier_classes(model_type: str) -> tuple[Any, ...]:
-    """List the classes for pictures, then for videos, that have networks of a type under a classifier."""
+    """List the transformers classes of picture classifiers, then of video classifiers, for a network type."""
     classes: list[Any] = []
     if model_type in CONFIG_MAPPING:
         config_class = CONFIG_MAPPING[model_type]
@@ -64,7 +64,10 @@ def _classifier_classes(model_type: str) -> tuple[Any, ...]:
 
 
 def _architectures(weights: Weights) -> list[str]:
-    """Return the names of classes that the configuration beside weights says they are of."""
+    """Return the class names under `architectures` in the configuration of weights.
+
+    None of random weights.
+    """
     if weights.seed is not None:
         return []
     architectures = weights.config().get("architectures")
@@ -74,12 +77,14 @@ def _architectures(weights: Weights) -> list[str]:
 def load_classifier(
     weights: Weights, model_type: str, config: Any, *, keeps_pooler: bool = True
 ) -> ClassifierBase:
-    """Load a network under its classifier.
+    """Load a classifier, and make it callable as the network inside it.
 
     Parameters
     ----------
+    weights, model_type, config
+        The weights, their type and their configuration.
     keeps_pooler
-        Whether its output keeps `pooler_output`. A network that is read without its pooling layer has none.
+        Whether its output keeps `pooler_output`; False for a network that is read without its pooling layer.
 
     Raises
     ------
@@ -97,7 +102,7 @@ def load_classifier(
 
 
 def network_inside(classifier: nn.Module, weights: Weights) -> nn.Module:
-    """Return the network inside a classifier: the only part of it that is a whole network of transformers.
+    """Return the network inside a classifier: its only part that is a transformers network itself.
 
     Raises
     ------
@@ -129,17 +134,17 @@ class TimmOutput(NamedTuple):
 
 
 class TimmClassifierBase(ClassifierBase):
-    """A network of timm under its classifier, called as transformers calls the network without one.
+    """A timm network with its classifier, called as transformers calls it without the classifier.
 
-    Of this classifier the network inside is timm's own, whose classifier is a part of it. Its features are
-    computed once, and pooled with and without the classifier.
+    Timm's classifier is a part of the network. The features are computed once, and pooled with and without
+    the classifier.
     """
 
     def __init__(self, classifier: Any) -> None:
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, **inputs: Any) -> TimmOutput:
-        """Encode `pixel_values`, pictures `[N, 3, h, w]`, and keep the logits of their classes."""
+        """Encode pictures `pixel_values` `[N, 3, h, w]`, and keep the class logits for `take_logits`."""
         network: Any = self.inside
         features = network.forward_features(inputs["pixel_values"])
         self._logits = network.forward_head(features)

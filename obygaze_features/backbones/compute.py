@@ -20,7 +20,7 @@ BFLOAT16_SINCE = (8, 0)
 """Compute capability from which on GPUs have bfloat16; for others torch emulates it, slowly."""
 ATTENTION = "sdpa"
 """Implementation of attention in all networks of the transformers library."""
-ON_A_CARD = 8
+CLIPS_ON_CUDA = 8
 """Clips at once on CUDA: 2.7 GB for the largest network in float32, and enough to fill the largest card."""
 OUT_OF_MEMORY = (
     "out of memory",  # torch.OutOfMemoryError, and "CUDA error: out of memory" outside of torch's allocator
@@ -71,7 +71,7 @@ class Compute:
             raise BackboneError(f"{self.clips_at_once} clips at once: at least one is needed")
 
     def torch_device(self) -> torch.device:
-        """Choose the device.
+        """Return the torch device to run on.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Compute:
         return device
 
     def _check_card(self, device: torch.device) -> None:
-        """Refuse a GPU that does not exist, or does not have this precision."""
+        """Refuse a GPU that does not exist, or that has no bfloat16 where it is asked for."""
         reason = no_cuda()
         if reason:
             raise BackboneError(f"device '{device}': {reason}")
@@ -105,7 +105,7 @@ class Compute:
             )
 
     def fallback(self) -> str | None:
-        """Return why `auto` selects the CPU; None if it does not."""
+        """Return why `auto` selects the CPU; None if it selects CUDA or another device was named."""
         return no_cuda() if self.device == "auto" else None
 
     def frames_dtype(self) -> Literal["float32", "float16"]:
@@ -115,17 +115,23 @@ class Compute:
         return "float32" if self.precision == "float32" else "float16"
 
     def first_size(self) -> int:
-        """Return the initial number of clips per call."""
+        """Return the number of clips per call of the network to start with, before any lack of memory."""
         if self.clips_at_once is not None:
             return self.clips_at_once
-        return ON_A_CARD if self.torch_device().type == "cuda" else 1
+        on_cuda = self.torch_device().type == "cuda"
+        return CLIPS_ON_CUDA if on_cuda else 1
 
     def record(self, attention: str | None = ATTENTION) -> dict[str, Any]:
-        """Return what affects the numbers, in the store's terms.
+        """Return the settings that affect the numbers, as the provenance of a store records them.
 
         A GPU is recorded without its model, so that a machine with another model can continue a store; the
         journal has the model for each clip. The fields `clips_at_once` and `same_device` are omitted if they
         have no effect.
+
+        Parameters
+        ----------
+        attention
+            The attention implementation; None for a network without attention.
         """
         device = self.torch_device()
         at_once = self.first_size()
@@ -143,7 +149,7 @@ class Compute:
 
 
 def no_cuda() -> str | None:
-    """Return why there is no CUDA device; None if there is one."""
+    """Return why no CUDA device can be used; None if there is one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
@@ -156,7 +162,7 @@ def no_cuda() -> str | None:
 
 
 def card_of(device: torch.device) -> str:
-    """Return the GPU model, or `cpu`."""
+    """Return the model name of a GPU, or `cpu`."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
@@ -175,7 +181,7 @@ def card_record(device: torch.device) -> dict[str, Any]:
 
 
 def free_memory(device: torch.device) -> str:
-    """Describe the free memory of a device for messages; empty for a CPU."""
+    """Describe the free memory of a GPU in parentheses, for messages; empty for a CPU."""
     if device.type != "cuda":
         return ""
     try:
@@ -188,12 +194,12 @@ def free_memory(device: torch.device) -> str:
 @checked
 @contextmanager
 def matmul_precision(*, tf32: bool) -> Iterator[None]:
-    """Allow or forbid TF32 in float32 products on CUDA; products on a CPU keep full precision.
+    """Allow or forbid TF32 in float32 products on CUDA within a `with` block; CPUs keep full precision.
 
     Torch has two interfaces for this. Reading the older one (`allow_tf32`) fails once the newer one
-    (`fp32_precision`) says otherwise, as transformers and many notebooks have it, so the newer one is used
-    here. The older one is set to say the same of cuDNN, as some networks read it (PE-AV's for sound). On
-    a CPU, `torch.set_float32_matmul_precision("medium")` makes oneDNN round to bfloat16.
+    (`fp32_precision`) has been set differently, as transformers and many notebooks do, so the newer one is
+    used here. The older one is set to the same for cuDNN, because some networks read it (PE-AV's for sound).
+    On a CPU, `torch.set_float32_matmul_precision("medium")` would make oneDNN round to bfloat16.
     """
     on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
     backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
@@ -214,7 +220,7 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
 
 
 def _older_tf32() -> bool | None:
-    """Return what the older interface says of cuDNN; None where torch refuses to say."""
+    """Return whether the older interface allows TF32 in cuDNN; None where torch refuses to say."""
     try:
         return bool(BACKENDS.cudnn.allow_tf32)
     except RuntimeError:
@@ -222,7 +228,7 @@ def _older_tf32() -> bool | None:
 
 
 def _set_older_tf32(*, allowed: bool) -> None:
-    """Have the older interface say whether cuDNN may use TF32; some versions of torch warn that it is old."""
+    """Allow or forbid TF32 in cuDNN by the older interface, without torch's warning that it is deprecated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         BACKENDS.cudnn.allow_tf32 = allowed
@@ -230,7 +236,7 @@ def _set_older_tf32(*, allowed: bool) -> None:
 
 @contextmanager
 def inference(compute: Compute, device: torch.device) -> Iterator[None]:
-    """Run a network without gradients, in the requested precision."""
+    """Run a network without gradients and in the precision of `compute`, within a `with` block."""
     dtype = AUTOCAST.get(compute.precision)
     cast = torch.autocast(device.type, dtype, enabled=dtype is not None)  # disabled for other precisions
     with torch.inference_mode(), matmul_precision(tf32=compute.tf32), cast:
@@ -238,10 +244,10 @@ def inference(compute: Compute, device: torch.device) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error or its cause is a lack of memory.
+    """Return whether an error, or an error that caused it, is a lack of memory.
 
-    Besides torch's allocator, others may fail if another process fills the GPU: contexts, handles,
-    workspaces, kernels and pinned memory. torch.compile wraps all of these errors.
+    Besides torch's allocator, CUDA contexts, handles, workspaces, kernels and pinned memory can fail if
+    another process fills the GPU. torch.compile wraps all of these errors.
     """
     cause: BaseException | None = error
     while cause is not None:

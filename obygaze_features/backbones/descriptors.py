@@ -25,14 +25,21 @@ from obygaze_features.backbones.resize import box_resize
 SIZE = 96
 HUES, SATURATIONS, VALUES = 8, 3, 3
 ORIENTATIONS = 8
-_HALF, _EDGE = np.float32(np.sqrt(0.5)), (np.float32(0.9238795), np.float32(0.38268343))
+_HALF = np.float32(np.sqrt(0.5))  # cosine and sine of 45 degrees
+_EDGE = (np.float32(0.9238795), np.float32(0.38268343))  # cosine and sine of 22.5 degrees
 BIN_EDGES = (
     _EDGE, (_HALF, _HALF), _EDGE[::-1], (np.float32(0), np.float32(1)),
     (-_EDGE[1], _EDGE[0]), (-_HALF, _HALF), (-_EDGE[0], _EDGE[1]),
 )  # fmt: skip
 """Cosine and sine of the bins' inner edges: multiples of 22.5 degrees."""
 CUBE_ROOT_BITS = 709_958_130
-"""Two thirds of float32's exponent of 1, less what makes the guess's largest error least."""
+"""Two thirds of the bits of float32's 1.0, less what makes the largest error of the first guess smallest."""
+CIE_EPSILON = 216 / 24389
+"""Relative luminance below which CIE 1976 replaces the cube root by a straight line."""
+CIE_KAPPA = 24389 / 27
+"""Slope of that line, times 116."""
+NOT_UNIFORM = 9
+"""Local binary pattern of all pixels that are not uniform; 0 to 8 count the neighbours at least as light."""
 CUT_DISTANCE = 0.5  # of histograms that sum to one: half of the pixels changed their bin
 LIGHTNESS_PERCENTILES = (5, 50, 95)
 
@@ -84,7 +91,7 @@ def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Describe a batch of clips, `[B, F, 96, 96, 3]`.
+    """Compute the descriptors of a batch of clips, `[B, F, 96, 96, 3]`.
 
     Returns
     -------
@@ -95,10 +102,12 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 
 
 def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Describe the frames of one clip, `[F, h, w, 3]`, as `[F, len(FEATURES)]`."""
-    lightness, a, b = lab(clip)
+    """Compute the descriptors of each RGB frame of a clip, `[F, h, w, 3]`: `[F, len(FEATURES)]`."""
+    lightness, a, b = to_cielab(clip)
     histogram = hsv_histogram(clip)
-    distance = 0.5 * np.abs(np.diff(histogram, axis=0)).sum(axis=1)
+    lightness_change = np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64)  # [F - 1]
+    histogram_distance = 0.5 * np.abs(np.diff(histogram, axis=0)).sum(axis=1)  # [F - 1]
+    is_cut = histogram_distance > CUT_DISTANCE
     columns = [
         histogram,
         colourfulness(clip),
@@ -107,28 +116,29 @@ def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
         lightness_statistics(lightness),
         edge_statistics(lightness),
         lbp_histogram(lightness),
-        _from_sample_before(np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64)),
-        _from_sample_before(distance),
-        np.concatenate([[0.0], distance > CUT_DISTANCE]),
+        _from_sample_before(lightness_change),
+        _from_sample_before(histogram_distance),
+        np.concatenate([[0.0], is_cut]),
     ]
     return np.column_stack(columns)
 
 
 def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Count the pixels of each frame in 8 hues x 3 saturations x 3 values, as shares, `[F, 72]`.
+    """Compute the shares of each frame's pixels in 8 hues x 3 saturations x 3 values, `[F, 72]`.
 
-    Hue is sector plus fraction of the hexcone model (Smith 1978); grey pixels have hue 0.
+    Hue is sector plus fraction of the hexcone model (Smith 1978), from 0 to 6; grey pixels have hue 0.
     """
-    red, green, blue = (clip[..., c].astype(np.int32) for c in range(3))
+    red, green, blue = (clip[..., channel].astype(np.int32) for channel in range(3))
     value = np.maximum(np.maximum(red, green), blue)
     chroma = value - np.minimum(np.minimum(red, green), blue)
-    safe = np.maximum(chroma, 1)
-    sector = np.where(
+    divisor = np.maximum(chroma, 1)  # no division by 0 in grey pixels
+    hue = np.where(
         value == red,
-        (green - blue) / safe % 6,
-        np.where(value == green, (blue - red) / safe + 2, (red - green) / safe + 4),
+        (green - blue) / divisor % 6,
+        np.where(value == green, (blue - red) / divisor + 2, (red - green) / divisor + 4),
     )
-    hue_bin = np.minimum((sector * (HUES / 6)).astype(np.int32), HUES - 1) * (chroma > 0)
+    hue_bin = np.minimum((hue * (HUES / 6)).astype(np.int32), HUES - 1)
+    hue_bin[chroma == 0] = 0
     saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
     value_bin = value * VALUES // 256
     bins = (hue_bin * SATURATIONS + saturation_bin) * VALUES + value_bin
@@ -137,32 +147,37 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Compute the colourfulness of each frame, `[F]` (Hasler & Süsstrunk 2003, M3, on values of 0-255)."""
-    red, green, blue = (clip[..., c].astype(np.float32) for c in range(3))
-    opponents = (red - green, 0.5 * (red + green) - blue)
-    spread = np.sqrt(sum(_variance(x) for x in opponents))
-    offset = np.sqrt(sum(_mean(x) ** 2 for x in opponents))
+    red, green, blue = (clip[..., channel].astype(np.float32) for channel in range(3))
+    red_green = red - green
+    yellow_blue = 0.5 * (red + green) - blue
+    spread = np.sqrt(_variance(red_green) + _variance(yellow_blue))
+    offset = np.sqrt(_mean(red_green) ** 2 + _mean(yellow_blue) ** 2)
     return np.asarray(spread + 0.3 * offset)
 
 
-def lab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Convert sRGB frames to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, `[3, F, h, w]`."""
-    linear = [_LINEAR[clip[..., c]] for c in range(3)]
-    x, y, z = (sum(weight * channel for weight, channel in zip(row, linear, strict=True)) for row in _TO_XYZ)
-    fx, fy, fz = (np.where(t > 216 / 24389, cube_root(t), (24389 / 27 * t + 16) / 116) for t in (x, y, z))
+def to_cielab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Convert sRGB frames `[F, h, w, 3]` to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, `[3, F, h, w]`."""
+    red, green, blue = (_LINEAR[clip[..., channel]] for channel in range(3))
+    compressed = []  # f(X), f(Y) and f(Z) of CIE 1976
+    for red_weight, green_weight, blue_weight in _TO_XYZ:
+        relative = red_weight * red + green_weight * green + blue_weight * blue  # to the white point
+        line = (CIE_KAPPA * relative + 16) / 116
+        compressed.append(np.where(relative > CIE_EPSILON, cube_root(relative), line))
+    fx, fy, fz = compressed
     return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], np.float32)
 
 
 def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute cube roots of normal positive numbers, rounded correctly but for one in some millions.
+    """Compute cube roots of normal positive numbers, the same on every processor.
 
-    The last bit of NumPy's depends on the processor and on the C library. This is Halley's iteration, from a
-    third of the exponent.
+    NumPy's last bit depends on the processor and on the C library. Here a guess from the bits of the number
+    is improved by two steps of Halley's iteration; all but one in some millions are rounded correctly.
     """
     guess = (t.view(np.int32) // 3 + CUBE_ROOT_BITS).view(np.float32)
-    guess *= (guess * guess * guess + 2 * t) / (2 * guess * guess * guess + t)  # to 3e-5
+    guess *= (guess * guess * guess + 2 * t) / (2 * guess * guess * guess + t)  # relative error at most 3e-5
     root = guess.astype(np.float64)
     cube = root * root * root
-    root *= (cube + 2 * t) / (2 * cube + t)  # to 1e-14
+    root *= (cube + 2 * t) / (2 * cube + t)  # at most 1e-14
     return root.astype(np.float32)
 
 
@@ -187,14 +202,17 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32]) -> NDArray[np.int32]:
     """Assign gradients to 8 equal bins of directions from 0 up to, not including, 180 degrees.
 
-    Axes and diagonals, of which drawn pictures are full, lie on the edges of bins. There the last bit of an
-    arc tangent would decide, and it depends on the processor.
+    Axes and diagonals, which are frequent in drawn pictures, lie on the edges of bins. Products with the
+    edges are compared instead of an arc tangent, whose last bit would decide there and depends on the
+    processor.
     """
-    turned = (along_y < 0) | ((along_y == 0) & (along_x < 0))
-    x, y = np.where(turned, -along_x, along_x), np.abs(along_y)
+    # Opposite directions are the same orientation: turn those of the lower half by 180 degrees.
+    is_below = (along_y < 0) | ((along_y == 0) & (along_x < 0))
+    x = np.where(is_below, -along_x, along_x)
+    y = np.abs(along_y)
     bins = np.zeros(x.shape, np.int32)
-    for cos, sin in BIN_EDGES:
-        bins += y * cos >= x * sin
+    for cosine, sine in BIN_EDGES:
+        bins += y * cosine >= x * sine
     return bins
 
 
@@ -204,25 +222,42 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     Neighbours are the eight adjacent pixels, without interpolation.
     """
     height, width = lightness.shape[1:]
-    around = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
     centre = lightness[:, 1:-1, 1:-1]
-    above = np.stack([lightness[:, y : y + height - 2, x : x + width - 2] >= centre for y, x in around])
-    transitions = (above != np.roll(above, 1, axis=0)).sum(axis=0)
-    patterns = np.where(transitions <= 2, above.sum(axis=0), 9)
-    return _shares(patterns, 10)
+    is_as_light = []
+    for top, left in ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0)):  # once around
+        neighbour = lightness[:, top : top + height - 2, left : left + width - 2]
+        is_as_light.append(neighbour >= centre)
+    circle = np.stack(is_as_light)  # [8, F, h - 2, w - 2]
+    transitions = (circle != np.roll(circle, 1, axis=0)).sum(axis=0)
+    patterns = np.where(transitions <= 2, circle.sum(axis=0), NOT_UNIFORM)
+    return _shares(patterns, NOT_UNIFORM + 1)
 
 
-def _from_sample_before(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Assign F-1 differences to F samples; the first sample gets the second's."""
-    return np.zeros(1) if len(steps) == 0 else np.concatenate([steps[:1], steps])
+def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Extend F - 1 differences between neighbouring samples to F: the first sample gets the second's."""
+    if len(differences) == 0:
+        return np.zeros(1)
+    return np.concatenate([differences[:1], differences])
 
 
-def _shares(bins: NDArray[Any], n: int, weights: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
-    """Compute the histogram of each frame, with sum one (all zeros if the weights sum to zero)."""
-    frames = len(bins)
-    offset = (bins.reshape(frames, -1) + n * np.arange(frames)[:, None]).ravel()
-    flat = np.bincount(offset, None if weights is None else weights.ravel(), minlength=n * frames)
-    counts: NDArray[np.float64] = flat.reshape(frames, n).astype(np.float64)
+def _shares(
+    bins: NDArray[Any], n_bins: int, weights: NDArray[np.float32] | None = None
+) -> NDArray[np.float64]:
+    """Compute the histogram of each frame, `[F, n_bins]`, with sum one; zeros where all weights are zero.
+
+    Parameters
+    ----------
+    bins
+        Bin of each pixel, `[F, h, w]`.
+    weights
+        Weight of each pixel; None counts them.
+    """
+    n_frames = len(bins)
+    first_bins = n_bins * np.arange(n_frames)[:, None]  # so that one call counts all frames
+    flat_bins = (bins.reshape(n_frames, -1) + first_bins).ravel()
+    flat_weights = None if weights is None else weights.ravel()
+    flat = np.bincount(flat_bins, flat_weights, minlength=n_bins * n_frames)
+    counts: NDArray[np.float64] = flat.reshape(n_frames, n_bins).astype(np.float64)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.zeros_like(counts)
     np.divide(counts, totals, out=shares, where=totals > 0)
@@ -230,8 +265,10 @@ def _shares(bins: NDArray[Any], n: int, weights: NDArray[np.float32] | None = No
 
 
 def _mean(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the mean of each frame, in float64."""
     return np.asarray(x.reshape(len(x), -1).mean(axis=1, dtype=np.float64))
 
 
 def _variance(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the variance of each frame, in float64."""
     return np.asarray(x.reshape(len(x), -1).var(axis=1, dtype=np.float64))

@@ -18,10 +18,10 @@ from obygaze_features.backbones.sightings import (
     N_JOINTS,
     Faces,
     Persons,
-    each_once,
     long_side_to,
     noses_of,
     padded,
+    without_duplicates,
 )
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import NO_LICENCE
@@ -90,12 +90,12 @@ class DetectorFile:
         return self._persons(output)
 
     def _faces(self, output: "_Output", height_by_width: float) -> Faces:
-        """Return the faces of an output, each once, as shares of the picture."""
+        """Convert the output of a face detector to faces, each once, in shares of the picture."""
         if output.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._sure(output.rows)
         boxes = self._checked(rows[:, :BOX] / [*output.filled, *output.filled, 1])
-        chosen = each_once(boxes)
+        chosen = without_duplicates(boxes)
         noses = np.full(len(chosen), np.nan)
         if rows.shape[1] == BOX_AND_POINTS:
             points = rows[chosen, BOX:].reshape(-1, 3, 2) / output.filled
@@ -103,7 +103,7 @@ class DetectorFile:
         return Faces(boxes[chosen], noses)
 
     def _persons(self, output: "_Output") -> Persons:
-        """Return the persons of an output as shares of the picture, across before down."""
+        """Convert the output of a person detector to persons, in shares of the picture, x before y."""
         if output.rows.shape[1] != PERSON:
             raise self._unexpected(output.rows.shape)
         rows = self._sure(output.rows)
@@ -128,20 +128,23 @@ class DetectorFile:
         return _Output(values.reshape(-1, values.shape[-1]), filled)
 
     def _sure(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rows whose score is high enough, and those with a NaN, which are refused later."""
+        """Return the rows whose score reaches the threshold of the TOML.
+
+        Rows with a NaN stay, and are refused later.
+        """
         scores = rows[:, BOX - 1] if self.gives == "faces" else rows[:, -1]
         is_unsure = scores < (self.network.described.score or 0.0)
         return rows[~is_unsure]
 
     def _checked(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return boxes [N, 5]; refuse numbers out of range, and ends that are not after their starts."""
+        """Return boxes [N, 5]; raise if a number is out of range, or a box ends before it starts."""
         within = (boxes >= LEAST) & (boxes <= MOST)
         if not within.all() or not (boxes[:, :2] < boxes[:, 2:4]).all():
             raise self._unexpected(boxes.shape)
         return boxes
 
     def _unexpected(self, shape: tuple[int, ...]) -> BackboneError:
-        """Return the error for an output that is none of a detector."""
+        """Return the error for an output that is not in the form of a detector's."""
         network = self.network
         return BackboneError(
             f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.gives]}"
@@ -150,14 +153,14 @@ class DetectorFile:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What a network gives of a picture.
+    """The output of a detector for one picture.
 
     Attributes
     ----------
     rows
         A row for each face or person, [N, numbers].
     filled
-        Shares of the network's width and height that the picture fills, [2].
+        Shares of the network's input width and height that the picture covers, [2]; the rest is padding.
     """
 
     rows: NDArray[np.float64]
@@ -165,12 +168,12 @@ class _Output:
 
 
 def detector_file(source: str) -> DetectorFile:
-    """Read a detector, `onnx:FILE[:LAYER]`, and try it.
+    """Load a detector from an ONNX file, `onnx:FILE[:LAYER]`, and run it on a black picture.
 
     Raises
     ------
     BackboneError
-        The network is not a detector, or fails on a black picture.
+        The network is not a detector, or fails on the black picture.
     """
     network = read_network(source.removeprefix(ONNX))
     if not network.described.finds:

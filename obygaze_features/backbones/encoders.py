@@ -191,7 +191,7 @@ def xclip(
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load the image half of a CLIP itself; its output has `image_embeds`, `[B, D]`."""
+    """Load the vision half of a CLIP; its output has `image_embeds`, `[B, D]`."""
     half = SeeingHalf(find_weights(weights), {"clip": IMAGES["clip"]}, "clip", VISION)
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
@@ -267,7 +267,7 @@ class Half(Generic[AnyKind]):
             self.own.projection_dim = self.config.projection_dim
 
     def network(self) -> Any:
-        """Load the network, without the parts that are not used."""
+        """Load the network of this half, without the parts that only the other half uses."""
         cls = getattr(transformers, self.kind.network)
         config = self.config if isinstance(self.config, cls.config_class) else self.own
         sees = self.kind is self.seeing
@@ -286,7 +286,7 @@ class Half(Generic[AnyKind]):
         return model
 
     def record(self, kind: str) -> dict[str, Any]:
-        """Return its configuration, as that of a kind, and the paper, for the provenance."""
+        """Return the provenance fields of the network: its configuration as type `kind`, and its paper."""
         architecture: dict[str, Any] = {"type": kind}
         if hasattr(self.config, "projection_dim"):
             architecture["projection_dim"] = self.config.projection_dim
@@ -296,22 +296,22 @@ class Half(Generic[AnyKind]):
 
 
 def _type_of_half(weights: Weights, usual: str) -> str:
-    """Return the `model_type` of weights; random ones that name none are of the usual type."""
+    """Return the `model_type` of weights; random weights that name none are of the usual type."""
     if weights.seed is None:
         return str(weights.config().get("model_type"))
     return weights.network or usual
 
 
 class SeeingHalf(Half[EncoderKind]):
-    """The half of a network that sees, with the processor beside its weights."""
+    """The half of a network that reads pictures or clips, with the processor beside its weights."""
 
     def side(self) -> int | None:
-        """Return the side of the pictures that the network takes; None: any multiple of a patch.
+        """Return the side in pixels of the network's square input; None if it takes any multiple of a patch.
 
         Raises
         ------
         BackboneError
-            If they are no squares.
+            If its input is not square.
         """
         if not self.kind.side:
             return None
@@ -324,14 +324,24 @@ class SeeingHalf(Half[EncoderKind]):
         return side
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
-        """Return the preset of a name, or what the processor beside the weights does."""
-        kind, side = self.kind, self.side()
+        """Return how pictures are prepared: by a named preset, else as the processor beside the weights says.
+
+        Parameters
+        ----------
+        name
+            Name of a preset; None reads the processor's configuration.
+        allowed
+            Names of presets besides those of the network's kind.
+        named
+            Whether a processor that does the same as a preset of the kind takes its name.
+        """
+        side = self.side()
         if name is not None:
-            return choose_preset(name, (*kind.names, *allowed), size=side or 224)
-        usual = "SigLIP2ImageProcessor" if self.second else kind.processor
+            return choose_preset(name, (*self.kind.names, *allowed), size=side or 224)
+        usual_processor = "SigLIP2ImageProcessor" if self.second else self.kind.processor
         multiple = 1 if side else int(self.own.patch_size)
-        names = kind.names if named else ()
-        return preset_of_processor(self.weights, usual, side=side, multiple=multiple, names=names)
+        names = self.kind.names if named else ()
+        return preset_of_processor(self.weights, usual_processor, side=side, multiple=multiple, names=names)
 
     def frames(self, name: str, wanted: int | None) -> "ClipLength":
         """Return the number of frames of a clip, and of one step in time.
@@ -361,12 +371,13 @@ class SeeingHalf(Half[EncoderKind]):
         return ClipLength(frames, step)
 
     def _frames_of_a_step(self, field: str) -> int:
-        """Read how many frames a step in time has: of a tubelet's three sides the first.
+        """Return how many frames one step in time spans, from the configuration.
 
         Parameters
         ----------
         field
-            Of the configuration; empty where a step is one frame.
+            The configuration's field: a number, or the three sides of a tubelet, time first. Empty for one
+            frame.
         """
         if not field:
             return 1
@@ -379,11 +390,11 @@ class SeeingHalf(Half[EncoderKind]):
         return step
 
     def needs_its_classifier(self) -> bool:
-        """Return whether the weights are of a classifier whose file lacks a part of the network alone."""
+        """Return whether the weights can only be loaded inside their classifier, as a part is missing."""
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def enter_classifier(self) -> ClassifierBase:
-        """Load the network inside its classifier, and read it as networks of its type are read there.
+        """Load the network inside its classifier, and switch to the kind by which its type is read there.
 
         Raises
         ------
@@ -396,12 +407,18 @@ class SeeingHalf(Half[EncoderKind]):
     def module(
         self, name: str, tokens: str, step: int, base: ClassifierBase | None = None
     ) -> "Pictures | Clips":
-        """Load the network as a module that takes clips.
+        """Load the network as a module that takes clips `[B, F, 3, h, w]`.
 
         Parameters
         ----------
+        name
+            Name of the backbone, for messages.
+        tokens
+            Which tokens to return besides vectors, such as `patches`, or `none`.
+        step
+            Frames of one step in time.
         base
-            The network under its classifier, if that is loaded.
+            The network inside its classifier, if that is loaded already.
 
         Raises
         ------
@@ -418,7 +435,7 @@ class SeeingHalf(Half[EncoderKind]):
         return Pictures(base or self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
 
     def prefix(self) -> int:
-        """Count the tokens before those of patches, registers among them."""
+        """Return the number of tokens before the patch tokens: class tokens and registers."""
         n_registers: int = getattr(self.own, "num_register_tokens", 0)
         return self.kind.prefix + n_registers
 
@@ -434,6 +451,12 @@ def _build(
     answers: bool = False,
     compute: Compute | None,
 ) -> Backbone:
+    """Build the backbone of a transformers network.
+
+    The public functions of this module only pass their options on.
+
+    Networks whose type has no row in `networks.toml` are built by `_backbone_of_any_type`.
+    """
     source = find_weights(weights)
     kinds, presets = _BACKBONES[name]
     model_type = _type_without_a_row(name, source)
@@ -483,7 +506,10 @@ def _build(
 
 
 def _type_without_a_row(name: str, source: Weights) -> str:
-    """Return the `model_type` of a network of `image` or `video` that no row describes; empty for others."""
+    """Return the `model_type` of `image` or `video` weights if `networks.toml` has no row for it.
+
+    Else empty.
+    """
     is_random_of_no_type = source.seed is not None and not source.network
     if name not in ("image", "video") or is_random_of_no_type:
         return ""
@@ -499,10 +525,12 @@ WITHOUT_A_ROW = {
 
 
 def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
-    """Refuse options whose meaning stands in a row, of which a network's type has none.
+    """Refuse options that need a row in `networks.toml`, for a network whose type has none.
 
     Parameters
     ----------
+    source, model_type
+        The weights and their type.
     wanted
         Option -> whether it was given.
     """
@@ -516,7 +544,7 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
 
 
 def _fields_of_answers(base: Any, source: Weights, model_type: str, *, of_frames: bool) -> dict[str, Any]:
-    """Return the fields of the provenance of what the classifier around a network says."""
+    """Return the provenance fields of the class probabilities that the classifier around a network gives."""
     classes = named_classes(base.config, source.name)
     of_what = "each class alone" if is_multi_label(base.config) else "each class"
     return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
@@ -525,7 +553,7 @@ def _fields_of_answers(base: Any, source: Weights, model_type: str, *, of_frames
 def _backbone_of_any_type(
     name: str, source: Weights, n_frames: int | None, compute: Compute, *, answers: bool
 ) -> Backbone:
-    """Build a backbone of a network that its class alone describes, after its check."""
+    """Build the backbone of a network without a row in `networks.toml`, if it passes `conformance.check`."""
     asked = ask(source, type_of(source), name, answers=answers)
     frames = asked.frames(name, n_frames)
     checked = check(asked, n_frames)
@@ -574,7 +602,18 @@ def _backbone_of_any_type(
 def output_shapes(
     weights: Weights, module: nn.Module, n_frames: int, size: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of what a module gives of a clip, by a run on torch's meta device, of shapes alone.
+    """Return the shape of each array that a module gives for one clip, without computing any value.
+
+    The module runs on torch's meta device, where tensors have shapes alone.
+
+    Parameters
+    ----------
+    weights
+        For messages.
+    module
+        Takes clips `[B, F, 3, h, w]`.
+    n_frames, size
+        Frames of a clip, and the side of its pictures in pixels.
 
     Raises
     ------
@@ -633,7 +672,7 @@ class Pictures(nn.Module):
         self.meanings = {"frames": vector, "pooled": kind.pooled, "tokens": kind.tokens.get(tokens, "")}
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D], and `tokens` if wanted."""
         n_clips, n_frames = pixels.shape[:2]
         hidden, vectors = self.read(self.model, pixels.flatten(0, 1))  # [B F, T, D], [B F, D]
         if vectors is None:
@@ -677,7 +716,7 @@ class Clips(nn.Module):
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, T, 3, h, w]`."""
+        """Encode clips `[B, T, 3, h, w]`: `frames` [B, S, D], one row a step in time, and `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
         hidden, pooled = self.read(self.model, pixels)  # [B, T, D], [B, D]
         tokens = hidden.float()

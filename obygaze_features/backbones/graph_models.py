@@ -79,25 +79,25 @@ class GraphModel(NamedTuple):
 
 
 def read_graph_model(document: Mapping[str, Any], weights: bytes) -> GraphModel:
-    """Read a graph model.
+    """Read a graph model of TensorFlow.js.
 
     Parameters
     ----------
     document
-        Of `model.json`.
+        Content of `model.json`.
     weights
-        The content of its files of weights, one behind the other.
+        Content of its files of weights, joined in order.
 
     Raises
     ------
     BackboneError
-        Something is missing, or in a form that is not known.
+        A part is missing, or has an unknown form.
     """
     try:
         constants = _constants(document["weightsManifest"], weights)
-        nodes = [_node(each) for each in document["modelTopology"]["node"]]
+        nodes = [_read_node(entry) for entry in document["modelTopology"]["node"]]
         signature = document["signature"]
-        outputs = tuple(each["name"].removesuffix(":0") for each in signature["outputs"].values())
+        outputs = tuple(output["name"].removesuffix(":0") for output in signature["outputs"].values())
     except (KeyError, TypeError, ValueError) as error:
         raise BackboneError(f"no graph model of TensorFlow.js: {type(error).__name__}: {error}") from None
     inputs = tuple(node.name for node in nodes if node.operation == "Placeholder")
@@ -106,7 +106,7 @@ def read_graph_model(document: Mapping[str, Any], weights: bytes) -> GraphModel:
 
 
 def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[str, NDArray[Any]]:
-    """Cut weights into arrays: real numbers of 32 bits, whole ones of 64."""
+    """Cut the bytes of weights into named arrays, float32 or int64, as the manifest lists them."""
     constants = {}
     start = 0
     for group in manifest:
@@ -123,18 +123,27 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
     return constants
 
 
-def _node(entry: Mapping[str, Any]) -> Node:
-    attributes = {name: _attribute(value) for name, value in (entry.get("attr") or {}).items()}
-    inputs = tuple(name.removesuffix(":0") for name in entry.get("input", ()) if not name.startswith("^"))
-    return Node(str(entry["name"]), str(entry["op"]), inputs, attributes)
+def _read_node(entry: Mapping[str, Any]) -> Node:
+    """Read a node from its JSON entry; inputs that begin with `^` only order the run, and are left out."""
+    attributes = {}
+    for name, value in (entry.get("attr") or {}).items():
+        attributes[name] = _attribute(value)
+    data_inputs = [name for name in entry.get("input", ()) if not name.startswith("^")]
+    inputs = [name.removesuffix(":0") for name in data_inputs]
+    return Node(str(entry["name"]), str(entry["op"]), tuple(inputs), attributes)
 
 
 def _attribute(value: Mapping[str, Any]) -> Any:
-    """Read an attribute: a dict of one entry, named after its kind."""
+    """Read the value of a node's attribute: a JSON object of one entry, whose key says its kind.
+
+    The kinds are `i` (a whole number), `s` (text in base64), `list`, and others that are kept as they are.
+    """
     ((kind, content),) = value.items()
     if kind == "list":
-        ((of, members),) = content.items() if content else (("i", []),)
-        return [_attribute({of: member}) for member in members]
+        if not content:
+            return []
+        ((member_kind, members),) = content.items()
+        return [_attribute({member_kind: member}) for member in members]
     if kind == "i":
         return int(content)
     if kind == "s":
@@ -143,16 +152,34 @@ def _attribute(value: Mapping[str, Any]) -> Any:
 
 
 def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
-    """Sort nodes so that each stands behind those whose outputs it takes."""
+    """Sort nodes topologically: each stands after the nodes whose outputs it takes.
+
+    Parameters
+    ----------
+    known
+        Names of the model's inputs and constants.
+
+    Raises
+    ------
+    BackboneError
+        An input of a node does not exist, or nodes depend on each other.
+    """
     ordered: list[Node] = []
-    left = list(nodes)
-    while left:
-        ready = [node for node in left if all(name.split(":")[0] in known for name in node.inputs)]
+    remaining = list(nodes)
+    while remaining:
+        ready = []
+        waiting = []
+        for node in remaining:
+            has_all_inputs = all(name.split(":")[0] in known for name in node.inputs)
+            if has_all_inputs:
+                ready.append(node)
+            else:
+                waiting.append(node)
         if not ready:
-            raise BackboneError(f"node {left[0].name}: nothing gives one of its inputs")
+            raise BackboneError(f"node {waiting[0].name}: nothing gives one of its inputs")
         ordered += ready
         known |= {node.name for node in ready}
-        left = [node for node in left if node.name not in known]
+        remaining = waiting
     return ordered
 
 
@@ -161,14 +188,14 @@ def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
 
 
 class Converter:
-    """Writes the nodes of a graph model as those of ONNX, one by one.
+    """Convert the nodes of a graph model to those of ONNX, one by one.
 
     Attributes
     ----------
     nodes
-        What is written so far, of `onnx`.
+        The ONNX nodes written so far.
     constants
-        Name -> array, of those that the written nodes take.
+        Name -> array, of the constants that the written nodes take.
     """
 
     def __init__(self, model: GraphModel) -> None:
@@ -177,7 +204,7 @@ class Converter:
         self._model = model
 
     def write(self, node: Node) -> None:
-        """Write a node.
+        """Convert a node and append the result to `nodes`.
 
         Raises
         ------
@@ -192,7 +219,15 @@ class Converter:
             raise BackboneError(f"node {node.name}: the operation {node.operation} is not known here")
 
     def add(self, operation: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node of ONNX; return its first output."""
+        """Append an ONNX node, and the model's constants that it takes; return the name of its first output.
+
+        Parameters
+        ----------
+        operation, inputs, outputs
+            ONNX operator, and names of its inputs and outputs.
+        attributes
+            Attributes of the operator.
+        """
         from onnx import helper  # noqa: PLC0415 - an extra
 
         for name in inputs:
@@ -202,43 +237,48 @@ class Converter:
         return outputs[0]
 
     def constant(self, name: str, values: Any) -> str:
-        """Add a constant; return its name."""
+        """Add a constant to the ONNX file under a name, and return the name."""
         self.constants[name] = np.asarray(values)
         return name
 
     def known(self, name: str) -> NDArray[Any]:
-        """Return a constant of the model.
+        """Return the values of a constant of the model by its name.
 
         Raises
         ------
         BackboneError
-            It is computed.
+            The name is that of a computed value.
         """
         if name not in self._model.constants:
             raise BackboneError(f"{name}: a constant was expected")
         return self._model.constants[name]
 
     def with_axes(self, operation: str, name: str, axes: Any, output: str) -> str:
-        """Add a node whose second input is a list of axes; return its output."""
+        """Append an ONNX node whose second input is a list of axes; return the name of its output."""
         constant = self.constant(f"{output}|axes", np.array(axes, np.int64).reshape(-1))
         return self.add(operation, [name, constant], [output])
 
     def channels_first(self, node: Node, name: str) -> str:
-        """Turn a picture for a node."""
+        """Append a transposition from NHWC to NCHW of a picture that a node takes.
+
+        Return the output's name.
+        """
         return self.add("Transpose", [name], [f"{node.name}|first"], perm=TO_CHANNELS_FIRST)
 
     def channels_last(self, node: Node, name: str) -> None:
-        """Turn a picture back, as the output of a node."""
+        """Append a transposition from NCHW back to NHWC, whose result is the output of the node."""
         self.add("Transpose", [name], [node.name], perm=TO_CHANNELS_LAST)
 
 
 def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
-    """Write a graph model of one input, a picture [1, height, width, 3] of any size, as an ONNX file.
+    """Convert a graph model to an ONNX file. Its one input is a picture [1, height, width, 3] of any size.
 
     Parameters
     ----------
+    model
+        The model.
     input_kind
-        Type of the input's pixels, as ONNX calls it.
+        Type of the input's pixels, by its name in ONNX.
 
     Raises
     ------
@@ -274,7 +314,7 @@ def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
 
 
 def _convolution(converter: Converter, node: Node) -> None:
-    """Convolve, with a bias and what cuts the result off where they are fused with it."""
+    """Convert a convolution, with the bias and the activation (ReLU, ReLU6) that are fused with it."""
     picture, kernel_name, *bias = node.inputs
     kernel = converter.known(kernel_name)  # height, width, channels in, channels out
     group = 1
@@ -304,10 +344,12 @@ def _convolution(converter: Converter, node: Node) -> None:
 
 
 def _padding(node: Node) -> str:
+    """Return ONNX's `auto_pad` for the padding of a node, SAME or VALID."""
     return "SAME_UPPER" if node.attributes["padding"] == "SAME" else "VALID"
 
 
-def _largest_around(converter: Converter, node: Node) -> None:
+def _max_pool(converter: Converter, node: Node) -> None:
+    """Convert a maximum over a window of pixels (MaxPool)."""
     largest = converter.add(
         "MaxPool",
         [converter.channels_first(node, node.inputs[0])],
@@ -320,7 +362,7 @@ def _largest_around(converter: Converter, node: Node) -> None:
 
 
 def _resize(converter: Converter, node: Node) -> None:
-    """Resize pictures to a computed height and width."""
+    """Convert a bilinear resize to a height and width that are computed in the graph."""
     if node.attributes["align_corners"] or not node.attributes["half_pixel_centers"]:
         raise BackboneError(f"node {node.name}: pictures are resized in a way that is not known here")
     picture, size = node.inputs
@@ -338,6 +380,7 @@ def _resize(converter: Converter, node: Node) -> None:
 
 
 def _cast(converter: Converter, node: Node) -> None:
+    """Convert a change of type; whole numbers become 64 bits wide."""
     from onnx import TensorProto  # noqa: PLC0415 - an extra
 
     kinds = {"DT_FLOAT": TensorProto.FLOAT, "DT_INT32": TensorProto.INT64, "DT_BOOL": TensorProto.BOOL}
@@ -345,18 +388,20 @@ def _cast(converter: Converter, node: Node) -> None:
 
 
 def _whole_quotient(converter: Converter, node: Node) -> None:
-    """Divide whole numbers that are not negative."""
+    """Convert a floor division as a division, which is the same for whole numbers that are not negative."""
     if node.attributes["T"] != "DT_INT32":
         raise BackboneError(f"node {node.name}: whole quotients of {node.attributes['T']} are not known here")
     converter.add("Div", node.inputs, [node.name])
 
 
 def _squared_difference(converter: Converter, node: Node) -> None:
+    """Convert (a - b)^2 to a subtraction and a product."""
     difference = converter.add("Sub", node.inputs, [f"{node.name}|difference"])
     converter.add("Mul", [difference, difference], [node.name])
 
 
 def _pack(converter: Converter, node: Node) -> None:
+    """Convert Pack, which stacks arrays along a new axis: unsqueeze each, then concatenate."""
     axis = node.attributes["axis"]
     parts = [
         converter.with_axes("Unsqueeze", name, axis, f"{node.name}|part{number}")
@@ -371,6 +416,7 @@ def _outputs(node: Node, number: int) -> list[str]:
 
 
 def _unpack(converter: Converter, node: Node) -> None:
+    """Convert Unpack, which takes an array apart along an axis: split it, then squeeze each part."""
     number, axis = node.attributes["num"], node.attributes["axis"]
     names = _outputs(node, number)
     parts = [f"{name}|part" for name in names]
@@ -380,91 +426,105 @@ def _unpack(converter: Converter, node: Node) -> None:
 
 
 def _split(converter: Converter, node: Node) -> None:
+    """Convert Split, which cuts an array into equal parts along a constant axis."""
     axis, name = node.inputs
     number = node.attributes["num_split"]
     outputs = _outputs(node, number)
     converter.add("Split", [name], outputs, axis=int(converter.known(axis)), num_outputs=number)
 
 
-def _slice(converter: Converter, node: Node) -> None:
-    """Take what lies between two ends, places, and new axes, by the bits of masks."""
+def _strided_slice(converter: Converter, node: Node) -> None:
+    """Convert StridedSlice: numpy's `array[begin:stop:step, index, newaxis]`, an entry for each position.
+
+    Bit p of a mask says what entry p is: `new_axis_mask`, a new axis; `shrink_axis_mask`, an index, whose
+    axis is removed; `begin_mask` and `end_mask`, a range from the beginning or to the end of its axis.
+    """
     name, *ends = node.inputs
-    begins, stops, steps = (converter.known(each).tolist() for each in ends)
+    begins, stops, steps = (converter.known(end).tolist() for end in ends)
     masks = node.attributes
     if masks["ellipsis_mask"]:
         raise BackboneError(f"node {node.name}: slices with an ellipsis are not known here")
     sliced: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
-    taken: list[int] = []  # axes of the input that go
-    new: list[int] = []  # axes of the result
+    removed_axes: list[int] = []  # of the input
+    new_axes: list[int] = []  # of the result
     axis = 0
     for position, step in enumerate(steps):
         bit = 1 << position
-        begin, stop = begins[position], stops[position]
         if masks["new_axis_mask"] & bit:
-            new.append(axis - len(taken) + len(new))
+            new_axes.append(axis - len(removed_axes) + len(new_axes))
             continue
+        begin = begins[position]
+        stop = stops[position]
         if masks["shrink_axis_mask"] & bit:
-            taken.append(axis)
-            stop = begin + 1 or LAST
+            removed_axes.append(axis)
+            stop = begin + 1 or LAST  # index -1 ends at the end, not at 0
         else:
             begin = 0 if masks["begin_mask"] & bit else begin
             stop = LAST if masks["end_mask"] & bit else stop
-        for key, value in zip(sliced, (begin, stop, axis, step), strict=True):
-            sliced[key].append(value)
+        sliced["starts"].append(begin)
+        sliced["stops"].append(stop)
+        sliced["axes"].append(axis)
+        sliced["steps"].append(step)
         axis += 1
     if sliced["axes"]:
-        constants = [
-            converter.constant(f"{node.name}|{key}", np.array(values, np.int64))
-            for key, values in sliced.items()
-        ]
+        constants = []
+        for key, values in sliced.items():
+            constants.append(converter.constant(f"{node.name}|{key}", np.array(values, np.int64)))
         name = converter.add("Slice", [name, *constants], [f"{node.name}|sliced"])
-    if taken:
-        name = converter.with_axes("Squeeze", name, taken, f"{node.name}|taken")
-    if new:
-        name = converter.with_axes("Unsqueeze", name, new, f"{node.name}|new")
+    if removed_axes:
+        name = converter.with_axes("Squeeze", name, removed_axes, f"{node.name}|taken")
+    if new_axes:
+        name = converter.with_axes("Unsqueeze", name, new_axes, f"{node.name}|new")
     converter.add("Identity", [name], [node.name])
 
 
 def _squeeze(converter: Converter, node: Node) -> None:
+    """Convert Squeeze, which removes axes of length 1 that are constants of the model."""
     converter.with_axes("Squeeze", node.inputs[0], node.attributes["squeeze_dims"], node.name)
 
 
 def _new_axis(converter: Converter, node: Node) -> None:
+    """Convert ExpandDims, which inserts an axis of length 1."""
     name, axis = node.inputs
     converter.with_axes("Unsqueeze", name, converter.known(axis), node.name)
 
 
 def _fill(converter: Converter, node: Node) -> None:
+    """Convert Fill, which makes an array of a computed shape from one value."""
     shape, value = node.inputs
     converter.add("Expand", [value, shape], [node.name])
 
 
 def _largest_k(converter: Converter, node: Node) -> None:
+    """Convert TopKV2, which gives the k largest values along the last axis, and their positions."""
     name, number = node.inputs
     k = converter.constant(f"{node.name}|k", converter.known(number).reshape(1))
     converter.add("TopK", [name, k], _outputs(node, 2))
 
 
 def _reduce(converter: Converter, node: Node) -> None:
+    """Convert Max or Sum over constant axes to ReduceMax or ReduceSum."""
     name, axes = node.inputs
     constant = converter.constant(f"{node.name}|axes", converter.known(axes).reshape(-1))
     keeps = int(node.attributes["keep_dims"])
     converter.add(f"Reduce{node.operation}", [name, constant], [node.name], keepdims=keeps)
 
 
-def _place_of_largest(converter: Converter, node: Node) -> None:
+def _arg_max(converter: Converter, node: Node) -> None:
+    """Convert ArgMax along a constant axis."""
     name, axis = node.inputs
     converter.add("ArgMax", [name], [node.name], axis=int(converter.known(axis)), keepdims=0)
 
 
 def _concat(converter: Converter, node: Node) -> None:
+    """Convert a concatenation of arrays along a constant axis."""
     *names, axis = node.inputs
     converter.add("Concat", names, [node.name], axis=int(converter.known(axis)))
 
 
 OPERATIONS: Final[Mapping[str, Callable[[Converter, Node], None]]] = {
     "_FusedConv2D": _convolution,
-    "ArgMax": _place_of_largest,
+    "ArgMax": _arg_max,
     "Cast": _cast,
     "ConcatV2": _concat,
     "DepthwiseConv2dNative": _convolution,
@@ -473,13 +533,13 @@ OPERATIONS: Final[Mapping[str, Callable[[Converter, Node], None]]] = {
     "FloorDiv": _whole_quotient,
     "FusedDepthwiseConv2dNative": _convolution,
     "Max": _reduce,
-    "MaxPool": _largest_around,
+    "MaxPool": _max_pool,
     "Pack": _pack,
     "ResizeBilinear": _resize,
     "Split": _split,
     "SquaredDifference": _squared_difference,
     "Squeeze": _squeeze,
-    "StridedSlice": _slice,
+    "StridedSlice": _strided_slice,
     "Sum": _reduce,
     "TopKV2": _largest_k,
     "Unpack": _unpack,

@@ -40,7 +40,7 @@ class Depth(NamedTuple):
 
 
 def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str, Any]]:
-    """Return name of each layer's side group -> fields of its provenance that differ from the backbone's."""
+    """Return, for each layer's side group by name, the provenance fields that differ from the backbone's."""
     groups = {}
     for depth in depths:
         arrays = {"pooled": f"{depth.meaning}, of the whole clip"}
@@ -53,7 +53,7 @@ def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str,
 
 
 def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, where: str) -> list[Depth]:
-    """Find the layers of a network that are asked for.
+    """Find the modules of the layers that are to be stored.
 
     Parameters
     ----------
@@ -61,14 +61,16 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
         The network.
     stacks
         Where networks of its family have layers.
+    layers
+        Which layers to store, and whether normalised.
     where
         The network, for messages.
 
     Raises
     ------
     BackboneError
-        If no stack is known, there is no layer of a number, or no final normalisation although it is asked
-        for.
+        If the family's stacks are not known, a layer's number is too large, or a final normalisation is asked
+        for and there is none.
     """
     blocks: list[tuple[LayerStack, nn.Module]] = []
     for stack in stacks:
@@ -93,7 +95,7 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
 
 
 def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
-    """Return the normalisation after a stack; None if there is none, as in some VideoMAEs."""
+    """Return the final normalisation after a stack of blocks; None if there is none, as in some VideoMAEs."""
     if not stack.norm:
         return None
     owner, _, name = stack.norm.rpartition(".")
@@ -101,15 +103,15 @@ def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
     return norm if isinstance(norm, nn.Module) else None
 
 
-class Taps:
-    """Hooks on layers, which keep something of each layer's output until it is taken.
+class LayerHooks:
+    """Forward hooks that store something of each layer's output until it is fetched.
 
     Parameters
     ----------
     depths
         The layers.
     keep
-        Returns what to keep of a layer's tokens.
+        Computes from a layer's tokens what to store.
     """
 
     def __init__(self, depths: Sequence[Depth], keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> None:
@@ -118,11 +120,11 @@ class Taps:
             depth.block.register_forward_hook(self._hook(depth, keep))
 
     def take(self, depth: Depth) -> torch.Tensor:
-        """Return what was kept of a layer in the last call of the network, and forget it."""
+        """Return and drop what was stored of a layer in the last call of the network."""
         return self._kept.pop(depth.number)
 
     def _hook(self, depth: Depth, keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> Any:
-        """Return the hook of a layer, which normalises its tokens if asked, and keeps something of them."""
+        """Return the forward hook of a layer, which stores `keep` of its tokens, normalised if asked."""
 
         def hook(_block: nn.Module, _inputs: object, output: Any) -> None:
             tokens = output[0] if isinstance(output, tuple) else output
@@ -134,20 +136,21 @@ class Taps:
 
 
 class WithLayers(nn.Module):
-    """A network of clips that gives layers besides its own arrays.
+    """A network of clips that also returns vectors of its layers.
 
-    Its arrays are those of the network and, for layer 8, `8/pooled`, [D], and perhaps `8/frames`, [S, D].
+    Besides the arrays of the network it returns, for layer 8, `8/pooled`, [D], and perhaps `8/frames`, [S,
+    D].
 
     Parameters
     ----------
     network
-        Takes clips `[B, F, 3, h, w]`, and gives arrays by their names.
+        Takes clips `[B, F, 3, h, w]`, and returns arrays by name.
     depths
         The layers.
     frames
-        Whether to give a vector for each moment too.
+        Whether to return a vector for each moment too.
     prefix
-        Number of tokens before those of patches, which are left out.
+        Number of tokens before the patch tokens, which are left out.
     n_moments
         Number of moments of a clip, S: its frames, or its steps in time.
     """
@@ -161,39 +164,41 @@ class WithLayers(nn.Module):
         self._frames = frames
 
         def keep(depth: Depth, tokens: torch.Tensor) -> torch.Tensor:
-            return averaged(tokens, depth.stack.order, prefix, n_moments)
+            return average_patches(tokens, depth.stack.order, prefix, n_moments)
 
-        self._taps = Taps(depths, keep)
+        self._hooks = LayerHooks(depths, keep)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
+        """Encode clips `[B, F, 3, h, w]`, and add the mean of each layer over a clip and each moment."""
         results = dict(self.network(pixels))
         for depth in self._depths:
-            moments = of_clips(self._taps.take(depth), depth.stack.order, len(pixels))
+            moments = group_by_clip(self._hooks.take(depth), depth.stack.order, len(pixels))
             results[f"{depth.number}/pooled"] = moments.mean(dim=1)
             if self._frames:
                 results[f"{depth.number}/frames"] = moments
         return results
 
 
-def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) -> torch.Tensor:
-    """Average the tokens of a block's output over the patches of each moment, in float32.
+def average_patches(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) -> torch.Tensor:
+    """Average the tokens of a layer over the patches of each moment, in float32.
 
     Parameters
     ----------
     tokens
-        `[N, T, D]`, or with several axes of places in place of T; for the order `maps`, `[N, D, h, w]`.
+        `[N, T, D]`, or with several axes of positions in place of T; for the order `maps`, `[N, D, h, w]`.
+    order
+        What the axes N and T stand for.
     prefix
-        Number of tokens before those of patches.
+        Number of tokens before the patch tokens.
     n_moments
         Number of moments of a clip, S.
 
     Returns
     -------
     torch.Tensor
-        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and
-        `place first`, `[N, S, D]`; for `clips of places`, the tokens `[N, S, D]` themselves, whose rows are
-        still places.
+        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and `place
+        first`, `[N, S, D]`; for `clips of places`, the tokens `[N, S, D]` themselves, whose rows are still
+        positions.
     """
     if order == "maps":
         return tokens.flatten(2).float().mean(dim=2)
@@ -207,10 +212,22 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
     return patches
 
 
-def of_clips(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
-    """Return the moments of each clip, `[B, S, D]`, from what `averaged` returned for all clips together."""
-    if order in ("frames", "maps"):
-        return vectors.reshape(n_clips, -1, vectors.shape[-1])
-    if order == "clips of places":
-        return vectors.reshape(n_clips, -1, *vectors.shape[1:]).mean(dim=1)
+def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
+    """Reshape a layer's vectors to one row for each moment of each clip, `[B, S, D]`.
+
+    Parameters
+    ----------
+    vectors
+        What `average_patches` returned for a batch.
+    order
+        The same order as there.
+    n_clips
+        Number of clips of the batch, B.
+    """
+    width = vectors.shape[-1]
+    if order in ("frames", "maps"):  # [B S, D]
+        return vectors.reshape(n_clips, -1, width)
+    if order == "clips of places":  # [B positions, S, D]
+        by_clip = vectors.reshape(n_clips, -1, *vectors.shape[1:])
+        return by_clip.mean(dim=1)
     return vectors

@@ -71,12 +71,12 @@ class Layers:
 
     @classmethod
     def of(cls, layers: object) -> "Layers | None":
-        """Return layers that are given as `Layers`, as text, or as None for no layers.
+        """Convert the option `layers` of a backbone, which may be `Layers`, text such as `4,8,12`, or None.
 
         Raises
         ------
         BackboneError
-            If they are anything else.
+            If it is anything else.
         """
         if layers is None or isinstance(layers, Layers):
             return layers

@@ -51,35 +51,42 @@ def network_backbone(
     beside: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **more: object,
 ) -> Backbone:
-    """Build a backbone from a frozen network; `fuse_layers` changes it in place.
+    """Build a backbone from a frozen network, in which `fuse_layers` replaces slow layers.
 
     Parameters
     ----------
+    name, n_frames
+        Name of the group in the store, and number of frames per clip.
     network
-        Takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`.
+        Takes normalised clips, float `[B, F, 3, h, w]`, and returns a dict of tensors `[B, ...]`.
     shapes
         Array (`pooled`, `frames`, `tokens`) -> its shape for one clip. Pooled is stored as float32, tokens as
-        float16, frames as `compute` says. An array of a group beside the backbone's own is called
-        `GROUP/ARRAY`, as in `8/pooled`.
+        float16, frames as `compute` says. An array of a side group is called `GROUP/ARRAY`, as in `8/pooled`.
     meanings
         Array -> its description, for the provenance.
+    weights, architecture, citation
+        What the network is, for the provenance.
     preset
         What prepares a frame, and normalises it: a preset, or the processor of the network's class.
+    compute
+        Device, precision and clips per call.
     head, layer
         The head, and the layer whose output is `frames`.
     attention
         Implementation of attention.
+    libraries
+        Distributions whose versions affect the numbers.
     beside
-        Group beside the backbone's own -> the fields in which its provenance differs, `arrays` among them.
+        Side group -> the fields in which its provenance differs, `arrays` among them.
     more
         Further fields of the provenance.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
-    given = []
+    all_outputs = []
     for key, shape in shapes.items():
         array = key.rpartition("/")[2]
-        given.append(BackboneOutput(key, shape, dtypes[array]))
-    outputs = tuple(output for output in given if "/" not in output.name)
+        all_outputs.append(BackboneOutput(key, shape, dtypes[array]))
+    outputs = tuple(output for output in all_outputs if "/" not in output.name)
     geometry = preset if isinstance(preset, OwnProcessor) else preset.geometry
     fused = fuse_layers(network)
     provenance = {
@@ -93,6 +100,9 @@ def network_backbone(
         "citation": citation,
         **more,
     }
+    side_groups = []
+    for side, fields in beside.items():
+        side_groups.append(side_group(name, side, all_outputs, provenance, fields))
     return Backbone(
         name=name,
         n_frames=n_frames,
@@ -101,7 +111,7 @@ def network_backbone(
             name,
             network,
             preset.affine,
-            tuple(given),
+            tuple(all_outputs),
             n_frames=n_frames,
             size=geometry.sides,
             compute=compute,
@@ -109,7 +119,7 @@ def network_backbone(
         outputs=outputs,
         provenance=provenance,
         libraries=libraries,
-        beside=tuple(side_group(name, side, given, provenance, fields) for side, fields in beside.items()),
+        beside=tuple(side_groups),
     )
 
 
@@ -120,16 +130,18 @@ def side_group(
     provenance: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> SideGroup:
-    """Describe a group that a backbone gives beside its own.
+    """Describe a side group of a backbone, such as a layer, by its arrays and its complete provenance.
 
     Parameters
     ----------
+    backbone, side
+        Name of the backbone, and that of the group after the dot.
     outputs
-        All arrays of the backbone, those of the group as `SIDE/ARRAY`.
+        All arrays of the backbone; those of the group are called `SIDE/ARRAY`.
     provenance
-        That of the backbone's own group. Texts have no space in common with what stands beside.
+        Provenance of the backbone's main group. Its field `space` does not hold for side groups.
     fields
-        In which the provenance of the group differs.
+        Fields in which the provenance of the group differs.
     """
     own = []
     for output in outputs:
@@ -162,14 +174,24 @@ def text_backbone(
 
     Parameters
     ----------
-    read
-        Calls the network with tokens, `[B, L]`; gives `[B, width]`.
+    name
+        Name of the group in the store.
+    model, read
+        The network, and the function that calls it with tokens `[B, L]` and returns vectors `[B, width]`.
     tokenizer
         Turns texts into tokens; has a `record` of itself for the provenance.
+    weights, architecture, citation
+        What the network is, for the provenance.
     space
-        Family of the space that it maps into.
-    meaning
-        Description of a vector, for the provenance.
+        Name of the family of networks whose vectors share a space with these.
+    compute
+        Device, precision and texts per call.
+    head, layer, meaning
+        Head, layer and description of a vector, for the provenance.
+    attention
+        Implementation of attention.
+    libraries
+        Distributions whose versions affect the numbers.
     more
         Further fields of the provenance.
     """
@@ -199,6 +221,7 @@ def text_backbone(
 
 
 QUICK = 1.702
+"""Factor of x in quick GELU, x sigmoid(1.702 x)."""
 
 
 class PatchProduct(nn.Module):
@@ -215,7 +238,10 @@ class PatchProduct(nn.Module):
         self.weight, self.bias = convolution.weight, convolution.bias
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Map every patch; what is left over at the ends is not used, as in the convolution."""
+        """Multiply every patch with the kernel.
+
+        Pixels left over at the ends are unused, as in the convolution.
+        """
         patches = pixels
         for axis, length in enumerate(self.weight.shape[2:], start=2):
             patches = patches.unfold(axis, length, length)
@@ -247,31 +273,36 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
                 replaced["activations"]["gelu_fast"] = "gelu_pytorch_tanh"
-            if isinstance(child, nn.Conv3d) and _side_by_side(child):
+            if isinstance(child, nn.Conv3d) and _does_not_overlap(child):
                 setattr(module, name, PatchProduct(child))
                 replaced["convolutions"]["conv3d"] = "product over patches"
         is_mlp = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
         if is_mlp and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation):
-            _fold(module)
+            _replace_quick_gelu(module)
             replaced["activations"]["quick_gelu"] = "silu, with its factor in the weights"
     return dict(replaced)
 
 
-def _side_by_side(convolution: nn.Conv3d) -> bool:
-    plain = set(convolution.padding) == {0} and set(convolution.dilation) == {1} and convolution.groups == 1
-    return plain and convolution.kernel_size == convolution.stride
+def _does_not_overlap(convolution: nn.Conv3d) -> bool:
+    """Return whether a convolution maps patches side by side: its stride is its kernel size, unpadded."""
+    is_plain = (
+        set(convolution.padding) == {0} and set(convolution.dilation) == {1} and convolution.groups == 1
+    )
+    return is_plain and convolution.kernel_size == convolution.stride
 
 
 @torch.no_grad()
-def _fold(mlp: Any) -> None:
-    for parameter, factor in ((mlp.fc1.weight, QUICK), (mlp.fc1.bias, QUICK), (mlp.fc2.weight, 1 / QUICK)):
+def _replace_quick_gelu(mlp: Any) -> None:
+    """Replace quick GELU between two linear layers by SiLU, and scale both layers to the same result."""
+    scaled = ((mlp.fc1.weight, QUICK), (mlp.fc1.bias, QUICK), (mlp.fc2.weight, 1 / QUICK))
+    for parameter, factor in scaled:
         if parameter is not None:
             parameter.copy_(parameter.double() * factor)
     mlp.activation_fn = nn.SiLU()
 
 
 def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load a causal language model of transformers itself, with its tokenizer."""
+    """Load a causal language model of the transformers library, with its tokenizer."""
     source = find_weights(weights)
     tokenizer, digests = load_tokenizer(source)
     config = auto_config(source)

@@ -79,19 +79,19 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def geometry(self) -> Geometry:
-        """How a frame becomes a picture of this size."""
+        """How a frame is resized, cropped or squashed to the network's size."""
         height, width = self.size if isinstance(self.size, list) else (self.size, self.size)
         return Geometry(self.resize, height, self.shortest or None, "even", width)
 
     @property
     def affine(self) -> Affine:
-        """The normalisation of pixels, in the network's order of channels; it leaves those of uint8."""
+        """The normalisation of pixels, channels in the network's order; for uint8 it changes nothing."""
         mean = self.mean or (0.0, 0.0, 0.0)
         std = self.std or (1 / 255, 1 / 255, 1 / 255)
         return Affine.of(mean, std)
 
     def values(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return the network's input for a clip of RGB frames, `[F, h, w, 3]`."""
+        """Return the network's input for RGB frames `[F, h, w, 3]`: normalised, in its layout and type."""
         ordered = clip if self.channels == "RGB" else clip[..., ::-1]
         scale = np.array(self.affine.scale, np.float32)
         shift = np.array(self.affine.shift, np.float32)
@@ -126,18 +126,21 @@ class OnnxNetwork:
     classes: tuple[str, ...] = ()
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Encode clips; gives one array for each of the backbone's outputs."""
-        clips = [self.arrays(clip) for clip in batch]
-        return {name: np.stack([clip[name] for clip in clips]) for name in clips[0]}
+        """Encode clips, one after the other; return array -> values of all clips, `[B, ...]`."""
+        by_clip = [self.arrays(clip) for clip in batch]
+        results = {}
+        for name in by_clip[0]:
+            results[name] = np.stack([arrays[name] for arrays in by_clip])
+        return results
 
     @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Return a backbone's arrays for a clip: `frames`, `pooled` and perhaps answers.
+        """Encode one clip, `[F, h, w, 3]`: `frames` [F, D], `pooled` [D] and perhaps class probabilities.
 
         Raises
         ------
         BackboneError
-            The layer gives no vectors, or of another length than before.
+            The layer's output is not vectors, or they have another length than before.
         """
         output = self.run(clip)
         n_frames = len(clip)
@@ -160,13 +163,15 @@ class OnnxNetwork:
         return results
 
     def _channel_axis(self, maps: NDArray[Any], ratio: float) -> int:
-        """Return the axis of the channels, 1 or 3, of maps of features, `[F, C, h, w]` or `[F, h, w, C]`.
+        """Return the axis of the channels, 1 or 3, of feature maps `[F, C, h, w]` or `[F, h, w, C]`.
 
-        The other two axes are the sides, which have the ratio of the pictures' sides. Layers inside a network
-        may lie otherwise than its pictures; where both axes fit, it is the axis of the pictures' channels.
+        The other two axes are height and width, whose ratio is that of the pictures. If both axes fit, it is
+        the axis of the pictures' channels; a layer inside the network may have another layout than its input.
 
         Parameters
         ----------
+        maps
+            The feature maps.
         ratio
             Height by width of the pictures.
         """
@@ -178,17 +183,17 @@ class OnnxNetwork:
         return axes[int(np.argmin(distances))]
 
     def probabilities(self, output: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the probability of each class in each picture, `[F, Q]`.
+        """Return the probability of each class in each picture, `[F, Q]`; logits go through a softmax.
 
         Parameters
         ----------
         output
-            What the layer gives of a clip.
+            Output of the layer for a clip.
 
         Raises
         ------
         BackboneError
-            It has not one number for each class, or what are called probabilities are not from 0 to 1.
+            It has not one number for each class, or probabilities are not from 0 to 1.
         """
         if output.ndim != len("FQ") or output.shape[1] != len(self.classes):
             raise BackboneError(
@@ -289,12 +294,12 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
 
 
 def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
-    """Return the length of a network's vectors, which are computed twice for a clip of stripes.
+    """Return the length of a network's vectors, by encoding a clip of stripes twice.
 
     Raises
     ------
     BackboneError
-        The vectors differ between the two, as those of a network in training.
+        The two results differ, as those of a network that was exported in training mode.
     """
     # Not black: a random factor would not show where it multiplies zeros.
     clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *network.described.geometry.sides, 3))
@@ -308,12 +313,12 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
 
 
 def _name_of_file(path: Path) -> str:
-    """Return the name of a file without its suffix, of characters that a group may have; perhaps empty."""
+    """Derive a group's name from a file's name; characters that a group may not have become hyphens."""
     return re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
 
 
 def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
-    """Describe the group of the probabilities of a network's classes, if it has any."""
+    """Describe the side group of class probabilities; an empty tuple for a network without classes."""
     if not network.classes:
         return ()
     record = {
@@ -429,7 +434,7 @@ def _check_description(described: Description, path: Path) -> None:
 
 
 def _fits(described: Description) -> bool:
-    """Return whether the sizes fit the way in which frames are brought to them: pad, squash or crop."""
+    """Return whether `size`, `shortest`, `step` and the filter suit the fit: pad, squash or crop."""
     if described.fit == "pad":
         if not isinstance(described.size, int) or not described.step or described.shortest:
             return False
@@ -444,10 +449,12 @@ def _fits(described: Description) -> bool:
 
 @lru_cache(maxsize=4)
 def _session(path: Path, sha256: str, layer: str = "") -> Any:
-    """Load a network, with a layer inside it as one more output.
+    """Load a network into onnxruntime; a layer inside it becomes one more output.
 
     Parameters
     ----------
+    path, sha256
+        The file, and the digest that it must have.
     layer
         Name of the layer, or of an output; empty for the outputs alone.
 
@@ -468,7 +475,7 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     if layer:
-        content += _output(layer)
+        content += _encoded_output(layer)
     try:
         return inference_session(content)
     except Exception as error:
@@ -487,12 +494,12 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 
 
 def inference_session(content: bytes) -> Any:
-    """Load the bytes of an ONNX file, for one thread.
+    """Load the bytes of an ONNX file into onnxruntime, to run on one thread of the CPU.
 
     Raises
     ------
     Exception
-        onnxruntime cannot load them: of any kind.
+        onnxruntime raises errors of any kind if it cannot load them.
     """
     import onnxruntime  # noqa: PLC0415 - an extra
 
@@ -505,11 +512,10 @@ def inference_session(content: bytes) -> Any:
     return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
 
 
-def _output(layer: str) -> bytes:
-    """Encode an output of a graph as a protocol buffer.
+def _encoded_output(layer: str) -> bytes:
+    """Return the bytes that add a layer to the outputs of an ONNX model, as a protocol buffer.
 
-    Appended to the bytes of a model it adds the output to those that the model has: a message that occurs
-    twice is merged.
+    They are appended to the bytes of the model: a message that occurs twice is merged.
     """
     message = layer.encode()
     for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph

@@ -118,14 +118,14 @@ def openclip(
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load the image half of a CLIP of OpenCLIP itself; its output is `[B, D]`."""
+    """Load the image half of an OpenCLIP network; its output is `[B, D]`."""
     source = weights if isinstance(weights, Weights) else find_openclip(str(weights))
     config = configuration(source)
     return LoadedNetwork(load_openclip(source, config).visual, source, _preset(source, config))
 
 
 def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | None = None) -> TextBackbone:
-    """Build the text half of the network whose image half is `openclip`; both map to one space.
+    """Build the text half of an OpenCLIP network; its vectors share a space with those of `openclip`.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
 
 
 class OpenClipTokenizer:
-    """OpenCLIP's own tokenizer of byte pairs, with the network's number of tokens.
+    """OpenCLIP's own byte-pair tokenizer, with the network's limit of tokens.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ class OpenClipTokenizer:
         return tokens
 
     def record(self) -> dict[str, Any]:
-        """Return the digest of its vocabulary and its settings, in the store's terms."""
+        """Return the digest of its vocabulary and its settings, for the provenance."""
         return {"sha256": self._digests, "max_tokens": self.limit, "lower_case": True, "padded": True}
 
 
 def find_openclip(source: str) -> Weights:
-    """Find weights of OpenCLIP's format by a name of `OPENCLIP`, or as `find_weights` does.
+    """Find weights in OpenCLIP's format by a model name of `OPENCLIP`, a repository or a folder.
 
     Raises
     ------
@@ -214,12 +214,12 @@ def find_openclip(source: str) -> Weights:
 
 
 def configuration(weights: Weights) -> dict[str, Any]:
-    """Return a network's configuration: OpenCLIP's own of a named model, else the file beside the weights.
+    """Return a network's configuration: OpenCLIP's own for a named model, else the file beside the weights.
 
     Raises
     ------
     BackboneError
-        If there is none, or the network is made of parts of other packages.
+        If there is none, or the network uses parts of other packages.
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
@@ -245,7 +245,7 @@ def configuration(weights: Weights) -> dict[str, Any]:
 
 
 def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
-    """Build a CLIP of OpenCLIP and load all its weights; or make an untrained one.
+    """Build a CLIP by OpenCLIP and load all its weights, or random ones.
 
     Raises
     ------
@@ -264,13 +264,13 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
 
 
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
-    """Return the preset of a name, or `clip`.
+    """Return the preset of a name; without a name `clip`, if the configuration asks for nothing else.
 
     Raises
     ------
     BackboneError
-        No name is given, and the configuration states another preprocessing than `clip`; or the network does
-        not take square pictures.
+        No name is given and the configuration asks for other preprocessing, or the network does not take
+        square pictures.
     """
     size = config["vision_cfg"].get("image_size", 224)
     if not isinstance(size, int):
@@ -290,7 +290,7 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
 
 @cache
 def _read_vocabulary() -> tuple[Any, Path]:
-    """Read OpenCLIP's vocabulary, which takes a second; return the tokenizer and the file."""
+    """Return OpenCLIP's tokenizer and the file of its vocabulary; read once, as it takes a second."""
     from open_clip import tokenizer  # noqa: PLC0415 - an extra, and slow
 
     path = tokenizer.default_bpe()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from transformers import AutoImageProcessor
 from transformers.utils.import_utils import is_torchvision_available
 
-from obygaze_features.backbones.checkpoint import quiet, read_beside
+from obygaze_features.backbones.checkpoint import load_from_folder, quiet
 from obygaze_features.backbones.class_calls import MASKS, OF_CLIPS, SHAPES, ClassCall, processor_names
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.backbones.processor import read_processor
@@ -90,7 +90,7 @@ class OwnProcessor:
     is_packed: bool = False
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Prepare a frame: uint8 `[*sides, 3]`.
+        """Prepare a frame with the processor, and store the result as uint8 `[*sides, 3]`.
 
         Raises
         ------
@@ -105,21 +105,26 @@ class OwnProcessor:
                 f"{self.name} makes {list(picture.values.shape[1:])} of a frame of {list(frame.shape[:2])}, "
                 f"expected {list(self.sides)}: its size must not depend on the frame's"
             )
-        scale, shift = (np.array(values)[:, None, None] for values in (self.scale, self.shift))
+        scale = np.array(self.scale)[:, None, None]
+        shift = np.array(self.shift)[:, None, None]
         levels = np.rint((picture.values - shift) / scale).clip(0, 255)
         return np.ascontiguousarray(levels.astype(np.uint8).transpose(1, 2, 0))
 
     def _packed(self, picture: Picture) -> NDArray[np.uint8]:
-        """Put the patches `[P, D]` of a picture behind a row that says how many there are, and their grid."""
+        """Pack the patches `[P, D]` of a picture into uint8, after a row with their number and their grid.
+
+        The numbers are written in bits, the lowest first; a bit is 0 or 255.
+        """
         n_patches, n_elements = picture.values.shape
         room = self.sides[0] - 1
         if n_patches > room:
             raise BackboneError(
                 f"{self.name} makes {n_patches} patches of a frame, and there is room for {room}"
             )
+        bits = []
+        for number in (n_patches, *picture.grid):
+            bits += [number >> bit & 1 for bit in range(BITS)]
         rows = np.zeros((room + 1, n_elements), np.uint8)
-        numbers = (n_patches, *picture.grid)
-        bits = [number >> bit & 1 for number in numbers for bit in range(BITS)]
         rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
         levels = np.rint((picture.values - np.array(self.shift)) / np.array(self.scale)).clip(0, 255)
         rows[1 : n_patches + 1] = levels.astype(np.uint8)
@@ -127,8 +132,13 @@ class OwnProcessor:
 
     @property
     def affine(self) -> Affine:
-        """Return the normalisation of a prepared picture; patches are normalised by the network's caller."""
-        return Affine((1.0,) * 3, (0.0,) * 3) if self.is_packed else Affine(self.scale, self.shift)
+        """Return the normalisation of a prepared picture.
+
+        The identity for patches, which are normalised later.
+        """
+        if self.is_packed:
+            return Affine((1.0,) * 3, (0.0,) * 3)
+        return Affine(self.scale, self.shift)
 
     def record(self) -> dict[str, Any]:
         """Return the preprocessing of a frame, for the provenance."""
@@ -145,7 +155,7 @@ class OwnProcessor:
 
 
 class Samples(NamedTuple):
-    """What a processor gives of pictures that are known.
+    """What a processor returned for known pictures: noise, black and white.
 
     Attributes
     ----------
@@ -154,9 +164,9 @@ class Samples(NamedTuple):
     name, settings
         Class of transformers, and its settings as JSON.
     noise
-        Of pictures of noise, of all `SIDES`.
+        For pictures of noise, one of each of `SIDES`.
     black, white
-        Of a black and of a white picture, of the first of `SIDES`.
+        For a black and for a white picture, of the first of `SIDES`.
     """
 
     where: str
@@ -168,17 +178,21 @@ class Samples(NamedTuple):
 
 
 def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
-    """Take the processor beside weights (of random ones, its class's default), and compare it on one picture.
+    """Load the processor beside weights, and check that 8 bits can hold what it makes of a picture.
+
+    Random weights have the default processor of their class.
 
     Parameters
     ----------
+    weights
+        The weights.
     call, cls
         How the network is called, and its class.
 
     Raises
     ------
     BackboneError
-        If there is none, it cannot be made here, or it does what a picture of 8 bits cannot hold.
+        If there is none, it cannot be loaded here, or its pictures do not fit into 8 bits.
     """
     processor = _make(weights, call, cls)
     samples = _samples(processor, weights)
@@ -188,7 +202,7 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
 
 
 def _samples(processor: Any, weights: Weights) -> Samples:
-    """Give pictures that are known to a processor."""
+    """Run a processor on known pictures: noise of several sizes, black and white."""
     name = type(processor).__name__
     settings = _settings(processor, weights)
     where = f"{weights.name}: its processor {name}"
@@ -204,9 +218,9 @@ def _samples(processor: Any, weights: Weights) -> Samples:
 
 
 def _settings(processor: Any, weights: Weights) -> str:
-    """Return what a processor is made of, as JSON.
+    """Return the settings from which a processor can be made again, as JSON.
 
-    What its class needs and does not keep is taken from the network's configuration, where timm has it.
+    Arguments that its class requires but does not save are taken from the network's configuration (timm's).
     """
     settings: dict[str, Any] = json.loads(processor.to_json_string())
     for name, parameter in inspect.signature(type(processor).__init__).parameters.items():
@@ -217,7 +231,7 @@ def _settings(processor: Any, weights: Weights) -> str:
 
 
 def _of_pictures(samples: Samples) -> OwnProcessor:
-    """Describe a processor of pictures by what it gave of known ones."""
+    """Describe a processor of whole pictures by what it returned for known ones: size, scale and shift."""
     where = samples.where
     shapes = {picture.values.shape for picture in samples.noise}
     shape = samples.noise[0].values.shape
@@ -230,7 +244,7 @@ def _of_pictures(samples: Samples) -> OwnProcessor:
             f"{where} makes pictures of sizes that depend on the frame, such as {min(shapes)[1:]} and "
             f"{max(shapes)[1:]}: give its size as height and width, or a crop"
         )
-    # The middle, as some processors put a margin around.
+    # Pixels in the middle of the picture, as some processors add a margin.
     row, column = shape[1] // 2, shape[2] // 2
     shift = samples.black.values[:, row, column].astype(float)
     scale = (samples.white.values[:, row, column] - shift) / 255
@@ -241,7 +255,7 @@ def _of_pictures(samples: Samples) -> OwnProcessor:
 
 
 def _of_patches(samples: Samples) -> OwnProcessor:
-    """Describe a processor of patches by what it gave of known pictures."""
+    """Describe a processor of patches by what it returned for known pictures: room, scale and shift."""
     where = samples.where
     if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
         raise BackboneError(f"{where} gives no patches with a grid, which the network takes")
@@ -254,7 +268,7 @@ def _of_patches(samples: Samples) -> OwnProcessor:
         raise BackboneError(f"{where} gives patches of {n_elements} elements that are not three channels")
     most = max(len(picture.values) for picture in samples.noise)
     # Frames of other forms may come out with a few patches more than any that was tried.
-    room = most + most // 8
+    room = most + most // 8  # an eighth more
     if room > MOST_PATCHES or n_elements < NUMBERS * BITS:
         raise BackboneError(f"{where} makes {most} patches of {n_elements} elements of a picture")
     sides = (room + 1, n_elements // 3)
@@ -264,7 +278,7 @@ def _of_patches(samples: Samples) -> OwnProcessor:
 
 
 def _compare(prepared: OwnProcessor, samples: Samples) -> None:
-    """Refuse a processor whose picture differs from the prepared one by more than rounding."""
+    """Refuse a processor whose result on noise differs from what 8 bits can hold by more than rounding."""
     expected = samples.noise[0].values
     frame = prepared(_noise(*SIDES[0])).astype(np.float64)
     scale, shift = np.array(prepared.scale), np.array(prepared.shift)
@@ -282,11 +296,12 @@ def _compare(prepared: OwnProcessor, samples: Samples) -> None:
 
 
 def _noise(height: int, width: int) -> NDArray[np.uint8]:
+    """Make a picture of noise, uint8 `[height, width, 3]`, the same at every call."""
     return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
-    """Make the processor of transformers, by the files beside weights or the class's default."""
+    """Load the transformers processor from the files beside weights; the default one for random weights."""
     if weights.seed is not None:
         return default_processor(weights, cls)
     for name in PROCESSOR_FILES:
@@ -297,17 +312,19 @@ def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
-    is_for_pictures = bool(object_beside(weights, PROCESSOR_FILES[0]).get("image_processor")) or bool(
-        object_beside(weights, PROCESSOR_FILES[-1])
-    )
-    if "video_processor_type" in written and (call.pixels == OF_CLIPS or not is_for_pictures):
+    newer_file = PROCESSOR_FILES[0]
+    older_file = PROCESSOR_FILES[-1]
+    has_image_processor = bool(object_beside(weights, newer_file).get("image_processor"))
+    has_image_processor = has_image_processor or bool(object_beside(weights, older_file))
+    wants_video_processor = call.pixels == OF_CLIPS or not has_image_processor
+    if "video_processor_type" in written and wants_video_processor:
         if not is_torchvision_available():
             raise BackboneError(
                 f"{weights.name}: its processor {written['video_processor_type']} {TORCHVISION}"
             )
-        processor = read_beside(transformers.AutoVideoProcessor, weights, "its processor")
+        processor = load_from_folder(transformers.AutoVideoProcessor, weights, "its processor")
     else:
-        processor = read_beside(AutoImageProcessor, weights, "its processor", backend="pil")
+        processor = load_from_folder(AutoImageProcessor, weights, "its processor", backend="pil")
     if not hasattr(transformers, type(processor).__name__):
         raise BackboneError(
             f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
@@ -338,18 +355,25 @@ def default_processor(weights: Weights, cls: Any) -> Any:
 
 @cache
 def _processor(name: str, settings: str) -> Any:
-    """Make a processor once in each process."""
+    """Return a transformers processor of a class and settings (JSON); made once in each process."""
     with quiet():
         return getattr(transformers, name).from_dict(json.loads(settings))
 
 
 def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Picture:
-    """Give one frame, uint8 `[H, W, 3]`, to a processor.
+    """Prepare one frame, uint8 `[H, W, 3]`, with a transformers processor.
+
+    Parameters
+    ----------
+    name, settings
+        Class of the processor, and its settings as JSON.
+    frame
+        The frame.
 
     Raises
     ------
     ValueError
-        If it gives no pixels.
+        If its result has no pixels.
     """
     results = _run(_processor(name, settings), frame)
     values: NDArray[np.float32] | None = None

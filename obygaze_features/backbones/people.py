@@ -104,24 +104,24 @@ Detector = CenterFace | DetectorFile
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What finds people in pictures; it can be sent to another process."""
+    """A backbone's `encode`, which counts and measures people by detectors; it can be pickled."""
 
     detectors: tuple[Detector, ...]
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Measure clips of prepared frames, `[B, F, h, w, 3]`: `frames`, `[B, F, 6]`, as `FEATURES`."""
+        """Measure people in clips of prepared frames `[B, F, h, w, 3]`: `frames` [B, F, 6], as `FEATURES`."""
         rows = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
         for clip, pictures in enumerate(batch):
             for number, picture in enumerate(pictures):
-                rows[clip, number] = measured([detector(picture) for detector in self.detectors])
+                rows[clip, number] = measure_picture([detector(picture) for detector in self.detectors])
         return {"frames": rows}
 
     def sources(self) -> list[str]:
-        """Name the detectors as `load_people` takes them, with whole paths."""
+        """Return the detectors as `load_people` takes them, with absolute paths."""
         return [detector.source for detector in self.detectors]
 
     def cost(self, n_windows: int) -> str:
-        """Estimate how long the windows of films take, by timing a grey picture of 16 to 9."""
+        """Estimate by timing a grey picture how long windows of films take; return a sentence."""
         picture = np.full((1, 1, LONG_SIDE * 9 // 16, LONG_SIDE, 3), 128, np.uint8)
         self(picture)  # loads the networks
         started = time.process_time()
@@ -199,7 +199,7 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
 
 
 def _digest_of(records: Sequence[dict[str, object]]) -> str:
-    """Return the digest of a detector; of several, that of the lines `digest  name`."""
+    """Return the digest of a detector; for several detectors, that of the lines `digest  name`."""
     if len(records) == 1:
         return str(records[0]["sha256"])
     lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
@@ -207,13 +207,13 @@ def _digest_of(records: Sequence[dict[str, object]]) -> str:
 
 
 def _licence_of(records: Sequence[dict[str, object]]) -> str:
-    """Return the licence that all detectors have, if it is the same one."""
+    """Return the licence of the detectors if all have the same one; else NOASSERTION."""
     licences = {str(record["licence"]) for record in records}
     return licences.pop() if len(licences) == 1 else NO_LICENCE
 
 
 def _detector(source: str) -> Detector:
-    """Load a detector by its name or file."""
+    """Load one detector: an ONNX file, `onnx:FILE[:LAYER]`, or CenterFace from its package or a file."""
     try:
         if source.startswith(ONNX):
             return detector_file(source)
@@ -225,12 +225,20 @@ def _detector(source: str) -> Detector:
 
 
 def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
-    """Resize a frame `[H, W, 3]`, of pixels `shape` times as wide as high, to a long side of `LONG_SIDE`."""
+    """Resize a frame `[H, W, 3]` to a long side of `LONG_SIDE`.
+
+    Parameters
+    ----------
+    frame
+        The frame, uint8.
+    shape
+        Width of a pixel divided by its height.
+    """
     return long_side_to(frame, LONG_SIDE, RESAMPLE, shape)
 
 
-class OfFrame(NamedTuple):
-    """Numbers of a frame, as `FEATURES`."""
+class FrameMeasures(NamedTuple):
+    """The measures of one frame, in the order of `FEATURES`."""
 
     persons: float
     face: float
@@ -240,8 +248,14 @@ class OfFrame(NamedTuple):
     scale: float
 
 
-def measured(sightings: Sequence[Faces | Persons]) -> OfFrame:
-    """Count and measure what detectors found in one picture."""
+def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
+    """Compute the measures of one picture from what the detectors found in it.
+
+    Parameters
+    ----------
+    sightings
+        The faces or persons that each detector found.
+    """
     faces = no_faces()
     persons = no_persons()
     for sighting in sightings:
@@ -255,7 +269,7 @@ def measured(sightings: Sequence[Faces | Persons]) -> OfFrame:
     n_faces_without_joints = sum(owner is None for owner in owners)
     has_side = np.isfinite(faces.noses) & (face_heights >= LEAST_TOLD)
     is_in_profile = has_side & (np.abs(faces.noses - 0.5) >= PROFILE)
-    return OfFrame(
+    return FrameMeasures(
         persons=float(len(person_heights) + n_faces_without_joints),
         # Half a pixel is about a thousandth; finer differences come from the processor.
         face=round(float(face_heights.max(initial=0.0)), 3),
@@ -269,9 +283,9 @@ def measured(sightings: Sequence[Faces | Persons]) -> OfFrame:
 def _largest_person(
     face_heights: NDArray[np.float64], person_heights: NDArray[np.float64], owners: Sequence[int | None]
 ) -> float:
-    """Return the height of the largest person; 0 if all are too small, or the largest may not be found.
+    """Return the height of the largest person; 0 if all are too small, or the largest may be undetected.
 
-    A large face without joints belongs to somebody nearer than all whose joints are found.
+    A large face to which no person's joints belong is of somebody nearer than all persons found.
     """
     height = float(person_heights.max(initial=0.0))
     if height < LEAST_HEIGHT:
@@ -284,7 +298,7 @@ def _largest_person(
 
 
 def _heights(boxes: Boxes) -> NDArray[np.float64]:
-    """Return how much of the picture's height each box [N, 5] takes."""
+    """Return the height of each box [N, 5] within the picture, as a share of the picture's height."""
     heights: NDArray[np.float64] = np.clip(boxes[:, 3], 0, 1) - np.clip(boxes[:, 1], 0, 1)
     return heights
 
@@ -303,10 +317,10 @@ def _countable_persons(persons: Persons) -> Persons:
 
 
 def _owners(faces: Faces, persons: Persons) -> list[int | None]:
-    """Return for each face the index of the person it belongs to; None if nobody's joints fit.
+    """Return for each face the index of the person it belongs to; None if it belongs to none.
 
-    It belongs to the person whose joints of the head lie nearest to its middle, if they are near. A person
-    gets one face.
+    A face belongs to the person whose head joints are nearest to its middle, if they are near enough and the
+    person has no other face.
     """
     heads = persons.joints[:, HEAD, :2].mean(axis=1)  # [persons, 2]
     owners: list[int | None] = []
@@ -325,9 +339,9 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:
-    """Judge the scale of a picture by its largest face; without faces by the torso of the largest person.
+    """Classify a picture as close, medium or long by its largest face; without faces by a torso.
 
-    A person as high as the picture has a face as large as in a medium picture; the picture is long if the
+    A person as high as the picture has a face of the size of a medium picture: the picture is long if the
     whole body of this face is seen.
     """
     if not len(faces.boxes):
@@ -345,16 +359,16 @@ def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | Non
 
 
 def _scale(face: float) -> int:
-    """Judge the scale of a picture by the height of a face, as a share of the picture's."""
+    """Classify a picture as close, medium or long by the height of a face, as a share of the picture's."""
     if face >= CLOSE_FACE:
         return CLOSE
     return MEDIUM if face >= MEDIUM_FACE else LONG
 
 
 def _scale_by_torso(persons: Persons) -> int:
-    """Judge the scale of a picture without faces by the largest person, if the joints are sure.
+    """Classify a picture without faces by the joints of its largest person, if these are sure.
 
-    A picture of somebody down to the ankles is long; else the torso gives the height that a face would have.
+    The picture is long if the ankles are seen; else the torso gives the height that the face would have.
     """
     if not len(persons.boxes):
         return UNDECIDED
@@ -368,7 +382,9 @@ def _scale_by_torso(persons: Persons) -> int:
     torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
     face = abs(torso) * TORSO_OF_FACE
     scale = _scale(face)
-    is_sure = scale == _scale(face * UNSURE) == _scale(face / UNSURE)
+    scale_if_larger = _scale(face * UNSURE)
+    scale_if_smaller = _scale(face / UNSURE)
+    is_sure = scale_if_larger == scale == scale_if_smaller
     return scale if is_sure else UNDECIDED
 
 
@@ -409,7 +425,10 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
 
 
 def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
-    """Return a column for each scale, 1 for that of over half of the frames [F]; empty without one."""
+    """Return the columns of the scales, 1 for that of over half of the frames [F].
+
+    Empty if none has so many.
+    """
     votes = {name: int((scales == scale).sum()) for name, scale in SCALES.items()}
     if 2 * max(votes.values()) <= len(scales):
         return {}
@@ -417,5 +436,5 @@ def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
 
 
 def _low_median(counts: NDArray[np.float64]) -> float:
-    """Return the median of counts, the lower one of two in the middle."""
+    """Return the median of counts; of an even number of counts, the lower one in the middle."""
     return float(np.sort(counts)[(len(counts) - 1) // 2])

@@ -62,18 +62,19 @@ class Geometry:
         return self.size, self.width or self.size
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Turn a frame, uint8 `[H, W, 3]`, into `[*sides, 3]`."""
+        """Resize, and crop if asked, a frame, uint8 `[H, W, 3]`, to `[*sides, 3]`."""
         if self.resample == "opencv-bilinear":
             return opencv_bilinear(frame, *self.sides)
         library, _, name = self.resample.partition("-")
         height, width = self.resized(*frame.shape[:2])
-        above, left = map(self.margin, (height, width), self.sides)
-        crop = (above, left, *self.sides)
+        top = self.margin(height, self.sides[0])
+        left = self.margin(width, self.sides[1])
+        crop = (top, left, *self.sides)
         bits = PILLOW_BITS if library == "pillow" else None
         return antialiased_resize(frame, (height, width), crop, name, bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return the size before the crop."""
+        """Return height and width of a frame of the given size after it is resized, before the crop."""
         if self.shortest is None:
             return self.sides
         if height <= width:
@@ -81,12 +82,12 @@ class Geometry:
         return self.shortest * height // width, self.shortest
 
     def margin(self, extent: int, kept: int) -> int:
-        """Return the number of pixels before the crop."""
+        """Return how many pixels before a centre crop of `kept` pixels are cut off from `extent` pixels."""
         spare = extent - kept
         return round(spare / 2) if self.crop_rounding == "even" else spare // 2
 
     def record(self) -> dict[str, Any]:
-        """Return the geometry in the store's terms."""
+        """Return the geometry in words, for the provenance."""
         height, width = self.sides
         edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {height}x{width}"
         crop = f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}"
@@ -105,9 +106,10 @@ class Affine:
 
     @classmethod
     def of(cls, mean: Sequence[float], std: Sequence[float]) -> "Affine":
-        """Combine `(x / 255 - mean) / std` into one step."""
-        shift = tuple(-m / s for m, s in zip(mean, std, strict=True))
-        return cls(tuple(1.0 / (255.0 * s) for s in std), shift)
+        """Combine `(x / 255 - mean) / std`, for each channel, into one multiplication and one addition."""
+        scale = tuple(1.0 / (255.0 * deviation) for deviation in std)
+        shift = tuple(-middle / deviation for middle, deviation in zip(mean, std, strict=True))
+        return cls(scale, shift)
 
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -135,14 +137,19 @@ class Preset:
             "order": "resize, crop, uint8; scale * x + shift a channel, RGB",
         }
 
-    def named(self, other: "Preset") -> "Preset | None":
-        """Return a named preset if it does the same, to the digits of files and half a pixel; else None."""
+    def same_as(self, other: "Preset") -> "Preset | None":
+        """Return a named preset, at this one's size, if both prepare frames alike; else None.
+
+        Constants may differ in the seventh digit, and half a pixel of margin may be rounded otherwise.
+        """
         known = choose_preset(other.name, (other.name,), size=self.geometry.size)
-        own, theirs = self.affine, known.affine
-        rounded = replace(self.geometry, crop_rounding=known.geometry.crop_rounding)
-        pairs = zip((*own.scale, *own.shift), (*theirs.scale, *theirs.shift), strict=True)
-        same = all(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6) for x, y in pairs)
-        return known if same and rounded == known.geometry else None
+        constants = (*self.affine.scale, *self.affine.shift)
+        known_constants = (*known.affine.scale, *known.affine.shift)
+        for value, known_value in zip(constants, known_constants, strict=True):
+            if not math.isclose(value, known_value, rel_tol=1e-6, abs_tol=1e-6):
+                return None
+        geometry = replace(self.geometry, crop_rounding=known.geometry.crop_rounding)
+        return known if geometry == known.geometry else None
 
 
 SQUASHED = "obygaze12"
@@ -162,14 +169,16 @@ PRESETS: Mapping[str, Preset] = {
 
 @checked
 def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Preset:
-    """Look up a preset for one backbone.
+    """Return a preset by its name, scaled to the input size of a network.
 
     Parameters
     ----------
+    name
+        Name of the preset.
     allowed
         The presets that the backbone supports; `obygaze12` uses the affine of the first.
     size
-        Input size of the network; the geometry is scaled to it and recorded.
+        Input size of the network, in pixels; it is recorded.
 
     Raises
     ------
@@ -178,7 +187,9 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
-    preset = replace(PRESETS[allowed[0]], name=name, geometry=SQUASH) if name == SQUASHED else PRESETS[name]
+    preset = PRESETS[allowed[0] if name == SQUASHED else name]
+    if name == SQUASHED:
+        preset = replace(preset, name=name, geometry=SQUASH)
     geometry = preset.geometry
     if size != geometry.size:
         shortest = geometry.shortest and geometry.shortest * size // geometry.size

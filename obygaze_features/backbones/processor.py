@@ -68,17 +68,21 @@ STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", 
 def preset_of_processor(
     weights: Weights, usual: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
 ) -> Preset:
-    """Make the preset that prepares pictures as the configuration beside the weights says.
+    """Make the preset that prepares pictures as the processor's configuration beside the weights says.
 
     Parameters
     ----------
+    weights
+        The weights.
     usual
-        Class of the processor where there is no configuration, or it does not say.
+        Class of the processor where there is no configuration, or it names none.
     side
         Input size of the network; None: any multiple of `multiple`.
+    multiple
+        What the size of the pictures must be a multiple of.
     names
-        Presets whose name and constants are taken where the numbers are theirs, apart from how half a pixel
-        is rounded.
+        Presets whose name and constants are taken if they do the same, apart from how half a pixel is
+        rounded.
 
     Raises
     ------
@@ -87,25 +91,31 @@ def preset_of_processor(
         than the network's; the message names the field.
     """
     written = read_processor(weights)
-    name = written.get("video_processor_type") or written.get("image_processor_type")
-    name = str(name or written.get("feature_extractor_type") or usual)
+    name = usual
+    for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
+        if written.get(field):
+            name = str(written[field])
+            break
     for part, ours in ALIASES.items():
         name = name.replace(part, ours)
     where = "its processor's configuration" if written else CONFIG
-    reading = _Reading(f"{weights.name}: {where}", written)
+    fields = _ProcessorFields(f"{weights.name}: {where}", written)
     if name not in PROCESSORS:
-        raise reading.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    geometry = reading.geometry(PROCESSORS[name], None if written else side)
+        raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
+    geometry = fields.geometry(PROCESSORS[name], None if written else side)
     if geometry.size % multiple or side not in (None, geometry.size):
         wanted = side or f"a multiple of {multiple}"
-        raise reading.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
-    preset = Preset(name, geometry, reading.affine(PROCESSORS[name]))
-    same = [preset.named(PRESETS[one]) for one in names]
-    return next((known for known in same if known), preset)
+        raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
+    preset = Preset(name, geometry, fields.affine(PROCESSORS[name]))
+    for known_name in names:
+        known = preset.same_as(PRESETS[known_name])
+        if known is not None:
+            return known
+    return preset
 
 
 def read_processor(weights: Weights) -> dict[str, Any]:
-    """Read the processor's configuration of pictures or videos; empty where there is none.
+    """Read how pictures or videos are prepared from the configuration beside weights; empty if there is none.
 
     Raises
     ------
@@ -117,7 +127,11 @@ def read_processor(weights: Weights) -> dict[str, Any]:
     for part in ("video_processor", "image_processor"):
         if isinstance(document.get(part), dict):
             return dict(document[part])
-    return next((found for name in older if (found := object_beside(weights, name))), {})
+    for name in older:
+        fields = object_beside(weights, name)
+        if fields:
+            return fields
+    return {}
 
 
 GEMMA = ("GemmaTokenizer", "Siglip2Tokenizer")
@@ -131,75 +145,121 @@ def second_siglip(weights: Weights) -> bool:
     filter (Tschannen et al. 2025; the repositories of Google).
     """
     tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
-    return tokenizer in GEMMA or FILTERS.get(read_processor(weights).get("resample", 3)) == "bilinear"
+    if tokenizer in GEMMA:
+        return True
+    resample = read_processor(weights).get("resample", 3)
+    return FILTERS.get(resample) == "bilinear"
 
 
-class _Reading:
-    """The fields of a configuration, each read or refused by its name."""
+class _ProcessorFields:
+    """The fields of a processor's configuration; each is checked when it is read, and refused by its name.
+
+    Parameters
+    ----------
+    where
+        The weights and the file, for messages.
+    written
+        The fields of the configuration; a null counts as absent.
+
+    Raises
+    ------
+    BackboneError
+        If it asks for a step that no preset does, such as `do_thumbnail`.
+    """
 
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
         self.where = where
-        self.get = {field: value for field, value in written.items() if value is not None}.get
-        for field in written:
-            if field.startswith("do_") and field not in STEPS and self.read(field, Flag, usual=False):
+        self.fields = {field: value for field, value in written.items() if value is not None}
+        for field in self.fields:
+            is_other_step = field.startswith("do_") and field not in STEPS
+            if is_other_step and self.read(field, Flag, usual=False):
                 raise self.refusal(field, True, "false: nothing here does it")
 
+    def get(self, field: str, usual: Any = None) -> Any:
+        """Return the value of a field; the usual one if it is absent."""
+        return self.fields.get(field, usual)
+
     def refusal(self, field: str, found: object, expected: object) -> BackboneError:
+        """Return the error for a field with another value than expected."""
         return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
 
     def read(self, field: str, kind: Any, usual: Any) -> Any:
-        if not fits(found := self.get(field, usual), kind):
-            raise self.refusal(field, repr(found), expected(kind))
-        return found
+        """Return the value of a field, or the usual one; raise an error if it is not of the kind."""
+        value = self.get(field, usual)
+        if not fits(value, kind):
+            raise self.refusal(field, repr(value), expected(kind))
+        return value
 
     def geometry(self, usual: Processor, side: int | None) -> Geometry:
-        """Read resizing and crop; what is not written is the class's, scaled to pictures of `side`."""
-        get, own = self.get, usual.crop or usual.size
+        """Return how a picture is resized and cropped.
+
+        Parameters
+        ----------
+        usual
+            What the processor's class does where a field is absent.
+        side
+            Input size of the network, to which the usual sizes are scaled; None leaves them.
+        """
         for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
             if self.read(field, Flag, wanted) is not wanted:
-                raise self.refusal(field, get(field), wanted)
+                raise self.refusal(field, self.get(field), wanted)
         resample: Any = f"{usual.library}-{FILTERS[self.read('resample', Filter, usual.resample)]}"
+        usual_side = usual.crop or usual.size
+        result_side = side or usual_side
         crops = self.read("do_center_crop", Flag, usual.crop is not None)
-        crop = self._side("crop_size", get("crop_size", side or own)) if crops else None
-        size = get("size", usual.size * (side or own) // own)
+        crop = self._side("crop_size", self.get("crop_size", result_side)) if crops else None
+        size = self.get("size", usual.size * result_side // usual_side)
         if isinstance(size, int) and usual.crop is not None:
             size = {"shortest_edge": size}
-        if not isinstance(size, dict) or set(size) != {"shortest_edge"}:
-            side = self._side("size", size)
-            if crop not in (None, side):
-                raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
-            return Geometry(resample, side)
+        has_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
+        if not has_shortest_edge:  # the whole picture is squashed
+            squashed = self._side("size", size)
+            if crop not in (None, squashed):
+                raise self.refusal(
+                    "crop_size", crop, f"{squashed}, the size of the whole picture, or no crop"
+                )
+            return Geometry(resample, squashed)
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
             found = f"{size} with do_center_crop {crops}, crop_size {crop}"
             raise self.refusal("size", found, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
 
-    def _side(self, field: str, found: Any) -> int:
-        side = found
-        if isinstance(found, dict) and set(found) == {"height", "width"} and len(set(found.values())) == 1:
-            side = found["height"]
+    def _side(self, field: str, value: Any) -> int:
+        """Return the side of a square in pixels, which a field gives as a number or as height and width."""
+        side = value
+        if isinstance(value, dict) and set(value) == {"height", "width"} and len(set(value.values())) == 1:
+            side = value["height"]
         if not fits(side, Edge):
-            raise self.refusal(field, found, expected(Edge))
+            raise self.refusal(field, value, expected(Edge))
         return int(side)
 
     def affine(self, usual: Processor) -> Affine:
+        """Return how pixels of 0 to 255 are normalised: rescaled, then reduced by mean and deviation.
+
+        Parameters
+        ----------
+        usual
+            What the processor's class does where a field is absent.
+        """
         factor = self.read("rescale_factor", Factor, usual.factor)
         offset = 0.0 if self.get("offset") is False else usual.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
         if self.read("do_normalize", Flag, usual.normalise is not None):
-            mean, std = map(
-                self._three, ("image_mean", "image_std"), CONSTANTS.get(usual.normalise or "", (None, None))
-            )
+            usual_mean, usual_std = CONSTANTS.get(usual.normalise or "", (None, None))
+            mean = self._three("image_mean", usual_mean)
+            std = self._three("image_std", usual_std)
         if min(std) <= 0:
             raise self.refusal("image_std", list(std), "numbers above 0")
+        scale = tuple(factor / deviation for deviation in std)
         shift = tuple((offset - middle) / deviation for middle, deviation in zip(mean, std, strict=True))
-        return Affine(tuple(factor / deviation for deviation in std), shift)
+        return Affine(scale, shift)
 
     def _three(self, field: str, usual: Sequence[float] | None) -> tuple[float, ...]:
-        found = self.get(field, usual)
-        numbers = found if isinstance(found, list | tuple) else [found] * 3
+        """Return a number for each channel, from a field with three numbers or one for all channels."""
+        value = self.get(field, usual)
+        numbers = value if isinstance(value, list | tuple) else [value] * 3
         if not fits(numbers, Three):
-            raise self.refusal(field, found, expected(Three))
-        return tuple(map(float, numbers))
+            raise self.refusal(field, value, expected(Three))
+        return tuple(float(number) for number in numbers)

@@ -62,8 +62,8 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
         backbone = function(**chosen)
     except Exception as error:
         is_ours = name in BACKBONES or name.startswith(ONNX)
-        is_said = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
-        if is_ours or is_said:
+        has_message = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
+        if is_ours or has_message:
             raise
         raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):
@@ -71,17 +71,17 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     return backbone
 
 
-class Maker(NamedTuple):
-    """What made a group's features, as `load_backbone` takes it.
+class BackboneCall(NamedTuple):
+    """The arguments of `load_backbone` with which a group's features were extracted.
 
     Attributes
     ----------
     name
-        Of the backbone.
+        Name of the backbone.
     weights
-        Where they are; None where they cannot be had by their name alone.
+        Where its weights are; None if they cannot be found by their name alone.
     options
-        Further ones, without which it does not give the group: the layer.
+        Further options without which the backbone does not give the group, such as the layer.
     """
 
     name: str
@@ -89,51 +89,88 @@ class Maker(NamedTuple):
     options: dict[str, Any]
 
 
-def made_by(provenance: Mapping[str, Any], weights: str | None) -> Maker:
-    """Name what made a group's features, as `load_backbone` takes it, and its weights.
+def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
+    """Return the arguments of `load_backbone` that load the network of a group's features again.
 
     Parameters
     ----------
+    provenance
+        Provenance of the group.
     weights
-        Those that are given; None are the recorded ones, if they can be had by their name alone. A network of
-        an ONNX file is named by the very file, beside which the same TOML lies.
+        Weights that the user gives; None are the recorded ones, if they can be found by their name alone. A
+        network of an ONNX file is given as that file, with the same TOML beside it.
 
     Raises
     ------
     BackboneError
-        The file is not given, or it or its TOML is another one.
+        The ONNX file is not given, or it or its TOML is another one.
     """
-    name, hub, made = str(provenance["name"]), provenance.get("hub"), provenance.get("architecture") or {}
-    if made.get("type") != "onnx":
-        recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
-        backbone = str(provenance.get("beside", name))
-        return Maker(backbone, weights or recorded, _beside(provenance, backbone, name))
-    file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
-    network = f"{ONNX}{file}:{provenance['layer']}"
-    built: Mapping[str, Any] = {}
-    if file.is_file():
-        backbone_now = load_backbone(network, provenance["sampling"].get("n"))
-        # A group beside the network's own is named after it: `lab.answers` beside `lab`.
-        name_beside = name.removeprefix(f"{provenance.get('beside', name)}.")
-        provenances_beside = {side.name: side.provenance for side in backbone_now.beside}
-        built = provenances_beside.get(name_beside, {}) if "beside" in provenance else backbone_now.provenance
-    if any(built.get(field) != provenance[field] for field in ("architecture", "preset", "weights_sha256")):
-        raise BackboneError(
-            f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "
-            f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
-        )
-    return Maker(network, None, {})
+    architecture = provenance.get("architecture") or {}
+    if architecture.get("type") == "onnx":
+        return _onnx_call(provenance, weights)
+    name = str(provenance["name"])
+    hub = provenance.get("hub")
+    recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
+    backbone = str(provenance.get("beside", name))
+    return BackboneCall(backbone, weights or recorded, _side_group_options(provenance, backbone, name))
 
 
-def _beside(provenance: Mapping[str, Any], backbone: str, name: str) -> dict[str, Any]:
-    """Return the options by which a backbone gives a group beside its own."""
+def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
+    """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`."""
+    name = str(provenance["name"])
+    recorded_file = provenance["architecture"]["file"]
+    given = weights or recorded_file
+    file = Path(given.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
+    source = f"{ONNX}{file}:{provenance['layer']}"
+    rebuilt = _rebuilt_provenance(source, provenance) if file.is_file() else {}
+    for field in ("architecture", "preset", "weights_sha256"):
+        if rebuilt.get(field) != provenance[field]:
+            raise BackboneError(
+                f"{file}: with its TOML it is not what made the features of {name} ({recorded_file}, SHA-256 "
+                f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
+            )
+    return BackboneCall(source, None, {})
+
+
+def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Load the backbone of an ONNX file, and return its provenance of the same group; empty if it has none.
+
+    Parameters
+    ----------
+    source
+        Name of the backbone, `onnx:FILE:LAYER`.
+    provenance
+        The recorded provenance of the group.
+    """
+    backbone = load_backbone(source, provenance["sampling"].get("n"))
+    if "beside" not in provenance:
+        return backbone.provenance
+    # A group beside the network's own is named after it: `lab.answers` beside `lab`.
+    side_name = str(provenance["name"]).removeprefix(f"{provenance['beside']}.")
+    for side in backbone.beside:
+        if side.name == side_name:
+            return side.provenance
+    return {}
+
+
+def _side_group_options(provenance: Mapping[str, Any], backbone: str, name: str) -> dict[str, Any]:
+    """Return the options with which a backbone gives a side group; none for the backbone's own group.
+
+    Parameters
+    ----------
+    provenance, name
+        Provenance and name of the group.
+    backbone
+        Name of the backbone.
+    """
     if name == backbone:
         return {}
     if name == f"{backbone}.{ANSWERS}":
         return {"answers": True}
-    number = str(provenance["layer"])
+    number = int(provenance["layer"])
+    has_norm = provenance["norm"] is not None
     has_frames = "frames" in provenance["arrays"]
-    return {"layers": Layers((int(number),), norm=provenance["norm"] is not None, frames=has_frames)}
+    return {"layers": Layers((number,), norm=has_norm, frames=has_frames)}
 
 
 @checked
@@ -207,7 +244,7 @@ def is_known_network(name: str) -> bool:
 
 
 def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
-    """Find a backbone's function, and check that it takes these options."""
+    """Return the function that builds a backbone; raise an error if it does not take these options."""
     function = _find(name)
     try:
         inspect.signature(function).bind(**options)
@@ -220,34 +257,45 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _near_backbone(name: str) -> str:
-    """Propose the backbone whose name is most like one that does not exist, or else list all."""
+    """Return the end of a message on a backbone that does not exist: the most similar name, or all names."""
     names = backbone_names()
     near = get_close_matches(name, names, n=1)
     return f" (did you mean '{near[0]}'?)" if near else f"; there is {', '.join(names)}"
 
 
 def _find(name: str) -> Callable[..., Any]:
+    """Import the function that builds a backbone: of an ONNX file, of this package or of a plugin.
+
+    Raises
+    ------
+    BackboneError
+        There is none of the name, there are several, or a plugin cannot be loaded.
+    """
     if name.startswith(ONNX):
         onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
         return partial(onnx_backbone, name.removeprefix(ONNX))
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
-    installed = {entry.value for entry in plugins.points(plugins.BACKBONES) if entry.name == name}
-    values = sorted({*installed, ours} if ours else installed)
-    if len(values) > 1:
-        raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
+    targets = {entry.value for entry in plugins.points(plugins.BACKBONES) if entry.name == name}
+    if ours is not None:
+        targets.add(ours)
+    if len(targets) > 1:
+        listed = ", ".join(sorted(targets))
+        raise BackboneError(f"more than one backbone is called '{name}': {listed}; uninstall one")
     if ours is not None:
         return _imported(ours)
-    if not installed:
+    if not targets:
         raise BackboneError(f"no backbone is called '{name}'{_near_backbone(name)}")
+    (target,) = targets
     try:
-        function = _imported(values[0])
+        function = _imported(target)
     except Exception as error:
-        raise BackboneError(f"backbone '{name}': {values[0]} cannot be loaded: {error}") from error
+        raise BackboneError(f"backbone '{name}': {target} cannot be loaded: {error}") from error
     if not callable(function):
-        raise BackboneError(f"backbone '{name}': {values[0]} is not a function")
+        raise BackboneError(f"backbone '{name}': {target} is not a function")
     return function
 
 
 def _imported(value: str) -> Callable[..., Any]:
+    """Import a function by `module:function`."""
     function: Callable[..., Any] = EntryPoint("", value, plugins.BACKBONES).load()
     return function

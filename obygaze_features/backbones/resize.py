@@ -81,13 +81,13 @@ def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArra
 
 
 def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Resize with OpenCV's bilinear filter."""
+    """Squash an image with OpenCV's bilinear filter."""
     resized: NDArray[np.uint8] = opencv().resize(image, (width, height))
     return resized.reshape(height, width, -1)
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Resize as OpenCV's bilinear filter; the shifts are its rounding, as `opencv_bilinear` describes it."""
+    """Squash an image as OpenCV's bilinear filter does; its rounding is described in `opencv_bilinear`."""
     if image.shape[:2] == (2 * height, 2 * width):
         sums = np.add.reduce(image.reshape(height, 2, width, 2, -1), axis=(1, 3), dtype=np.uint16)
         means: NDArray[np.uint16] = (sums + 2) >> 2  # of four pixels, rounded half up
@@ -112,12 +112,16 @@ def _agrees(
     shape: tuple[int, int, int],
     *settings: Any,
 ) -> bool:
-    """Return whether a library resizes noise of a shape bit-identically to numpy.
+    """Return whether a library resizes images of a shape bit-identically to numpy, tried on noise.
 
     Parameters
     ----------
     by_library, by_numpy
-        Both take the image and the settings.
+        Functions that take the image and the settings.
+    shape
+        Shape of the image.
+    settings
+        Further arguments of both.
     """
     noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
     try:
@@ -188,7 +192,7 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image first along its rows, then along its columns; only pixels inside the crop."""
+    """Resize an image along its rows, then along its columns; parameters as `antialiased_resize`."""
     top, left, height, width = crop
     row_taps = _taps(image.shape[0], size[0], name, bits).of_outputs(top, height)
     column_taps = _taps(image.shape[1], size[1], name, bits).of_outputs(left, width)
@@ -206,12 +210,12 @@ def _antialiased_by_numpy(
 
 
 def _bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the triangle filter."""
+    """Evaluate the triangle kernel at distances `x` from its centre, in pixels."""
     return np.maximum(1.0 - np.abs(x), 0.0)
 
 
 def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cubic convolution filter with a = -0.5 (Keys 1981, eq. 15)."""
+    """Evaluate the cubic convolution kernel with a = -0.5 at distances `x` (Keys 1981, eq. 15)."""
     a = -0.5
     x = np.abs(x)
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
@@ -224,7 +228,7 @@ KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
 
 
 def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
-    """Divide `size` pixels among `n` cells; return the first pixel and the number of each, `[n]`."""
+    """Divide `size` pixels into `n` cells; return each cell's first pixel and number of pixels, `[n]`."""
     edges = np.arange(n + 1) * size // n
     return edges[:-1], np.maximum(np.diff(edges), 1).astype(np.uint32)
 
@@ -247,18 +251,18 @@ class _Taps(NamedTuple):
     bits: int
 
     def of_outputs(self, first: int, n: int) -> "_Taps":
-        """Return the taps of `n` outputs from the given one on."""
+        """Return the taps of `n` outputs only, from the output `first` on."""
         return _Taps(self.positions[:, first : first + n], self.weights[:, first : first + n], self.bits)
 
 
 @lru_cache(maxsize=64)
 def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
-    """Return the two taps of each of `n` outputs with 11-bit weights, as OpenCV's bilinear filter has them.
+    """Compute both taps of each output of OpenCV's bilinear filter, with 11-bit weights.
 
     Parameters
     ----------
-    size
-        Pixels along the axis.
+    size, n
+        Pixels of the image and of the result along the axis.
     drop_edge_fraction
         Whether outputs at the edges take one pixel alone.
     """
@@ -275,12 +279,12 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
 
 @lru_cache(maxsize=64)
 def _taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
-    """Return the taps of `n` outputs of a filter; unused taps weigh 0.
+    """Compute the taps of each output of an antialiasing filter; unused taps have weight 0.
 
     Parameters
     ----------
-    size
-        Pixels along the axis.
+    size, n
+        Pixels of the image and of the result along the axis.
     name
         Key of `KERNELS`.
     bits
@@ -316,7 +320,7 @@ def _fitting_bits(largest_weight: float) -> int:
 
 
 def _by_channel(taps: _Taps, channels: int) -> _Taps:
-    """Turn taps over pixels into taps over the samples of a line, `[taps, n * C]`, which is faster."""
+    """Convert taps over pixels to taps over the samples of a row of C channels, `[taps, n * C]`."""
     samples = (taps.positions[:, :, None] * channels + np.arange(channels)).reshape(len(taps.positions), -1)
     return _Taps(samples, taps.weights.repeat(channels, axis=1), taps.bits)
 

@@ -65,7 +65,7 @@ class BatchSize:
         self.now = first
 
     def map(self, call: Callable[[Items], Result], items: Items) -> list[Result]:
-        """Call a function with as many items at a time as the size says.
+        """Call a function on batches of the present size, and return the result of each batch.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class BatchSize:
         return results
 
     def _halve(self) -> None:
-        """Halve the size after a pause of `PAUSE_S`."""
+        """Wait for `PAUSE_S` and halve the size; raise an error if it is 1 already."""
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if self.now == 1:
@@ -100,7 +100,7 @@ class BatchSize:
 
 
 def _attempt(call: Callable[[Items], Result], items: Items) -> Result | None:
-    """Call a function; None if memory ran out, with everything freed that the call held."""
+    """Call a function on items; return None if memory ran out, once all memory of the call is freed."""
     try:
         return call(items)
     except (RuntimeError, MemoryError) as error:
@@ -254,7 +254,7 @@ class Runner:
         )
 
     def _load(self) -> None:
-        """Move the network to its device, once."""
+        """Move the network and the constants of the normalisation to the device, at the first call only."""
         if self._constants:
             return
         network = self.network.to(device=self.device, dtype=self._dtype)
@@ -295,7 +295,7 @@ class Runner:
         return Call(EncodedClips(arrays, finite_array, np.full(n_clips, at_once)), began, ended)
 
     def _mark(self) -> Any:
-        """Record an event on the card's stream, for which one can wait without a core; None on a CPU."""
+        """Record an event on the GPU's stream, to wait for or to measure time by; None on a CPU."""
         if not self._on_card:
             return None
         event = CUDA.Event(enable_timing=True, blocking=True)
@@ -303,7 +303,7 @@ class Runner:
         return event
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Normalise pixels, uint8 `[B, F, h, w, 3]`, and call the network; return its outputs."""
+        """Normalise clips, uint8 `[B, F, h, w, 3]`, run the network, and return its outputs by name."""
         with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             scale, shift = self._constants
@@ -312,7 +312,10 @@ class Runner:
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: BackboneOutput, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return an output in the data type of the store; refuse one of another shape than announced."""
+        """Return an output in the data type of the store.
+
+        Raise an error if its shape is not the announced one.
+        """
         shapes = {name: list(result.shape[1:]) for name, result in results.items()}
         if shapes.get(output.name) != list(output.shape):
             raise BackboneError(
@@ -324,14 +327,14 @@ class Runner:
 
 
 class Pending:
-    """Clips in progress; `result` waits for them."""
+    """Clips that are being encoded; `result` waits for them."""
 
     def __init__(self, runner: Runner, calls: Sequence[Call]) -> None:
         self._runner = runner
         self._calls = calls
 
     def result(self) -> EncodedClips:
-        """Wait for the results; call it only once."""
+        """Wait until all calls have ended, and join their results; may be called once."""
         for call in self._calls:
             if call.ended is not None:
                 call.ended.synchronize()
@@ -370,7 +373,7 @@ class TextRunner:
         self._size = BatchSize(name, compute.first_size(), "text", self.device)
 
     def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Encode texts.
+        """Encode tokens of texts, int64 `[B, L]`, to vectors, float32 `[B, D]`.
 
         Raises
         ------
@@ -381,7 +384,7 @@ class TextRunner:
             return np.concatenate(self._size.map(self._encode, tokens))
 
     def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Call the network once."""
+        """Run the network once on tokens `[B, L]`, and return vectors `[B, D]` on the CPU."""
         with inference(self.compute, self.device):
             vectors = self.read(self.network, torch.tensor(tokens, device=self.device))
         encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
@@ -390,7 +393,7 @@ class TextRunner:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Have torch use one thread for a while."""
+    """Limit torch to one CPU thread within a `with` block."""
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -75,7 +75,7 @@ class Pooling:
     max_tokens: int | None = None
 
     def in_words(self) -> str:
-        """Return a description for the provenance."""
+        """Describe the pooling in words, for the provenance."""
         vector = "mean over all tokens" if self.mode == "mean" else "first token"
         scale = "scaled to length 1" if self.normalise else "not normalised"
         return f"{vector}, {scale}"
@@ -114,14 +114,14 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 def _tokenizer(
     weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
 ) -> Tokenizer | ByteTokenizer:
-    """Return the tokenizer beside the weights; for random ones, one that makes about as many tokens."""
+    """Return the tokenizer beside the weights; for random weights, one that makes about as many tokens."""
     if weights.seed is None:
         return Tokenizer(weights, limit, lower=pooling.lower_case)
     return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, octets=OCTETS_A_PIECE)
 
 
 def _config(weights: Weights) -> Any:
-    """Read the configuration of the network; refuse those that are no encoders of texts."""
+    """Read the configuration of the network; raise an error if it is not an encoder of texts."""
     config = auto_config(weights, "" if weights.network else "bert", UNTRAINED)
     # Networks of images have no vocabulary, those of both have it in a configuration inside.
     reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
@@ -131,7 +131,7 @@ def _config(weights: Weights) -> Any:
 
 
 def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
-    """Return the maximum number of tokens, by the training and by the available positions."""
+    """Return the most tokens of a text: the smaller of the trained limit and the network's positions."""
     positions = getattr(config, "max_position_embeddings", None)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if positions and table is not None and table.padding_idx is not None:
@@ -141,16 +141,16 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
 
 
 def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Pool the last layer [B, L, D] to vectors [B, D]; over all tokens, since none is padding."""
-    layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()
+    """Encode tokens [B, L] and pool the last layer to vectors [B, D]; no token is padding."""
+    layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()  # [B, L, D]
     vectors = layer.mean(dim=1) if pooling.mode == "mean" else layer[:, 0]
-    if not pooling.normalise:
-        return vectors
-    return normalize(vectors, dim=1)
+    return normalize(vectors, dim=1) if pooling.normalise else vectors
 
 
 def read_pooling(weights: Weights) -> Pooling:
-    """Read how texts are pooled from the files beside the weights; without `modules.json` it is the default.
+    """Read how token vectors become one vector from the files of sentence-transformers beside the weights.
+
+    Without `modules.json` it is the default `Pooling`.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def read_pooling(weights: Weights) -> Pooling:
 
 
 def _limits(weights: Weights) -> dict[str, Any]:
-    """Read the first of the files with limits of texts that has any field; empty if there is none."""
+    """Read the first file with limits of texts that is not empty; an empty dict if there is none."""
     for name in LIMITS:
         fields = object_beside(weights, name)
         if fields:
@@ -205,7 +205,12 @@ def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
 
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
-    """Read the pooling from the configuration in the folder of the pooling step.
+    """Read `mean` or `cls` from the configuration of the pooling step.
+
+    Parameters
+    ----------
+    folder
+        Folder of the pooling step, below that of the weights.
 
     Raises
     ------

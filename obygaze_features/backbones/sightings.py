@@ -96,18 +96,21 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     return noses
 
 
-def each_once(boxes: Boxes) -> NDArray[np.intp]:
-    """Return the rows of boxes [N, 5] that are not taken for one of a higher score; highest score first."""
+def without_duplicates(boxes: Boxes) -> NDArray[np.intp]:
+    """Return the rows of boxes [N, 5] that do not overlap a box of a higher score, highest score first.
+
+    This is non-maximum suppression with the threshold `OVERLAP`.
+    """
     order = np.argsort(-boxes[:, 4], kind="stable")
     chosen: list[int] = []
     for index in order.tolist():
-        if all(_shared_area(boxes[index], boxes[other]) <= OVERLAP for other in chosen):
+        if all(_intersection_over_union(boxes[index], boxes[other]) <= OVERLAP for other in chosen):
             chosen.append(index)
     return np.array(chosen, np.intp)
 
 
-def _shared_area(box: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the area of the intersection of two boxes, as a share of that of their union."""
+def _intersection_over_union(box: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the area of the intersection of two boxes divided by that of their union."""
     width = min(box[2], other[2]) - max(box[0], other[0])
     height = min(box[3], other[3]) - max(box[1], other[1])
     if width <= 0 or height <= 0:
@@ -118,7 +121,7 @@ def _shared_area(box: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 class Padded(NamedTuple):
-    """A picture with black below and on the right, and the shares of its height and width that are filled."""
+    """A picture with black added below and on the right; shares of height and width it had before."""
 
     picture: NDArray[np.uint8]
     height: float
@@ -128,7 +131,19 @@ class Padded(NamedTuple):
 def long_side_to(
     picture: NDArray[np.uint8], size: int, resample: Resample, shape: float = 1.0
 ) -> NDArray[np.uint8]:
-    """Resize a picture, uint8 `[H, W, 3]`, of pixels `shape` as wide as high, to a long side of `size`."""
+    """Resize a picture, uint8 `[H, W, 3]`, so that its long side has `size` pixels.
+
+    Parameters
+    ----------
+    picture
+        The picture.
+    size
+        Pixels of the long side of the result.
+    resample
+        The filter.
+    shape
+        Width of the picture's pixels divided by their height; those of the result are square.
+    """
     height = picture.shape[0]
     width = picture.shape[1] * shape
     scale = size / max(height, width)
@@ -140,7 +155,7 @@ def long_side_to(
 
 
 def padded(picture: NDArray[np.uint8], step: int) -> Padded:
-    """Add black below and on the right of a picture, up to multiples of `step` pixels."""
+    """Add black below and on the right of a picture, until its sides are multiples of `step` pixels."""
     height, width = picture.shape[:2]
     below = -height % step  # rows that are missing to a multiple
     right = -width % step

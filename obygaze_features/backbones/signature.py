@@ -79,9 +79,9 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 
 
 def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Describe the frames of one clip, lightness `[F, H, W]`, as `[F, len(FEATURES)]`."""
-    top, bottom = shown(clip, 2)
-    left, right = shown(clip, 1)
+    """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`."""
+    top, bottom = lines_between_borders(clip, 2)
+    left, right = lines_between_borders(clip, 1)
     picture = clip[:, top:bottom, left:right]
     columns = []
     for name, (y0, y1, x0, x1) in VIEWS.items():
@@ -89,32 +89,37 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
         height, width = frames.shape[1:]
         rows = slice(round(y0 * height), round(y1 * height))
         view = frames[:, rows, round(x0 * width) : round(x1 * width)]
-        columns.append(_signs(cells(view)))
+        columns.append(_difference_signs(cell_means(view)))
     levels = picture.reshape(len(clip), -1) // (256 // LEVELS)
     commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
     texture = 1 - np.array(commonest)[:, None]
     return np.concatenate([*columns, texture], axis=1)
 
 
-def _signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the signs of the differences between neighbouring cells `[F, 12, 12]`, as `[F, SIGNS]`."""
+def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the signs of the differences between neighbouring cells `[F, 12, 12]`: `[F, SIGNS]`.
+
+    A difference within the dead zone is 0, or -0.0 where it is negative.
+    """
     across = np.diff(means, axis=2).reshape(len(means), -1)
     down = np.diff(means, axis=1).reshape(len(means), -1)
-    steps = np.concatenate([across, down], axis=1)
-    differs = np.abs(steps) > DEAD_ZONE
-    signs: NDArray[np.float64] = (
-        np.sign(steps) * differs
-    )  # also of a step that is too small the sign remains, as -0.0
+    differences = np.concatenate([across, down], axis=1)
+    is_outside_dead_zone = np.abs(differences) > DEAD_ZONE
+    signs: NDArray[np.float64] = np.sign(differences) * is_outside_dead_zone
     return signs
 
 
-def shown(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
-    """Find the first and the end of the rows, or columns, between flat borders of a clip `[F, h, w]`.
+def lines_between_borders(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
+    """Find the rows or columns of a clip `[F, h, w]` between flat borders.
+
+    Return the first and one past the last.
 
     Parameters
     ----------
+    clip
+        Lightness of the frames.
     along
-        Axis along which a line is flat or not: 2 for rows, 1 for columns.
+        Axis along which a line runs: 2 for rows, 1 for columns.
     """
     low, high = np.percentile(clip, (3, 97), axis=along, method="nearest")  # [F, lines]
     # A line is flat if it is so in nine of ten frames.
@@ -135,8 +140,8 @@ def shown(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
     return first, end
 
 
-def cells(view: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Average the cells of frames `[F, h, w]`: `[F, 12, 12]`."""
+def cell_means(view: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Divide frames `[F, h, w]` into 12 x 12 cells, and return the mean lightness of each: `[F, 12, 12]`."""
     height, width = view.shape[1:]
     rows = np.arange(CELLS + 1) * height // CELLS  # edges of the cells
     columns = np.arange(CELLS + 1) * width // CELLS

@@ -80,7 +80,10 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
 
 
 def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Average the steps of each part, `[F, L, 69]` with NaN after a part's end, to `[F, 69]`."""
+    """Average the measures of each part of a clip over its steps: `[F, L, 69]` to `[F, 69]`.
+
+    Steps after a part's end are NaN. The mean square of a part becomes its loudness in LUFS.
+    """
     features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
     loudness = FEATURES.index("loudness")
     features[:, loudness] = _lufs(features[:, loudness])
@@ -88,14 +91,14 @@ def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def encode(batch: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    """Give `frames`, `[B, F, 69]` with the columns of `FEATURES`, and `pooled`, their mean."""
+    """Return measures `[B, F, 69]`, the columns of `FEATURES`, as `frames`, and their mean as `pooled`."""
     return {"frames": batch, "pooled": batch.mean(axis=1, dtype=np.float64).astype(np.float32)}
 
 
 def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Measure samples `[N]` every 20 ms: `[N // 320, 69]`, the columns of `FEATURES`.
+    """Compute the measures of samples `[N]` for every step of 20 ms: `[N // 320, 69]`, as `FEATURES`.
 
-    The loudness is still the mean square of the K-weighted samples, which can be averaged.
+    In place of the loudness is the mean square of the K-weighted samples, which can be averaged over steps.
     """
     hop = RATE // STEPS_A_SECOND
     spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
@@ -112,7 +115,7 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_SECOND) -> NDArray[np.float64]:
-    """Average the squares of K-weighted samples `[N]` over every `hop` of them: `[N // hop]`."""
+    """Return the mean square of K-weighted samples `[N]` over each `hop` of them: `[N // hop]`."""
     n_hops = len(samples) // hop
     weighted = signal.sosfilt(k_weighting(RATE), samples[: n_hops * hop].astype(np.float64))
     return np.asarray(np.square(weighted).reshape(-1, hop).mean(axis=1))
@@ -135,17 +138,17 @@ def gated_loudness(mean_squares: NDArray[Any]) -> float:
 
 
 def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Find the largest normalised autocorrelation of every step at 75 to 500 Hz (Boersma 1993, eq. 9).
+    """Compute the largest normalised autocorrelation of every step at 75 to 500 Hz (Boersma 1993, eq. 9).
 
     The autocorrelation of a windowed signal is divided by that of the window.
     """
     window = _hann(PITCH_WINDOW)
     windows = _windows(samples, PITCH_WINDOW)
     windows = (windows - windows.mean(axis=1, keepdims=True)) * window
-
-    of_windows = _autocorrelation(windows)
-    of_window = _autocorrelation(window)
-    normalised = (of_windows[:, LAGS] / (of_windows[:, :1] + FLOOR)) / (of_window[LAGS] / of_window[0])
+    correlation = _autocorrelation(windows)  # [S, lags]
+    window_correlation = _autocorrelation(window)
+    shares = correlation[:, LAGS] / (correlation[:, :1] + FLOOR)
+    normalised = shares / (window_correlation[LAGS] / window_correlation[0])
     return np.asarray(np.clip(normalised.max(axis=1), 0.0, 1.0), np.float64)
 
 
@@ -161,22 +164,22 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
     At 48 kHz they are the tables of the recommendation.
     """
 
-    def half(frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
-        """Return numerator or denominator of a section: the prototype by the bilinear transform."""
+    def polynomial(frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
+        """Return the numerator or denominator of a section, from its prototype by the bilinear transform."""
         k = float(np.tan(np.pi * frequency / rate))
         return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
 
     frequency, q, gain_db = _SHELF
     gain = 10 ** (gain_db / 20)
-    shelf = [*half(frequency, q, gain, gain**0.4996667741545416), *half(frequency, q)]
-    high_pass = half(*_HIGH_PASS)
+    shelf = [*polynomial(frequency, q, gain, gain**0.4996667741545416), *polynomial(frequency, q)]
+    high_pass = polynomial(*_HIGH_PASS)
     scale = high_pass[0]  # so that the numerator is 1, -2, 1 once all is divided by it
     sections = np.array([shelf, [scale, -2 * scale, scale, *high_pass]])
     return np.asarray(sections / sections[:, 3:4])
 
 
 def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Cut a window around the middle of every step, `[N // 320, size]`; silence beyond the ends."""
+    """Cut out a window of `size` samples around the middle of every step, `[N // 320, size]`."""
     hop = RATE // STEPS_A_SECOND
     before = size // 2 - hop // 2
     padded = np.pad(samples, (before, size))
@@ -184,7 +187,7 @@ def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
 
 
 def _hann(size: int) -> NDArray[np.float32]:
-    """Return a Hann window, which is periodic."""
+    """Return a periodic Hann window of `size` samples."""
     return np.asarray(signal.windows.hann(size, sym=False), np.float32)
 
 
@@ -195,9 +198,12 @@ def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
 
 @cache
 def _mel_filters() -> Any:
-    """Make triangles that are equally wide in mel, 2595 log10(1 + f / 700), `[BANDS, WINDOW // 2 + 1]`.
+    """Make the triangular filters of the mel bands, `[BANDS, WINDOW // 2 + 1]`.
 
-    Sparse: BLAS would start threads in every decode worker, whose waiting costs more than the product.
+    Mel is 2595 log10(1 + f / 700).
+
+    The matrix is sparse: BLAS would start threads in every decode worker, whose waiting costs more than the
+    product.
     """
     lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
     highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))

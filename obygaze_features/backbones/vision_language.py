@@ -19,7 +19,7 @@ from transformers import AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput
-from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config, read_beside
+from obygaze_features.backbones.checkpoint import auto_config, load_from_folder, load_pretrained, plain_config
 from obygaze_features.backbones.compute import ATTENTION, Compute, inference
 from obygaze_features.backbones.weights import (
     PROCESSOR_FILES,
@@ -45,68 +45,113 @@ PROCESSOR = (*PROCESSOR_FILES, *TOKENIZER_FILES[:3], "chat_template.jinja", "cha
 
 @dataclass(frozen=True)
 class Squared:
-    """Put a frame, uint8 `[H, W, 3]`, whole on a black square `[side, side, 3]`."""
+    """A backbone's `prepare`: put a frame, uint8 `[H, W, 3]`, whole on a black square `[side, side, 3]`."""
 
     side: int
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Shrink or enlarge a frame, bicubic, and centre it."""
-        height, width = (max(1, round(self.side * edge / max(frame.shape[:2]))) for edge in frame.shape[:2])
-        small = np.asarray(Image.fromarray(frame).resize((width, height), Image.Resampling.BICUBIC))
+        """Resize a frame so that its long side fits the square, by Pillow's bicubic filter, and centre it."""
+        long_side = max(frame.shape[:2])
+        height = max(1, round(self.side * frame.shape[0] / long_side))
+        width = max(1, round(self.side * frame.shape[1] / long_side))
+        resized = Image.fromarray(frame).resize((width, height), Image.Resampling.BICUBIC)
         square = np.zeros((self.side, self.side, 3), np.uint8)
-        top, left = (self.side - height) // 2, (self.side - width) // 2
-        square[top : top + height, left : left + width] = small
+        top = (self.side - height) // 2
+        left = (self.side - width) // 2
+        square[top : top + height, left : left + width] = np.asarray(resized)
         return square
 
 
 class Answerer:
-    """A backbone's `encode`: uint8 `[B, F, side, side, 3]` to probabilities of yes, `pooled` [B, Q]."""
+    """A backbone's `encode`: uint8 `[B, F, side, side, 3]` to probabilities of yes, `pooled` [B, Q].
+
+    Parameters
+    ----------
+    model, processor
+        A vision-language model of transformers, and its processor.
+    questions
+        Name -> yes-or-no question; the columns of the result.
+    compute
+        Device and precision.
+    """
 
     def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
-        self.model, self.processor, self.questions, self.compute = model, processor, questions, compute
+        self.model = model
+        self.processor = processor
+        self.questions = questions
+        self.compute = compute
         self.device = compute.torch_device()
+        self.has_half_weights = compute.precision == "bfloat16-weights"
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
-        """Answer the questions about each clip, one clip at a time."""
-        half = self.compute.precision == "bfloat16-weights"
-        self.model.to(device=self.device, dtype=torch.bfloat16 if half else None)  # the first time alone
-        rows = [[self._answer(clip, question) for question in self.questions.values()] for clip in batch]
+        """Ask all questions about each clip, one clip at a time."""
+        dtype = torch.bfloat16 if self.has_half_weights else None
+        self.model.to(device=self.device, dtype=dtype)  # does nothing after the first call
+        rows = [self._probabilities(clip) for clip in batch]
         return {"pooled": np.array(rows, dtype=np.float32)}
 
-    def _answer(self, clip: NDArray[np.uint8], question: str) -> float:
+    def _probabilities(self, clip: NDArray[np.uint8]) -> list[float]:
+        """Return the probability of yes for each question about a clip."""
+        return [self._probability_of_yes(clip, question) for question in self.questions.values()]
+
+    def _probability_of_yes(self, clip: NDArray[np.uint8], question: str) -> float:
+        """Return the probability that the model answers a question about a clip by "yes" and not by "no"."""
         images = [Image.fromarray(frame) for frame in clip]
-        inputs = self.processor(
-            images=[images], text=[self.prompt(question, len(images))], return_tensors="pt"
-        )
-        told = [*map(tuple, self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids)]
-        # Nothing hangs on an answer's last token: answers of one token each are both asked at once.
-        after = {begun: self._log_probabilities(inputs, begun) for begun in {ids[:-1] for ids in told}}
-        yes, no = (float(after[ids[:-1]].gather(1, torch.tensor([ids]).T).double().sum()) for ids in told)
+        prompt = self.prompt(question, len(images))
+        inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
+        answers_ids = self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids
+        # The last token of an answer is not an input, so answers that differ in it alone share a call.
+        log_probabilities: dict[tuple[int, ...], torch.Tensor] = {}
+        scores = []
+        for ids in answers_ids:
+            beginning = tuple(ids[:-1])
+            if beginning not in log_probabilities:
+                log_probabilities[beginning] = self._log_probabilities(inputs, beginning)
+            of_tokens = log_probabilities[beginning].gather(1, torch.tensor([ids]).T)
+            scores.append(float(of_tokens.double().sum()))
+        yes, no = scores
         return float(1 / (1 + np.exp(no - yes)))
 
     def prompt(self, question: str, n_images: int) -> str:
-        """Write the prompt that a question and images make."""
+        """Write the prompt for a question about images, by the chat template of the model if it has one."""
         if getattr(self.processor, "chat_template", None):
-            content = [*([{"type": "image"}] * n_images), {"type": "text", "text": question}]
-            asked = [{"role": "user", "content": content}]
-            text: str = self.processor.apply_chat_template(asked, add_generation_prompt=True)
-            return text
-        return " ".join([getattr(self.processor, "image_token", "<image>")] * n_images + [question])
+            content = [{"type": "image"} for _ in range(n_images)]
+            content.append({"type": "text", "text": question})
+            messages = [{"role": "user", "content": content}]
+            prompt: str = self.processor.apply_chat_template(messages, add_generation_prompt=True)
+            return prompt
+        image_token = getattr(self.processor, "image_token", "<image>")
+        return " ".join([image_token] * n_images + [question])
 
-    def _log_probabilities(self, inputs: Mapping[str, Any], begun: tuple[int, ...]) -> torch.Tensor:
-        """Give the log-probabilities of every token after the prompt, and after each of an answer begun."""
-        ids = inputs["input_ids"]
-        longer = {  # whatever is said of each token is said of the answer's as of the prompt's last
-            name: torch.cat([value, value[:, -1:].expand(-1, len(begun))], dim=1)
-            for name, value in inputs.items()
-            if torch.is_tensor(value) and value.shape == ids.shape
-        }
-        longer["input_ids"][0, ids.shape[1] :] = torch.tensor(begun)
-        given = {name: v.to(self.device) for name, v in {**inputs, **longer}.items() if torch.is_tensor(v)}
-        if self.compute.precision == "bfloat16-weights":
-            given = {name: v.bfloat16() if v.is_floating_point() else v for name, v in given.items()}
+    def _log_probabilities(self, inputs: Mapping[str, Any], beginning: tuple[int, ...]) -> torch.Tensor:
+        """Return the log-probabilities of every token after the prompt, `[1 + len(beginning), tokens]`.
+
+        Parameters
+        ----------
+        inputs
+            The prompt and images, as the processor prepares them.
+        beginning
+            First tokens of an answer; a further row gives the log-probabilities after each of them.
+        """
+        prompt_ids = inputs["input_ids"]
+        n_prompt = prompt_ids.shape[1]
+        arguments = {}
+        for name, value in inputs.items():
+            if not torch.is_tensor(value):
+                continue
+            extended = value
+            if value.shape == prompt_ids.shape:
+                # Masks and types of the answer's tokens are those of the prompt's last token.
+                of_answer = value[:, -1:].expand(-1, len(beginning))
+                extended = torch.cat([value, of_answer], dim=1)
+            if name == "input_ids":
+                extended[0, n_prompt:] = torch.tensor(beginning)
+            extended = extended.to(self.device)
+            if self.has_half_weights and extended.is_floating_point():
+                extended = extended.bfloat16()
+            arguments[name] = extended
         with inference(self.compute, self.device):
-            logits = self.model(**given).logits[0, -len(begun) - 1 :].float()
+            logits = self.model(**arguments).logits[0, -len(beginning) - 1 :].float()
         return torch.log_softmax(logits, dim=-1).cpu()
 
 
@@ -116,17 +161,21 @@ def vlm(
     n_frames: int = N_FRAMES,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build a backbone whose features are a vision-language model's answers: the group `answers`.
+    """Build a backbone whose features are a vision-language model's answers to yes-or-no questions.
 
-    It gets pictures of moments. Questions about what they do not convey are not asked, and stand in the
-    provenance as `absent`, each with the reason.
+    Its group is `answers`. The model gets still pictures. Questions about what pictures do not convey are not
+    asked, and stand in the provenance as `absent`, each with the reason.
 
     Parameters
     ----------
     weights
         A folder or repository that transformers' image-text-to-text classes read, with its processor.
     questions
-        What `obygaze codebook questions` wrote.
+        The file that `obygaze codebook questions` wrote.
+    n_frames
+        Frames of a clip that the model gets.
+    compute
+        Device and precision.
 
     Raises
     ------
@@ -139,8 +188,12 @@ def vlm(
     config = auto_config(source)
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         raise BackboneError(f"{source.name}: a {config.model_type} takes no images and text")
-    digests = {name: digest([path]) for name in PROCESSOR if (path := file_of(source, name)) is not None}
-    processor = read_beside(AutoProcessor, source, "its processor", backend="pil")
+    digests = {}
+    for name in PROCESSOR:
+        path = file_of(source, name)
+        if path is not None:
+            digests[name] = digest([path])
+    processor = load_from_folder(AutoProcessor, source, "its processor", backend="pil")
     model = load_pretrained(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)], source, config)
     outputs = (BackboneOutput("pooled", (len(asked),)),)
     return Backbone(
@@ -172,28 +225,28 @@ def vlm(
     )
 
 
-class AskedAndAbsent(NamedTuple):
-    """Questions of a file.
+class Questions(NamedTuple):
+    """The questions of a file, by whether pictures can answer them.
 
     Attributes
     ----------
     asked
-        Name -> question, of what pictures convey or of which the file does not say what does.
+        Name -> question, for the questions that are asked.
     absent
-        Name of a question that is not asked -> why.
+        Name -> why the question is not asked.
     """
 
     asked: dict[str, str]
     absent: dict[str, str]
 
 
-def read_questions(path: Path) -> AskedAndAbsent:
-    """Read the questions of a file of `codebook questions`, and part them by what conveys their concepts.
+def read_questions(path: Path) -> Questions:
+    """Read the questions that `codebook questions` wrote, and set aside those that pictures cannot answer.
 
     Raises
     ------
     BackboneError
-        Its first line has none, or none that pictures can answer.
+        The first line of the file has no questions, or none that pictures can answer.
     """
     try:
         line = json.loads(read_text(path).partition("\n")[0])
@@ -217,4 +270,4 @@ def read_questions(path: Path) -> AskedAndAbsent:
         raise BackboneError(
             f"{path}: pictures can answer none of its questions: {'; '.join(absent.values())}"
         )
-    return AskedAndAbsent(asked, absent)
+    return Questions(asked, absent)

@@ -29,7 +29,7 @@ from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutpu
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
 from obygaze_features.backbones.encoder_kinds import TRAINING
-from obygaze_features.backbones.layered import Depth, Taps, depths_of, layer_groups
+from obygaze_features.backbones.layered import Depth, LayerHooks, depths_of, layer_groups
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import side_group
 from obygaze_features.backbones.runner import BatchSize
@@ -100,25 +100,25 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     half: str = ""
 
     def hearing_config(self, config: Any) -> Any:
-        """Return the part of a configuration that is about what hears."""
+        """Return the part of a configuration that describes the audio network."""
         return attrgetter(self.half)(config) if self.half else config
 
     def longest_s(self, extractor: Any) -> float:
-        """Return the longest window, in seconds."""
+        """Return the length of the longest window that the network takes, in seconds."""
         if not self.longest:
             return LONGEST_S
         return float(getattr(extractor, self.longest) / self.a_second)
 
 
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
-    """Return the steps of the sound, without those of the silence that fills the input."""
+    """Return the steps of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding."""
     # A step is made of two frames of 10 ms, at 16,000 samples a second.
     n_steps = max(n_samples // 320, 1)
     return output.last_hidden_state[:, :n_steps]
 
 
 def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
-    """Average the patches of a time over frequency, without those of the silence that fills the input."""
+    """Average an AST's patches of each time over frequency, `[B, S, D]`, without those of the padding."""
     n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
     patches = output.last_hidden_state[:, 2:]  # the first two tokens stand for the whole input
     steps = patches.unflatten(1, (n_bands, -1)).mean(dim=1)  # [B, S, D]
@@ -139,10 +139,9 @@ STEPS: Mapping[str, Steps] = {
 
 
 def _usual_classes() -> dict[str, dict[str, object]]:
-    """Return the classes of transformers for the types of `sounds`, by `model_type`.
+    """Return the usual transformers classes of the types in the table `sounds`, by `model_type`.
 
-    Those are the network, its extractor and its classifier; a class that transformers does not have is left
-    out.
+    They are defaults for the table's rows: `network`, `extractor` and `classifier`, as far as they exist.
     """
     tables = {
         "network": MODEL_MAPPING_NAMES,
@@ -151,9 +150,10 @@ def _usual_classes() -> dict[str, dict[str, object]]:
     }
     classes: dict[str, dict[str, object]] = {}
     for model_type in TABLES["sounds"]:
-        classes[model_type] = {
-            field: table[model_type] for field, table in tables.items() if model_type in table
-        }
+        classes[model_type] = {}
+        for field, class_names in tables.items():
+            if model_type in class_names:
+                classes[model_type][field] = class_names[model_type]
     return classes
 
 
@@ -165,14 +165,14 @@ AUDIOSET = 527
 
 
 class Part(NamedTuple):
-    """One of the things that an encoder gives for each step: the network's vector, a layer's, or answers.
+    """An output of the encoder with a vector for each step: the network's, a layer's, or class probabilities.
 
     Attributes
     ----------
     side
         Name of its side group; empty for the backbone's main group.
     width
-        Numbers of a step.
+        Length of a vector.
     """
 
     side: str
@@ -180,7 +180,7 @@ class Part(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """Prefix of the names of its arrays."""
+        """What the names of its arrays begin with: empty, or `SIDE/`."""
         return f"{self.side}/" if self.side else ""
 
 
@@ -193,16 +193,22 @@ def waveform(
     answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build a network that hears, for clips of `n_frames` sampled frames.
+    """Build the backbone of an audio network, for clips of `n_frames` sampled frames.
 
     Parameters
     ----------
+    n_frames
+        Sampled frames of a clip; the sound is averaged around each of them.
+    weights
+        Weights of a type of `KINDS`; `random:SEED` is an untrained wav2vec 2.0.
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose.
     layers
         Layers that are stored too, each as a side group.
     answers
         Whether to store the probabilities of its classifier's classes too, by their names.
+    compute
+        Device and precision.
 
     Raises
     ------
@@ -224,7 +230,9 @@ def waveform(
     extractor = _extractor(source, kind, audio_config)
     load = _load_classifier if answers else _load
     loaded = load(source, kind, audio_config)
-    gives = _given_parts(loaded, kind, audio_config, Layers.of(layers), f"backbone 'waveform', {source.name}")
+    gives = _encoder_parts(
+        loaded, kind, audio_config, Layers.of(layers), f"backbone 'waveform', {source.name}"
+    )
     compute = compute or Compute()
     outputs = _outputs(gives.parts, n_frames, compute.frames_dtype(), of_layers=gives.has_layer_frames)
     encoder = WaveformEncoder(
@@ -263,13 +271,13 @@ def waveform(
     )
 
 
-class _GivenParts(NamedTuple):
-    """What a backbone gives for each step.
+class _EncoderParts(NamedTuple):
+    """The outputs of an encoder.
 
     Attributes
     ----------
     parts
-        The network's vectors, then those of layers, then answers.
+        The network's vectors, then those of layers, then class probabilities.
     depths
         The layers.
     side_fields
@@ -284,15 +292,19 @@ class _GivenParts(NamedTuple):
     has_layer_frames: bool
 
 
-def _given_parts(
+def _encoder_parts(
     loaded: "LoadedSound", kind: WaveformKind, config: Any, layers: Layers | None, where: str
-) -> _GivenParts:
-    """List what a backbone gives: its network's vectors, the layers that are asked for, and answers.
+) -> _EncoderParts:
+    """List the outputs of an encoder: the network's vectors, the wanted layers, and class probabilities.
 
     Parameters
     ----------
+    loaded, kind
+        The network, and how it is read.
     config
-        Configuration of the network that hears.
+        Configuration of the audio network.
+    layers
+        The wanted layers; None for none.
     where
         The network, for messages.
     """
@@ -307,7 +319,7 @@ def _given_parts(
     if loaded.classes:
         parts.append(Part(ANSWERS, len(loaded.classes)))
         side_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
-    return _GivenParts(parts, depths, side_fields, layers is not None and layers.frames)
+    return _EncoderParts(parts, depths, side_fields, layers is not None and layers.frames)
 
 
 def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: bool) -> list[BackboneOutput]:
@@ -329,7 +341,7 @@ def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: boo
 
 
 class LoadedSound(NamedTuple):
-    """A network that hears, with its weights.
+    """An audio network with its weights.
 
     Attributes
     ----------
@@ -347,7 +359,7 @@ class LoadedSound(NamedTuple):
 
 
 def _load(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
-    """Load a network without a classifier."""
+    """Load an audio network without a classifier; of a Whisper, the encoder is called."""
     cls = getattr(transformers, kind.network)
     network: Any = load_pretrained(cls, source, config, allow_unexpected=kind.unexpected)
     called = network.encoder if kind.network == WHISPER else network
@@ -355,7 +367,7 @@ def _load(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
 
 
 def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
-    """Load a network under its classifier.
+    """Load an audio network with its classifier.
 
     Raises
     ------
@@ -377,28 +389,25 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return the fields of the provenance of the probabilities of classes."""
+    """Return the provenance fields of the group of class probabilities."""
     of_what = "each class alone" if _is_multi_label(config) else "each class"
     meaning = f"probability of {of_what}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
 
 
 def layer_width(config: Any, number: int) -> int:
-    """Return the width of a layer, whose number counts from 1.
+    """Return the length of the vectors of a layer, whose number counts from 1.
 
     In a CLAP a layer is a stage; each stage but the last merges patches, which doubles the width.
     """
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
     n_doublings = min(number, len(config.depths) - 1)
-    width = int(config.patch_embeds_hidden_size)
-    for _ in range(n_doublings):
-        width *= 2
-    return width
+    return int(config.patch_embeds_hidden_size) * 2**n_doublings
 
 
 def _is_multi_label(config: Any) -> bool:
-    """Return whether several classes may be heard at once: if that is stated, or they are AudioSet's."""
+    """Return whether several classes may be heard at once: as stated, or since they are AudioSet's."""
     if getattr(config, "problem_type", None) is not None:
         return is_multi_label(config)
     return config.model_type == "audio-spectrogram-transformer" and len(config.id2label) == AUDIOSET
@@ -407,15 +416,20 @@ def _is_multi_label(config: Any) -> bool:
 class WaveformEncoder:
     """A waveform backbone's `encode`: parts of clips, float32 `[F, L]` with NaN after their ends, to arrays.
 
-    Every clip goes through alone, its windows together, so that it gets the same bytes in any batch.
+    One clip is encoded at a time, its windows together, so that it gets the same bytes in any batch.
 
     Parameters
     ----------
+    network, config, extractor
+        The audio network, its configuration and its feature extractor.
+    kind
+        How networks of its type are read.
+    compute
+        Device and precision.
     depths
-        Layers that are read. Their steps are further columns of the network's steps until the parts of clips
-        are averaged.
+        Layers that are read. Their vectors are appended to the network's until parts of clips are averaged.
     parts
-        What the columns are: the network's vector, each layer's, and the answers.
+        What these columns are, in order: the network's vector, each layer's, and the class probabilities.
     """
 
     def __init__(
@@ -440,7 +454,7 @@ class WaveformEncoder:
         self._extractor = extractor
         self._depths = depths
         self._parts = parts
-        self._taps = Taps(depths, lambda _depth, tokens: tokens)
+        self._hooks = LayerHooks(depths, lambda _depth, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Encode clips, `[F, L]` each.
@@ -457,15 +471,15 @@ class WaveformEncoder:
         for part, frames in zip(self._parts, np.split(columns, edges, axis=2), strict=True):
             if part.side != ANSWERS:
                 arrays[f"{part.prefix}frames"] = frames.astype(dtype)
-            arrays[f"{part.prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype("f4")
+            arrays[f"{part.prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype(np.float32)
         return arrays
 
     __call__ = start
 
     def _frames(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Average the steps of a clip over each part around a sampled frame: `[F, L]` to `[F, D]`.
+        """Encode a clip, and average its steps over each part around a sampled frame: `[F, L]` to `[F, D]`.
 
-        A part that is shorter than a step gets the step nearest to its middle.
+        A part without the middle of any step gets the step nearest to its own middle.
         """
         is_sample = np.isfinite(sound)
         steps, middles = self.steps(sound[is_sample])
@@ -482,7 +496,7 @@ class WaveformEncoder:
         return np.stack(frames)
 
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`.
+        """Encode samples `[N]`: return a vector of each step, `[S, D]`, and the sample in its middle, `[S]`.
 
         D is the width of all parts together, in their order. The samples are cut into equal windows.
         """
@@ -529,12 +543,12 @@ class WaveformEncoder:
             ) from error
 
     def _steps_of_parts(self, inputs: Mapping[str, torch.Tensor], n_samples: int) -> list[torch.Tensor]:
-        """Call the network; return the steps `[B, S, D]` of each part, in the order of the parts."""
+        """Run the network; return the steps `[B, S, D]` of each part, in the order of the parts."""
         output: Any = self._network(**inputs)
         steps = [STEPS[self._kind.reads](output, self._config, n_samples)]
         read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
         for depth in self._depths:
-            tokens = SimpleNamespace(last_hidden_state=self._taps.take(depth))
+            tokens = SimpleNamespace(last_hidden_state=self._hooks.take(depth))
             steps.append(read_layer(tokens, self._config, n_samples))
         if isinstance(self._network, ClassifierBase):
             of_windows = self._probabilities(self._network.take_logits())
@@ -543,7 +557,7 @@ class WaveformEncoder:
         return steps
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """Turn logits `[B, Q]` into probabilities: of each class alone, or of all together."""
+        """Turn logits `[B, Q]` into probabilities, by a sigmoid if several classes may be right."""
         logits = logits.float()
         if _is_multi_label(self._config):
             return logits.sigmoid()
@@ -551,12 +565,12 @@ class WaveformEncoder:
 
 
 def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
-    """Make the feature extractor from the file beside the weights; for random weights, transformers' default.
+    """Load the feature extractor from the file beside the weights; random weights have transformers' default.
 
     Raises
     ------
     BackboneError
-        If there is no such file, or it is of another extractor, or does not fit the network.
+        If there is no such file, it is of another extractor, or it does not fit the network.
     """
     cls = getattr(transformers, kind.extractor)
     if source.seed is not None:

@@ -97,12 +97,16 @@ def kinds(
     usual: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
     **parts: Mapping[str, object],
 ) -> dict[str, Kind]:
-    """Read a table of `networks.toml`; an entry that is `like` an earlier one has its fields too.
+    """Read a table of `networks.toml` into structs by the name of their entry.
+
+    An entry that is `like` an earlier one inherits its fields.
 
     Parameters
     ----------
+    table
+        Name of the table.
     kind
-        Type of the entries.
+        Type of the structs.
     usual
         Name of an entry -> its fields where neither the entry nor the one that it is like states them.
     parts
@@ -122,7 +126,7 @@ def kinds(
 
 
 def renamed(name: str, table: str) -> str:
-    """Return the other name of a tensor, by a table of `names`."""
+    """Translate a tensor's name by replacing the parts that a table of `names` lists."""
     for part, other in TABLES["names"][table].items():
         name = name.replace(part, other)
     return name
@@ -227,7 +231,7 @@ class Weights:
         return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
-        """Return the source of the weights, in the store's terms."""
+        """Return the source and licence of the weights, for the provenance."""
         hub = None
         if self.repository:
             hub = {"repository": self.repository, "revision": self.revision}
@@ -239,9 +243,9 @@ class Weights:
 
 
 def licence_of(weights: Weights) -> str:
-    """Read what the model card beside weights states as their licence, as an SPDX expression.
+    """Read the licence from the model card beside weights, as an SPDX expression.
 
-    ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if there is no card, or it states no licence.
+    It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states one.
     """
     from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
@@ -343,7 +347,7 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
 
 
 def _hub_folder(repository: str, names: Sequence[str], revision: str | None) -> Path | None:
-    """Fetch the first of some files that exists, and return its folder, which has the name of the commit."""
+    """Fetch the first of some files that exists; return its folder, which is named after the commit."""
     for name in names:
         path = _hub_file(repository, name, revision)
         if path is not None:
@@ -352,7 +356,7 @@ def _hub_folder(repository: str, names: Sequence[str], revision: str | None) -> 
 
 
 def how_to_get(name: str) -> str:
-    """Explain in one line how to get weights of the hub: fetch them, carry them over, or give their path.
+    """Explain in one line how to get weights of the hub: fetch them, copy a cache, or give a folder.
 
     Parameters
     ----------
@@ -385,7 +389,7 @@ def how_to_get(name: str) -> str:
 
 
 def hub_name(source: object) -> str:
-    """Return the `owner/name[@revision]`, or the name in `OPENCLIP`, of weights; empty for others.
+    """Return weights as a name on the hub, `owner/name[@revision]` or one of `OPENCLIP`; else empty.
 
     Parameters
     ----------
@@ -407,9 +411,9 @@ def is_cached(name: str) -> bool:
 
 
 def cached_tensors(name: str) -> list[Path]:
-    """Find the files in the hub's cache with the tensors of a repository, or of a model in `OPENCLIP`.
+    """Return the files with the tensors of a repository, or of a model in `OPENCLIP`, in the hub's cache.
 
-    Empty unless all of them are there: a fetch that was stopped may leave some.
+    Empty unless all of them are there: a fetch that was interrupted may leave some.
     """
     layout = TRANSFORMERS
     if name in OPENCLIP:
@@ -431,7 +435,9 @@ def cached_tensors(name: str) -> list[Path]:
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
-    """Find another file of a folder or repository, such as a tokenizer's; None if it does not exist.
+    """Return the path of another file of a folder or repository, such as a tokenizer's.
+
+    None if there is none.
 
     Raises
     ------
@@ -446,7 +452,7 @@ def file_of(weights: Weights, name: str) -> Path | None:
 
 
 def _without_mark(path: Path | None) -> Path | None:
-    """Return a file's path, or None if there is none; refuse a byte order mark, which libraries misread."""
+    """Return the path if it is a file, else None; refuse a byte order mark, which libraries misread."""
     if path is None or not path.is_file():
         return None
     with open_regular(path) as file:
@@ -459,7 +465,7 @@ def _without_mark(path: Path | None) -> Path | None:
 
 
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:
-    """Read another JSON object of a folder or repository; empty where there is none.
+    """Read another JSON object of a folder or repository; empty if there is no such file.
 
     Raises
     ------
@@ -479,7 +485,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         If it is no JSON of this kind (`dict`: an object, `list`: an array).
     """
     try:
-        document = json.loads(read_text(path), object_hook=_countable)
+        document = json.loads(read_text(path), object_hook=_refuse_huge_numbers)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
     except ValueError as error:
@@ -491,8 +497,8 @@ def read_json(path: Path, kind: type[Json]) -> Json:
     return document
 
 
-def _countable(fields: dict[str, Any]) -> dict[str, Any]:
-    """Refuse numbers of layers and labels that are too large: libraries would make lists of that length."""
+def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object, unless it asks for so many layers or labels that memory might run out."""
     for name, value in fields.items():
         if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
@@ -518,22 +524,31 @@ def _is_compressed(path: Path) -> bool:
 
 
 def _in_folder(folder: Path, layout: Layout) -> Weights:
-    """Find the weights in a folder; refuse files in it that are too large to be read, or no regular files."""
+    """Find the weights in a folder.
+
+    Every file is opened once, to refuse pipes, devices and files that are too large: transformers reads what
+    lies beside the weights by its name.
+    """
+    path_of_name = {}
     for path in folder.iterdir():
-        if path.exists() and not path.is_dir():  # transformers opens by name what it finds beside the weights
-            open_regular(path, None if path.suffix in FILE_SUFFIXES else MOST_BYTES).close()
-    path_of_name = {path.name: path for path in folder.iterdir() if path.is_file()}
+        if path.exists() and not path.is_dir():
+            limit = None if path.suffix in FILE_SUFFIXES else MOST_BYTES
+            open_regular(path, limit).close()
+        if path.is_file():
+            path_of_name[path.name] = path
     paths = _tensor_files(str(folder), layout, path_of_name.get)
     return Weights(tuple(paths), folder, digest(paths))
 
 
 def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
-    """Find the file with all tensors, or the files that an index names.
+    """Return the file with all tensors, or the files that an index of shards names.
 
     Parameters
     ----------
     where
         The folder or repository, for messages.
+    layout
+        What its files are called.
     find
         Returns the path of a file by its name; None if there is none.
     """
@@ -566,7 +581,13 @@ def _shards(index: Path) -> tuple[str, ...]:
 
 
 def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
-    """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
+    """Fetch one file of a repository to the hub's cache; None if the repository does not have it.
+
+    Raises
+    ------
+    BackboneError
+        It is not known whether the file exists: there is no network, no repository or no revision.
+    """
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
     no_network = _no_network()
@@ -575,9 +596,12 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     except errors.RemoteEntryNotFoundError:
         return None
     except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
-        if isinstance(error, errors.EntryNotFoundError) and _offline():
+        is_absent_from_cache = isinstance(error, errors.EntryNotFoundError)
+        if is_absent_from_cache and _offline():
             return None
-        advice = "" if isinstance(error, errors.HFValidationError) else f". {how_to_get(repository)}"
+        advice = f". {how_to_get(repository)}"
+        if isinstance(error, errors.HFValidationError):  # no repository has such a name
+            advice = ""
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
             f"and {name} cannot be had from the hub: {no_network or first_line(error)}{advice}"
@@ -585,7 +609,7 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
 
 
 def _no_network() -> str:
-    """Return why the hub's host name cannot be resolved, which its client tries for a minute; else empty."""
+    """Return why the hub's host name cannot be resolved, without its client's retries; else empty."""
     from huggingface_hub.constants import ENDPOINT  # noqa: PLC0415 - obygaze[extract]
 
     if getproxies() or _offline():

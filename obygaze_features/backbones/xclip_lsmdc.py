@@ -48,12 +48,19 @@ STACK = LayerStack("vision.vision_model.encoder.layers", "vision.vision_model.po
 def load(
     weights: Weights, tensors: Mapping[str, torch.Tensor] | None = None
 ) -> tuple[XClipLsmdc, LsmdcFormat]:
-    """Load the whole network, text half included, from the original's format; or make an untrained one.
+    """Load the whole network, text half included, from the original's format, or make an untrained one.
 
     Parameters
     ----------
+    weights
+        The weights.
     tensors
         The network's tensors in the original's format, in place of those of `weights`.
+
+    Returns
+    -------
+    tuple
+        The network, and its sizes.
 
     Raises
     ------
@@ -85,7 +92,7 @@ def xclip_lsmdc_network(
 
 
 def _training(weights: Weights) -> dict[str, Any]:
-    """Read the record that `obygaze train` wrote into a file, for the provenance; empty for other files."""
+    """Read the training record that `obygaze train` writes into a file, as a provenance field; else empty."""
     if not weights.files or weights.files[0].suffix != ".safetensors":
         return {}
     try:
@@ -165,7 +172,7 @@ def xclip_lsmdc(
 
 
 class XClipLsmdcTokens(nn.Module):
-    """The visual half of the network, which encodes clips without padded frames."""
+    """The visual half of the network; every clip has the full number of frames."""
 
     def __init__(self, network: XClipLsmdc) -> None:
         super().__init__()
@@ -173,7 +180,7 @@ class XClipLsmdcTokens(nn.Module):
         self.network = network
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, F, 3, h, w]`."""
+        """Encode clips `[B, F, 3, h, w]`: `tokens` v and `frames` u [B, F, E], and `pooled` [B, E]."""
         frames = self.network.encode_frames(pixels)
         related = self.network.relate_frames(frames)
         return {"frames": related, "pooled": self.network.video_vector(related), "tokens": frames}
@@ -211,7 +218,15 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
 
 
 def sentence_vectors(network: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Embed texts, tokens `[B, W]` padded with 0, and multiply with the matrix that compares with videos."""
+    """Encode texts so that a dot product with a video vector is the network's score, `[B, E]`.
+
+    Parameters
+    ----------
+    network
+        The network.
+    tokens
+        `[B, W]`, padded with 0.
+    """
     sentences, _ = network.encode_text(tokens)
     vectors: torch.Tensor = normalize(sentences, dim=-1) @ network.global_mat_weight
     return vectors

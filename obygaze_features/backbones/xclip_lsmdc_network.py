@@ -77,12 +77,12 @@ class LsmdcFormat:
         name
             The weights, for messages.
         tensors
-            Those of the original.
+            The tensors of a checkpoint in the original's format.
 
         Raises
         ------
         BackboneError
-            If a tensor that has a size is missing, or has too few axes.
+            If a tensor that shows a size is missing, or has too few axes.
         """
         check_keys(
             name,
@@ -112,7 +112,7 @@ class LsmdcFormat:
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
     def port(self) -> dict[str, torch.Tensor]:
-        """Return the tensors of this port of the network on the meta device: names and shapes alone."""
+        """Return the tensors of `XClipLsmdc` of these sizes on the meta device: names and shapes alone."""
         with torch.device("meta"):
             return XClipLsmdc(self).state_dict()
 
@@ -122,11 +122,11 @@ class LsmdcFormat:
 
     @staticmethod
     def original_name(name: str) -> str:
-        """Return the original's name of a tensor of the port."""
+        """Translate the name of a tensor of `XClipLsmdc` to the original's."""
         return renamed(name, "xclip-lsmdc")
 
     def matrices(self) -> dict[str, int]:
-        """Name the learned square matrices of the similarities, with the length of their sides."""
+        """Return the learned square matrices of the similarity scores: name -> length of a side."""
         return {
             "global_mat_weight": self.embed,
             "local_mat_weight": self.embed,
@@ -229,7 +229,7 @@ class XClipLsmdc(nn.Module):
 
     @staticmethod
     def _body(width: int, layers: int, embed: int) -> dict[str, Any]:
-        """Return the fields that the configurations of all three transformers have."""
+        """Return the fields that the configurations of all three transformers share."""
         return {
             "hidden_size": width,
             "intermediate_size": 4 * width,

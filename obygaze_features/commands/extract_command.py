@@ -348,7 +348,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.extraction.before_queue import decoder_for_a_look, examine_run, for_a_look
+    from obygaze_features.extraction.before_queue import decoder_without_gpu, examine_run, recipes_on_cpu
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
@@ -385,7 +385,7 @@ def extract(
     recipes = with_layers(recipes, layers, norm=layer_norm, frames=layer_frames)
     recipes = with_answers(recipes, wanted=answers)
     if check:
-        recipes = for_a_look(recipes)
+        recipes = recipes_on_cpu(recipes)
     if dry_run:
         recipes = with_untrained_networks(recipes, note)
     work = extraction.prepare(
@@ -400,7 +400,7 @@ def extract(
         gpus=gpu_indices,
         batch_size=batch_size,
         timeout_s=timeout_s,
-        decoder=decoder_for_a_look(decoder) if check else decoder,
+        decoder=decoder_without_gpu(decoder) if check else decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,

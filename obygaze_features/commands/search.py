@@ -150,12 +150,12 @@ def _like_file(
 
     The file's features are extracted with the settings of the store, into a temporary folder.
     """
-    from obygaze_features.backbones.registry import made_by
+    from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
-    maker = made_by(group.provenance, weights)
+    maker = backbone_call(group.provenance, weights)
     network = dict(maker.options)
     if maker.weights:
         network |= {"weights": maker.weights, "compute": backbones.Compute(device)}

@@ -42,13 +42,13 @@ OF_THE_MACHINE = ("device", "clips_at_once")
 """What the record of a network takes from the machine that it runs on."""
 
 
-def for_a_look(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
-    """Return recipes that build the same networks on the processor.
+def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    """Return recipes that build the same networks on the CPU, for a check on a machine without a GPU.
 
     Raises
     ------
     BackboneError
-        If weights of the hub are not in this machine's cache: nodes often cannot fetch them.
+        If weights of the hub are not in this machine's cache: compute nodes often cannot fetch them.
     """
     for recipe in recipes:
         name = hub_name(recipe.options.get("weights") or HUB.get(recipe.name, ""))
@@ -57,16 +57,16 @@ def for_a_look(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
                 f"the weights of {recipe.name} ({name}) are not in this machine's cache, where the "
                 f"nodes look for them. {how_to_get(name)}"
             )
-    return tuple(_on_the_processor(recipe) for recipe in recipes)
+    return tuple(_recipe_on_cpu(recipe) for recipe in recipes)
 
 
-def decoder_for_a_look(decoder: str) -> str:
-    """Return a decoder with the same record that needs no card, which a login node may lack."""
+def decoder_without_gpu(decoder: str) -> str:
+    """Return the decoder to check with on a machine without a GPU; it has the same record."""
     return PYAV if decoder == CUDA else decoder
 
 
-def _on_the_processor(recipe: Recipe) -> Recipe:
-    """Return a recipe that builds the same network on the processor, if it builds a network."""
+def _recipe_on_cpu(recipe: Recipe) -> Recipe:
+    """Return a recipe that builds the same network on the CPU; the recipe itself if it builds no network."""
     if "compute" not in backbone_options(recipe.name):
         return recipe
     from obygaze_features.backbones import Compute  # noqa: PLC0415 - imports torch, which is an extra
@@ -76,26 +76,26 @@ def _on_the_processor(recipe: Recipe) -> Recipe:
 
 
 def examine_run(work: Extraction) -> list[Diagnosis]:
-    """List what a prepared extraction finds here; nothing is decoded, and nothing stays written.
+    """Check a prepared extraction before its jobs are queued; nothing is decoded, and no file stays.
 
     Parameters
     ----------
     work
-        Prepared with what `for_a_look` returned.
+        An extraction prepared with the recipes of `recipes_on_cpu`.
 
     Returns
     -------
     list of Diagnosis
-        A `fault` is what would stop the run.
+        A `fault` would stop the run.
     """
-    work = _as_on_the_nodes(work)
-    findings = [*_clips(work), *_licence(work), *_stage(work)]
+    work = _with_recorded_devices(work)
+    findings = [*_examine_clips(work), *_examine_licence(work), *_examine_stage(work)]
     findings += examine_place(work.stage_path)
-    return [*findings, *_room(work)]
+    return [*findings, *_examine_room(work)]
 
 
-def _clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Count the clips, the tasks without any, and the videos that are not found."""
+def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
+    """Report the number of clips, of tasks without clips, and of videos that are not found."""
     n_clips = len(work.job.planned_clips())
     n_shares = work.shard[1]
     n_pieces = ceil(n_clips / PIECE_ROWS)  # a share is made of whole pieces
@@ -120,8 +120,8 @@ def _clips(work: Extraction) -> Iterator[Diagnosis]:
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 
-def _licence(work: Extraction) -> Iterator[Diagnosis]:
-    """Note if no licence is given."""
+def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
+    """Report the licence; its absence is a note."""
     if work.licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
@@ -129,11 +129,11 @@ def _licence(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("licence", "ok", work.licence)
 
 
-def _stage(work: Extraction) -> Iterator[Diagnosis]:
-    """Compare the extraction with the stage and the sealed store, if they exist."""
+def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
+    """Report whether a stage or a sealed store of an earlier run fits this extraction."""
     try:
         work.refuse_sealed()
-        stage = _opened(work)
+        stage = _open_existing_stage(work)
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
         return
@@ -147,11 +147,11 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:
-        yield _resumed(work, stage)
+        yield _examine_resumed_stage(work, stage)
 
 
-def _resumed(work: Extraction, stage: Stage) -> Diagnosis:
-    """Report how many rows of a stage are left; a fault if its store is sealed, which is done only once."""
+def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
+    """Report how many rows of a stage are left to do; it is a fault if its store is sealed already."""
     left = counted(len(stage.missing()), work.unit)
     if not work.sealed_path.exists():
         return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
@@ -159,23 +159,23 @@ def _resumed(work: Extraction, stage: Stage) -> Diagnosis:
     return Diagnosis("stage", "fault", text)
 
 
-def _opened(work: Extraction) -> Stage | None:
-    """Open the stage as a task of the job would; None if there is none yet."""
+def _open_existing_stage(work: Extraction) -> Stage | None:
+    """Open the stage as a job's task would, without changing it; None if there is none to resume."""
     if not work.stage_path.exists() or work.outlived():
         return None
     return work.open_stage(trial=True)
 
 
-def _as_on_the_nodes(work: Extraction) -> Extraction:
-    """Return an extraction whose records name the device on which its stage, or its parent store, was made.
+def _with_recorded_devices(work: Extraction) -> Extraction:
+    """Return an extraction whose backbones have the device that its stage, or its parent store, records.
 
-    Here networks are built on the processor: without this the stage would seem to have other settings.
+    Here networks are built on the CPU; without this the stage would seem to have other settings.
     """
     compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
     if isinstance(work.job, TextJob):
-        texts = tuple(_with_machine(backbone, compute_of_group) for backbone in work.job.backbones)
+        texts = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in work.job.backbones)
         return replace(work, job=replace(work.job, backbones=texts))
-    backbones = tuple(_with_machine(backbone, compute_of_group) for backbone in work.job.backbones)
+    backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in work.job.backbones)
     return replace(work, job=replace(work.job, backbones=backbones))
 
 
@@ -192,8 +192,8 @@ def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
 AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
 
 
-def _with_machine(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
-    """Return a backbone whose record has the device of its group, if both run a network.
+def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
+    """Return a backbone whose provenance has the device of its existing group, if both run a network.
 
     Parameters
     ----------
@@ -201,21 +201,23 @@ def _with_machine(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) ->
         Name of each group that exists -> the field `compute` of its provenance, or None.
     """
     compute: Mapping[str, Any] = backbone.provenance.get("compute") or {}
-    existing: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
-    if not compute or not existing:
+    recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
+    if not compute or not recorded:
         return backbone
-    numerics = {name: value for name, value in compute.items() if name not in OF_THE_MACHINE}
-    machine = {name: existing[name] for name in OF_THE_MACHINE if name in existing}
-    return replace(backbone, provenance={**backbone.provenance, "compute": numerics | machine})
+    merged = {name: value for name, value in compute.items() if name not in OF_THE_MACHINE}
+    for name in OF_THE_MACHINE:
+        if name in recorded:
+            merged[name] = recorded[name]
+    return replace(backbone, provenance={**backbone.provenance, "compute": merged})
 
 
-def _room(work: Extraction) -> Iterator[Diagnosis]:
-    """Compare the disk space that the stage and the store need with what is free."""
+def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
+    """Report whether the disk space and number of files that the run needs are free."""
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     room = estimate_disk(clips, groups, links=links_work(folder))
     free = free_space(work.stage_path)
-    needed_bytes = max(room.peak_bytes - _bytes_in(work.stage_path), 0)
+    needed_bytes = max(room.peak_bytes - _stage_bytes(work.stage_path), 0)
     text = (
         f"{needed_bytes / 1e9:.3g} GB and {counted(room.files, 'file')} needed, "
         f"{free.bytes / 1e9:.3g} GB free"
@@ -237,6 +239,6 @@ def _room(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("room", "note", f"{text}; {unclear}")
 
 
-def _bytes_in(folder: Path) -> int:
-    """Return the size of a stage's files in bytes; 0 if there is no stage."""
+def _stage_bytes(folder: Path) -> int:
+    """Return the size in bytes of all files in a folder; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

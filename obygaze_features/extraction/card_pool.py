@@ -56,17 +56,17 @@ class _CardKey(NamedTuple):
 
 
 class CardPool(DecodePool):
-    """Decode clips on a card, in a process of its own, and on cores, in separate processes.
+    """Decode clips on a GPU, in a process of its own, and on cores, in separate processes.
 
-    It keeps the process of the card, the passes that are there, those that it handed back, and why passes and
-    files are left to cores.
+    It keeps track of the passes on the GPU, of those that it handed back, and of why passes and files are
+    decoded by cores.
 
     Parameters
     ----------
     workers, timeout_s, batch_size
         As for `DecodePool`.
     card
-        The card.
+        The GPU.
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
@@ -88,7 +88,7 @@ class CardPool(DecodePool):
     # --- what the loop over the queue asks
     # -------------------------------------------------------------------------
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Begin a pass, if one is there for a hand that is free; return whether one was begun."""
+        """Give one pass to the GPU or to a core that is free; return False if none could be given."""
         if self._card_has_room():
             for place, work in enumerate(islice(queue, LOOK_AHEAD)):
                 if self._is_for_card(work):
@@ -105,10 +105,13 @@ class CardPool(DecodePool):
         return False
 
     def _is_idle(self) -> bool:
-        return not self._on_card and not self._handed_back and super()._is_idle()
+        """Return whether no pass is being decoded or waits to be given to a core."""
+        if self._on_card or self._handed_back:
+            return False
+        return super()._is_idle()
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
-        """Return the clips of an event, each with a remark on which hand decoded it."""
+        """Return the clips of a worker's event, each with a remark on whether the GPU or cores decoded it."""
         if isinstance(event.key, _CardKey):
             return self._take_from_card(event)
         clips = super()._take(event, queue, films)
@@ -122,7 +125,7 @@ class CardPool(DecodePool):
     # --- the card
     # -------------------------------------------------------------------------
     def _start(self) -> WorkerPool:
-        """Start the process of the card, which says when it is open."""
+        """Start the process of the GPU, which sends `CardOpened` once it can decode."""
         self._process_number += 1
         self._is_open = False
         folder = Path(self._shared.name)
@@ -132,18 +135,18 @@ class CardPool(DecodePool):
         return process
 
     def _card_has_room(self) -> bool:
-        """Return whether the card takes another pass, and cores keep up with what it hands back."""
+        """Return whether the GPU takes another pass, and cores keep up with the passes it hands back."""
         most = CARD_THREADS + AHEAD
         return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
 
     def _is_for_card(self, work: Pass) -> bool:
-        """Return whether a pass may go to the card: not sound alone, nor stretches for shots."""
+        """Return whether the GPU may decode a pass: it takes pictures, and needs no frames of stretches."""
         if work.stretch is not None or work.known or not work.tasks[0].requests:
             return False
         return not self._why_cores(work)
 
     def _why_cores(self, work: Pass) -> str:
-        """Say why cores decode a pass that takes pictures; empty if nothing speaks against a card."""
+        """Return why only cores may decode a pass that takes pictures; empty if the GPU may."""
         if not work.tasks:
             return ""
         if work.tasks[0].strict:
@@ -151,21 +154,24 @@ class CardPool(DecodePool):
         return self._reason_of_file.get(work.tasks[0].path, "")
 
     def _put_on_card(self, work: Pass) -> None:
+        """Send a pass to the process of the GPU, and remember its clips until they are decoded."""
         key = next(self._pass_numbers)
         self._on_card[key] = dict(enumerate(work.tasks))
         self._process.tell(_CardKey(self._process_number), NewPass(key, work, self.timeout_s))
 
     def _put_on_cores(self, work: Pass, reason: str) -> None:
-        """Let a worker decode a pass, and keep why."""
+        """Give a pass to a decode worker, and remember why cores decode it; empty for no reason."""
         self._reason_of_pass[self._put(work)] = reason
 
     def _take_from_card(self, event: Event) -> list[DecodedClip]:
-        """Return the clips of an event of the card's process, and give to cores what it leaves.
+        """Handle a message of the GPU's process; return the clip that it decoded, if any.
+
+        Clips that the GPU leaves are queued for cores.
 
         Raises
         ------
         ExtractError
-            There is no card.
+            There is no GPU that decodes.
         """
         if event.key != _CardKey(self._process_number):
             return []  # of a process that was ended before
@@ -188,7 +194,7 @@ class CardPool(DecodePool):
         return []
 
     def _end_process(self, how: str) -> None:
-        """Give what a process of the card that ended has left to cores, and start another."""
+        """Queue for cores the passes of a GPU's process that ended, and start it again if it may be."""
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
@@ -201,6 +207,7 @@ class CardPool(DecodePool):
 
 
 def _remarked(clip: DecodedClip, remark: str) -> DecodedClip:
+    """Return a clip with one more remark."""
     return replace(clip, remarks=(*clip.remarks, remark))
 
 
@@ -211,14 +218,14 @@ def decode_pool(
     batch_size: int,
     backbones: Sequence[Backbone] = (),
 ) -> DecodePool:
-    """Return what decodes clips on this machine.
+    """Return the pool that decodes clips on this machine: on cores, or with the decoder `cuda` also on a GPU.
 
     Parameters
     ----------
     workers, timeout_s, decoder, batch_size
         As for `DecodePool`.
     backbones
-        Where they run on a card, this card decodes too; else the first.
+        The GPU on which they run decodes; the first one if they run on none.
     """
     if decoder != CUDA:
         return DecodePool(workers, timeout_s, decoder, batch_size)
@@ -235,14 +242,14 @@ def card_number(backbones: Sequence[Backbone]) -> int:
 
 
 def refuse_without_card(backbones: Sequence[Backbone]) -> None:
-    """Look for the card in another process, which its driver may take down.
+    """Raise an error unless a GPU can decode, tried in another process, which its driver may kill.
 
     Raises
     ------
     ExtractError
-        There is none that decodes: it says what is missing.
+        Saying what is missing.
     """
-    with WorkerPool(1, _look) as pool:
+    with WorkerPool(1, _send_missing) as pool:
         pool.put("look", CARD(card_number(backbones)), LOOK_S)
         event = pool.get(2 * LOOK_S)
     missing = "the driver of the card fails, or does not answer"
@@ -252,11 +259,11 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
         raise ExtractError(no_card(missing))
 
 
-def _look(card: Any, parent: Parent) -> None:
-    """Send what is missing to decode on a card."""
+def _send_missing(card: Any, parent: Parent) -> None:
+    """Send the main process what is missing to decode on a GPU; empty if nothing is."""
     parent.send(card.missing())
 
 
 def no_card(missing: str) -> str:
-    """Say that there is no card that decodes, and what to do."""
+    """Return the message that no GPU can decode, and what to do."""
     return f"--decoder {CUDA}: {missing}. Without the option the cores decode"

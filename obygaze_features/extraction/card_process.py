@@ -37,7 +37,7 @@ from obygaze_features.video.hardware import (
     NotDecoded,
     NotOnCard,
     Sample,
-    difference,
+    find_difference,
     first_look,
     group_around,
     kind_of,
@@ -55,13 +55,13 @@ NOT_WHOLE = "damage is told by cores"
 
 
 class CardOpened(NamedTuple):
-    """The process has looked for its card; `missing` says what is missing, and is empty if nothing is."""
+    """Message that the process has looked for its GPU; `missing` is what is missing, or empty."""
 
     missing: str
 
 
 class ClipGiven(NamedTuple):
-    """A clip of a pass that the card has decoded, by its position in the pass."""
+    """Message with a clip that the GPU has decoded, and its position in the pass."""
 
     key: Hashable
     number: int
@@ -69,7 +69,7 @@ class ClipGiven(NamedTuple):
 
 
 class PassEnded(NamedTuple):
-    """The end of a pass: why the card did not give the clips that are left, and whether all of the file."""
+    """Message that a pass has ended: why clips are left, and whether that holds for the whole file."""
 
     key: Hashable
     reason: str = ""
@@ -77,7 +77,7 @@ class PassEnded(NamedTuple):
 
 
 class NewPass(NamedTuple):
-    """A pass to decode, and the seconds that a clip may take."""
+    """Message with a pass to decode, and the seconds that one clip may take."""
 
     key: Hashable
     work: Pass
@@ -113,17 +113,17 @@ def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads
 
 
 class CardDecoder:
-    """Decoder of passes on one card, used by several threads.
+    """Decode passes on one GPU, in several threads.
 
-    It keeps which kinds of streams the card gives in the bits of a core, which sizes of them it does not
-    decode, and what is known of files.
+    It remembers which kinds of streams the GPU decodes to the same bits as a core, which sizes of them it
+    does not decode, and what is known of files.
 
     Parameters
     ----------
     card
-        The card.
+        The GPU.
     parent
-        Gets what is decoded.
+        Receives what is decoded.
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
@@ -137,19 +137,22 @@ class CardDecoder:
         self._not_decoded: set[tuple[str, int, int]] = set()
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
-        """Decode passes as they come, one after the other; runs in a thread."""
+        """Decode passes from a queue, one after the other, for ever; runs in a thread."""
         while True:
             new = waiting.get()
             self._watch.expect(new.key, new.limit_s)
             try:
                 ended = self._decode(new)
             except Exception as error:  # noqa: BLE001 - whatever it is, a core decodes what is left
-                ended = PassEnded(new.key, _worded(error))
+                ended = PassEnded(new.key, _reason_of(error))
             self._watch.forget(new.key)
             self._parent.send(ended)
 
     def _decode(self, new: NewPass) -> PassEnded:
-        """Decode a pass; send its clips, but none that is damaged, of which cores tell more."""
+        """Decode a pass and send its undamaged clips.
+
+        Cores decode the others, as they tell more of damage.
+        """
         reasons: list[Exception] = []
         decode = keeping(partial(self._decoded, reasons=reasons))
         for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
@@ -159,19 +162,19 @@ class CardDecoder:
         if not reasons:
             return PassEnded(new.key, NOT_WHOLE)
         of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
-        return PassEnded(new.key, _worded(reasons[0]), of_file)
+        return PassEnded(new.key, _reason_of(reasons[0]), of_file)
 
     def _decoded(
         self, tasks: Sequence[DecodeTask], reasons: list[Exception]
     ) -> Iterator[tuple[int, DecodedClip]]:
-        """Decode clips of one file on the card, as far as it gives them.
+        """Decode clips of one file on the GPU until it fails.
 
         Parameters
         ----------
         tasks
             Spans of one file, with the same requests.
         reasons
-            Receives why the card does not give those that are not yielded.
+            Receives the error because of which clips are not yielded.
         """
         try:
             yield from decode_with_av(tasks, read=self._read)
@@ -212,21 +215,19 @@ class CardDecoder:
     def _refuse_kind(
         self, path: Path, table: PacketTable, frame: int, kind_and_size: tuple[str, int, int]
     ) -> None:
-        """Refuse streams of a kind that the card gives in other bits, and of a size that it does not decode.
+        """Refuse streams that the GPU decodes to other bits than a core, or does not decode at this size.
 
-        The first time that a kind comes, a group of pictures is decoded both ways, while other threads with
-        streams of the kind wait.
+        The first time that a kind of stream comes, a group of pictures is decoded both ways, while other
+        threads with streams of the kind wait.
 
         Parameters
         ----------
-        path
-            The file that came.
-        table
-            Its packets.
+        path, table
+            The file, and its packets.
         frame
-            A frame of the group.
+            A frame of the group that is compared.
         kind_and_size
-            Its kind, and the width and height of its pictures.
+            Kind of the stream, and width and height of its pictures.
 
         Raises
         ------
@@ -239,7 +240,7 @@ class CardDecoder:
         if kind not in self._differences:
             frames = group_around(table, frame)[:MOST_COMPARED]
             try:
-                self._differences[kind] = difference(path, frames, self._card)
+                self._differences[kind] = find_difference(path, frames, self._card)
             except NotDecoded:
                 self._not_decoded.add(kind_and_size)
                 raise
@@ -247,30 +248,30 @@ class CardDecoder:
             raise NotOnCard(self._differences[kind], of_file=True)
 
     def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
-        """Return a picture of a core to compare with, for the first pass over a file; else None."""
+        """Return a picture decoded by a core, to compare with, for the first pass over a file; else None."""
         if path in self._compared_files:
             return None
         return sample_of(path, group_around(table, frame)[0])
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the first frame that the windows can hold; 0 where frames have no times."""
+    """Return the number of the first frame at or after the start of the windows; 0 if there is none."""
     first_s = min(start_s or 0.0 for start_s, _ in windows)
     later = np.flatnonzero(table.frame_times.time_s >= first_s)
     return int(later[0]) if len(later) else 0
 
 
-def _worded(error: Exception) -> str:
-    """Say in a line why a card did not decode clips."""
+def _reason_of(error: Exception) -> str:
+    """Return in one line why a GPU did not decode clips."""
     if isinstance(error, NotOnCard):
         return str(error)
     return f"a card failed: {type(error).__name__}: {first_line(error, 200)}"
 
 
 class Watch:
-    """Ends this process if a pass gives nothing for longer than it may.
+    """Kill this process if nothing comes of a pass within its time limit.
 
-    The timer of `faulthandler` is a thread of its own, so it also ends a process whose driver hangs.
+    The timer of `faulthandler` runs in a thread of its own, so it works even if the driver hangs.
     """
 
     def __init__(self) -> None:
@@ -279,19 +280,19 @@ class Watch:
         self._nowhere: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123 - as long as this process runs
 
     def expect(self, key: Hashable, limit_s: float) -> None:
-        """Expect something of a pass within some seconds."""
+        """Start, or start again, the time limit of a pass."""
         with self._changing:
             self._ends_s[key] = time.monotonic() + limit_s
             self._set()
 
     def forget(self, key: Hashable) -> None:
-        """Expect nothing more of a pass, which has ended."""
+        """Remove the time limit of a pass, which has ended."""
         with self._changing:
             del self._ends_s[key]
             self._set()
 
     def _set(self) -> None:
-        """Set the timer to the first end."""
+        """Set the timer to the earliest time limit; stop it if there is none."""
         faulthandler.cancel_dump_traceback_later()
         if self._ends_s:
             left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)

@@ -95,7 +95,7 @@ def _hours(seconds: float) -> str:
 
 
 def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
-    """List how much room a stage and its store need, and how much there is, as pairs of name and value."""
+    """List the disk space that a stage and its store need, and what is free, as pairs of name and value."""
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
     if not room.links:
         peak += ", with shards twice: this file system has no hard links"
@@ -110,10 +110,19 @@ def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]
 
 
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
-    """Decode a few passes and encode some of their clips, and scale up.
+    """Estimate the cost of extracting clips, from a few passes that are decoded and clips that are encoded.
 
     The passes are those of the run: windows of a film are decoded together. Indexing is counted once per
     file. Decoding and networks overlap on a GPU and share the processor on a CPU.
+
+    Parameters
+    ----------
+    job
+        The job.
+    clip_ids
+        Clips that are left to do.
+    workers
+        Number of decode processes.
     """
     started_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
     tasks = job.tasks(clip_ids)
@@ -128,7 +137,8 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     if decoding.n_clips == 0:
         return work
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    infer_s, infer_cpu_s = _try_networks(job, decoding.clips, on_card=on_card) * len(tasks)
+    network_s_per_clip = _try_networks(job, decoding.clips, on_card=on_card)  # wall and processor seconds
+    infer_s, infer_cpu_s = network_s_per_clip * len(tasks)
     decode_s, decode_cpu_s = decoding.per_clip * len(tasks) + decoding.index_per_file * len(sizes)
     busy_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
     work.cpu_s = started_s + busy_s
@@ -146,17 +156,19 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
 
 
 def _now() -> NDArray[np.float64]:
-    """Return wall-clock seconds, and processor seconds of all threads of this process, [2]."""
+    """Return the present wall-clock time, and the processor seconds of this process, [2]."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def _trial_passes(
     all_passes: Sequence[Sequence[DecodeTask]], sizes: Mapping[Path, int]
 ) -> list[Sequence[DecodeTask]]:
-    """Choose at most `TRIALS` passes, at equal distances in the order of the sizes of their files.
+    """Choose at most `TRIALS` passes to try, at equal distances in the order of their files' sizes.
 
     Parameters
     ----------
+    all_passes
+        All passes of the run.
     sizes
         Bytes of the files that are here; passes over others are not tried.
     """
@@ -190,7 +202,7 @@ class _TriedDecoding(NamedTuple):
 
 
 def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _TriedDecoding:
-    """Decode trial passes, as long as they take less than `LONGEST_S`."""
+    """Decode passes one after the other, until they have taken `LONGEST_S`, and measure the time."""
     decode = keeping(load_decoder(job.decoder), writes=False)
     most_clips = max(TRIALS, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
@@ -215,7 +227,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
 
 
 def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:
-    """Return the wall and processor seconds of all backbones for a clip, [2]."""
+    """Measure how long all backbones take for one clip: wall and processor seconds, [2]."""
     if not on_card:
         clips = clips[:1]  # one is enough: each takes seconds, and as long alone as with others
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once

@@ -120,7 +120,7 @@ class DecodeTask:
 
 
 def wish_of(request: Request) -> Hashable:
-    """Return the key of the frames of a request: equal for backbones that need the same frames."""
+    """Return a key that is equal for requests that need the same frames, prepared in the same way."""
     try:
         hash(request.prepare)
     except TypeError:  # a `prepare` without a hash is shared only with itself
@@ -155,7 +155,16 @@ class _ClipSound(NamedTuple):
 def _hear(
     track: SoundTrack, hearing: Hearing, request: Request, span: tuple[float | None, float | None]
 ) -> _ClipSound:
-    """Read the sound of a span, cut half-way between its sampled frames, and note what is missing of it.
+    """Read the sound of a span, cut half-way between its sampled frames, and prepare it for a backbone.
+
+    Parameters
+    ----------
+    track
+        Sound track of the file.
+    hearing, request
+        What the backbone needs.
+    span
+        Start and end in seconds; None is that of the file.
 
     Raises
     ------
@@ -219,9 +228,9 @@ class DecodedClip:
 
 
 def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
-    """Group tasks that are decoded in one pass: adjacent tasks that are spans of the same file.
+    """Group tasks that are decoded in one pass over a file: adjacent tasks that are spans of the same file.
 
-    A pass has up to `PASS_CLIPS` clips, and fewer if workers would otherwise have none.
+    A pass has up to `PASS_CLIPS` clips, and fewer if some workers would otherwise have none.
     """
     all_passes: list[list[DecodeTask]] = []
     for _, adjacent in groupby(tasks, _pass_key):
@@ -232,11 +241,11 @@ def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
 
 
 def _pass_key(task: DecodeTask) -> object:
-    """Return a key that is equal for tasks of one pass: spans of one file with the same requests."""
+    """Return a key that is equal for tasks that may share a pass: spans of a file with equal requests."""
     is_span_of_file = task.path is not None and task.start_s is not None
     if is_span_of_file:
         return task.path, id(task.requests)
-    return object()  # equal to nothing else, so that the task has a pass for itself
+    return object()  # differs from all other keys, so that the task has a pass of its own
 
 
 def decode_clips(
@@ -292,19 +301,20 @@ def decode_clips(
 def _with_sound_and_features(
     task: DecodeTask, pictures: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Add sound, features and remarks on what no backbone reads to a clip whose pictures are decoded."""
+    """Complete a clip whose pictures are decoded: add its sound, features and remarks."""
     try:
         clip = _encoded(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    unread = [UNREAD[name] for name in clip.besides if not (name == "sound" and task.sounds)]
-    return replace(clip, remarks=(*clip.remarks, *unread))
+    unread = [name for name in clip.besides if name != "sound" or not task.sounds]
+    remarks = [UNREAD[name] for name in unread]
+    return replace(clip, remarks=(*clip.remarks, *remarks))
 
 
 def _with_sound(
     task: DecodeTask, clip: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Add the sound that backbones hear; a clip fails if no backbone has anything of it."""
+    """Add the sound for backbones that hear; the clip fails if neither pictures nor sound could be read."""
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
     heard: dict[str, Prepared] = {}
@@ -336,7 +346,7 @@ def _with_sound(
 
 
 def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
-    """Replace the frames of backbones that run in the decode worker by their features."""
+    """Run the backbones that encode in the decode worker, and put their features in place of frames."""
     frames = dict(clip.frames)
     features: dict[str, ClipFeatures] = {}
     encoders = {name: request.encode for name, request in task.requests.items()}
@@ -381,7 +391,7 @@ def decode_stretch(
     others: Sequence[DecodeTask],
     rests: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode a stretch of a film whole with PyAV, and measure its frames for the detection of shots.
+    """Decode a stretch of a film whole with PyAV: yield its windows, and measure its frames to detect shots.
 
     Parameters
     ----------
@@ -467,7 +477,7 @@ def decode_with_av(
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failed clip, in one line, without the name of the file."""
+    """Return in one line why a clip failed, without the name of the file."""
     if isinstance(error, ObygazeError):
         return str(getattr(error, "reason", error))
     if isinstance(error, OSError):
@@ -481,10 +491,12 @@ def _clip(
     result: tuple[Frames[Pixels], ...] | VideoError,
     source: dict[str, Any],
 ) -> DecodedClip:
-    """Make the result of a clip from the frames that were read for each of its wishes.
+    """Make the result of a clip from the frames that were read for it.
 
     Parameters
     ----------
+    task, path
+        The clip's task, and its file.
     result
         Frames in the order of `task.wishes()`; or why the clip cannot be read.
     source
@@ -521,7 +533,7 @@ def _clip(
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
-    """Describe a video file for the store: size, duration, stream and, if asked, its SHA-256."""
+    """Return the properties of a video file for the store: size, duration, stream and, if asked, SHA-256."""
     video = probe(path)  # this worker has indexed the file already
     source: dict[str, Any] = {"bytes": video.bytes}
     if math.isfinite(video.duration_s):

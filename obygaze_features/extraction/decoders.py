@@ -30,7 +30,7 @@ def decoder_names() -> tuple[str, ...]:
 
 
 def load_decoder(name: str) -> Decode:
-    """Return a decoder's function, as it runs on a core.
+    """Return the function of a decoder, as it runs on a core.
 
     Raises
     ------

@@ -107,11 +107,11 @@ def examine(
     pages = docs_folder()
     where = "" if pages is None else f"; its pages, from first-hour.md on, are in {pages}"
     version = importlib.metadata.version("obygaze")
-    findings = [_found("host", host), _found("obygaze", f"{version}{where}")]
+    findings = [_diagnosis("host", host), _diagnosis("obygaze", f"{version}{where}")]
     if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
     asked_use = use or "extract"
-    findings += _of_use(asked_use, backbones, device)
+    findings += _examine_use(asked_use, backbones, device)
     if path is not None:
         findings += examine_place(Path(path))
     names_of_faults = [finding.about for finding in findings if finding.level == "fault"]
@@ -134,15 +134,16 @@ def docs_folder() -> Path | None:
 
 
 def readiness() -> Iterator[Diagnosis]:
-    """Report for every use whether this machine is ready for it, and what is in the way."""
+    """Report for every kind of work whether this machine is ready for it, and if not, why."""
     for use in USES:
-        faults = [f"{finding.about}: {finding.text}" for finding in _of_use(use) if finding.level == "fault"]
+        findings = [finding for finding in _examine_use(use) if finding.level == "fault"]
+        faults = [f"{finding.about}: {finding.text}" for finding in findings]
         level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
         yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
 
 def _verdict(use: Use, faults: Sequence[str]) -> str:
-    """Format whether a machine is ready for a use, or else which faults are in the way."""
+    """Return a sentence on whether the machine is ready for a kind of work, with the faults if it is not."""
     needs = USES[use]
     if faults:
         return f"{needs.work}: not ready: {'; '.join(faults)}"
@@ -151,8 +152,8 @@ def _verdict(use: Use, faults: Sequence[str]) -> str:
     return f"{needs.work}: ready"
 
 
-def _of_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:
-    """Examine what a use needs of this machine."""
+def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:
+    """Check what one kind of work needs of this machine: packages, GPUs, weights and cores."""
     yield from extras(use)
     if USES[use].networks:
         yield from devices(device)
@@ -160,7 +161,7 @@ def _of_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) 
     yield from cores()
 
 
-def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
+def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
     """Make a diagnosis, whose level is `fault` or `note` if one of these is given, else `ok`.
 
     Parameters
@@ -221,7 +222,7 @@ def declared_packages() -> dict[str, list[Requirement]]:
 
 
 def _extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
-    """Describe one extra: its packages with their versions, and how to install it if one is missing."""
+    """Report the packages of one extra with their versions, and how to install it if one is missing."""
     about = f"extra {extra}" if extra else "base install"
     versions = {package.name: _installed_version(package.name) for package in packages}
     text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
@@ -255,7 +256,7 @@ def _problem(package: Requirement) -> str:
 
 
 def _level_of(extra: str, problem: str, use: Use | None) -> Level:
-    """Judge a problem of a package by what the work needs of its extra."""
+    """Return how bad a package's problem is, by whether the work needs the extra that the package is in."""
     if not problem:
         return "ok"
     if not extra:  # the base install
@@ -271,55 +272,60 @@ def _level_of(extra: str, problem: str, use: Use | None) -> Level:
 
 
 def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
-    """List the GPUs that torch sees, with their memory.
+    """Report the GPUs that torch sees, with their memory, and whether cores can keep them busy.
 
     Parameters
     ----------
     wanted
-        Device that networks are to run on: a GPU that is named and does not exist is a fault.
+        Device that networks are to run on; it is a fault if a named GPU does not exist.
     """
     needs_gpu = wanted is not None and wanted.startswith("cuda")
     no_gpu_reason = no_gpu_here() if needs_gpu else None
     if no_gpu_reason:
-        yield _found("gpu", "none", fault=f", and {wanted} is asked for: {no_gpu_reason}")
+        yield _diagnosis("gpu", "none", fault=f", and {wanted} is asked for: {no_gpu_reason}")
         return
     try:
         import torch  # noqa: PLC0415 - takes seconds, and is an extra, which `extras` reports as missing
     except ImportError:
         if needs_gpu:
-            yield _found("gpu", "none without torch", fault=f", and {wanted} is asked for")
+            yield _diagnosis("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
     n_gpus = torch.cuda.device_count()
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
-    wanted_number = int((wanted or "").partition(":")[2] or 0) if needs_gpu else 0
-    if needs_gpu and wanted_number >= n_gpus:
-        yield _found("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
+    if needs_gpu and _device_index(wanted) >= n_gpus:
+        yield _diagnosis("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
     elif n_gpus == 0 and NODE_GPUS.is_dir():
-        yield _found("gpu", build, fault=", sees no GPU, although this machine has some")
+        yield _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
     elif n_gpus == 0:
-        yield _found("gpu", "none", note=": networks run on the CPU, some hundred times slower")
+        yield _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
     for number in range(n_gpus):
         yield _gpu(number)
     if n_gpus:
         cores_per_gpu = usable_cores() / n_gpus
         slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
         note = slow if cores_per_gpu < FEWEST_CORES else ""
-        yield _found("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
+        yield _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
+
+
+def _device_index(device: str | None) -> int:
+    """Return the index of a device such as `cuda:1`; 0 if it has none."""
+    index = (device or "").partition(":")[2]
+    return int(index or 0)
 
 
 def _gpu(number: int) -> Diagnosis:
-    """Describe a GPU; it is a fault if others leave too little of its memory."""
+    """Report the name and free memory of a GPU; it is a fault if other processes leave too little of it."""
     import torch  # noqa: PLC0415 - takes seconds
 
     free, total = torch.cuda.mem_get_info(number)
     name = torch.cuda.get_device_name(number)
     text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
     remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
-    return _found("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
+    return _diagnosis("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
 
 
 def weights() -> Iterator[Diagnosis]:
-    """List the usual weights of backbones in the hub's cache, each with the commit that pins it."""
+    """Report for each backbone whether its usual weights are in the hub's cache, with their commit."""
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
     absent: list[str] = []
@@ -332,18 +338,18 @@ def weights() -> Iterator[Diagnosis]:
         else:
             absent.append(hub_weights)
             text = f"{backbone}: {hub_weights} is not in the cache"
-            yield _found("weights", text, note=f": obygaze weights fetch {backbone}")
+            yield _diagnosis("weights", text, note=f": obygaze weights fetch {backbone}")
     if absent:
         yield Diagnosis("weights", "note", how_to_get(absent[0]))
 
 
 def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
-    """Look for the usual weights of backbones in the hub's cache: a job may not be able to fetch them.
+    """Report whether weights of backbones are in the hub's cache: a job may not be able to fetch them.
 
     Parameters
     ----------
     backbones
-        Each a NAME, or NAME=WEIGHTS for others of the hub.
+        Each a NAME, or NAME=WEIGHTS for other weights of the hub.
 
     Raises
     ------
@@ -372,18 +378,18 @@ def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
 
 
 def _pinned(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
-    """Report that weights are in the cache; note how to pin them, unless every job gets these anyway."""
+    """Report that weights are in the cache, and note how to pin their commit unless it is pinned."""
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
     repository = _repository(hub_weights)
     is_pinned = is_offline_mode() or "@" in hub_weights
     pin = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
     text = f"{backbone}: {hub_weights} is in the cache, {commit}"
-    return _found("weights", text, note="" if is_pinned else pin)
+    return _diagnosis("weights", text, note="" if is_pinned else pin)
 
 
 def _repository(hub_weights: str) -> str:
-    """Return the hub's repository of weights, which may be given by a name of OpenCLIP."""
+    """Return the hub's repository of weights, which may be named as in `OPENCLIP`."""
     from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
 
     if hub_weights in OPENCLIP:
@@ -392,7 +398,7 @@ def _repository(hub_weights: str) -> str:
 
 
 def _cached_commit(hub_weights: str) -> str | None:
-    """Return the commit of the weights in the hub's cache; empty if absent, None if no hub is installed."""
+    """Return the commit of weights in the hub's cache; empty if absent, None without the hub's client."""
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
     try:
@@ -405,48 +411,48 @@ def _cached_commit(hub_weights: str) -> str | None:
 
 
 def cores() -> Iterator[Diagnosis]:
-    """Count the usable cores, and compare them with what Slurm allotted."""
+    """Report the number of usable cores; it is noted if Slurm allotted more."""
     n_usable = usable_cores()
     allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
     has_fewer = allotted.isdecimal() and n_usable < int(allotted)
     note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if has_fewer else ""
-    yield _found("cores", f"{n_usable} usable of {os.cpu_count()}", note=note)
+    yield _diagnosis("cores", f"{n_usable} usable of {os.cpu_count()}", note=note)
 
 
 def examine_place(path: Path) -> Iterator[Diagnosis]:
-    """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
+    """Check whether a folder can hold a stage: writing, fsync, locks, clock, space and inodes."""
     folder = existing_folder(path)
     mount = mount_of(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
-            yield _found("path", f"{folder} can be written to ({mount.kind})")
+            yield _diagnosis("path", f"{folder} can be written to ({mount.kind})")
             with (Path(trial) / "file").open("wb", buffering=0) as file:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
             fault = _fault_of_locks(Path(trial) / "file", mount.options)
-            yield _found("locks", f"on {mount.kind}", fault=fault)
+            yield _diagnosis("locks", f"on {mount.kind}", fault=fault)
             problem = clock_problem(Path(trial))
             if problem:
                 yield Diagnosis("clock", "note", problem)
     except OSError as error:
-        yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
+        yield _diagnosis("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
         return
     free = free_space(folder)
     hint = "; `obygaze extract ... --dry-run` shows what is needed"
-    yield _found("space", f"{free.bytes / GB:,.1f} GB free", note=hint if free.bytes < FEW_BYTES else "")
+    yield _diagnosis("space", f"{free.bytes / GB:,.1f} GB free", note=hint if free.bytes < FEW_BYTES else "")
     if free.files is not None:
-        yield _found("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
+        yield _diagnosis("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
 
 
 def _fault_of_locks(path: Path, options: str) -> str:
-    """Return what is wrong with the locks of a file system; empty if a file can be locked only once.
+    """Return what is wrong with the file locks of a file system; empty if they work.
 
     Parameters
     ----------
     path
-        A file to lock.
+        A file to lock, twice.
     options
-        With which the file system is mounted.
+        Options with which the file system is mounted.
     """
     local = LOCAL_LOCKS.search(options)
     if local:
@@ -470,7 +476,7 @@ class Mount(NamedTuple):
 
 
 def mount_of(folder: Path) -> Mount:
-    """Return the file system of a folder, as /proc lists it."""
+    """Return type and options of the file system that holds a folder, as /proc lists it."""
     if not MOUNTS.exists():
         return Mount("unknown", "")
     mounts = {}

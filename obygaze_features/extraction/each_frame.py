@@ -15,18 +15,18 @@ AT_ONCE: Final = 64
 """Frames that are given together to a backbone which makes no batches of its own."""
 
 
-def of_each_frame(backbone: Backbone) -> Backbone:
-    """Return a backbone that encodes each frame of a clip alone, and gives a vector for each.
+def encode_each_frame(backbone: Backbone) -> Backbone:
+    """Return a backbone that encodes each frame of a clip alone, so that clips may have any number of them.
 
     Parameters
     ----------
     backbone
-        One that was built for clips of one frame.
+        A backbone that was built for clips of one frame.
 
     Raises
     ------
     ExtractError
-        If it takes more than one frame, gives none or tokens too, or hears.
+        If it takes more than one frame, gives no vector or also tokens of a frame, or hears.
     """
     where = f"backbone '{backbone.name}'"
     if backbone.hears is not None:
@@ -53,10 +53,12 @@ def of_each_frame(backbone: Backbone) -> Backbone:
 
 
 def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
-    """Return the `frames` of a group, for clips of any number of frames; leave out its other arrays.
+    """Return only the array `frames` of a group, with any number of rows.
 
     Parameters
     ----------
+    outputs
+        Arrays of the group.
     where
         Beginning of an error: the backbone and the group.
 
@@ -80,12 +82,12 @@ def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[Backbo
 
 
 class EncodedFrames(NamedTuple):
-    """The frames of some clips, as a backbone gives them.
+    """The vectors of all frames of B clips.
 
     Attributes
     ----------
     arrays
-        `frames`, and those of groups beside the backbone's own -> for each clip [F, D], with an F of its own.
+        `frames`, and those of side groups -> for each clip [F, D], with an F of its own.
     finite
         Whether all values of a clip are finite, [B].
     at_once
@@ -118,19 +120,21 @@ class EachFrame:
         return getattr(self.inner, name)
 
     def __call__(self, batch: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Encode clips of one number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
+        """Encode clips with the same number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
         arrays = self.start(list(batch)).result().arrays
         return {name: np.stack(of_clips) for name, of_clips in arrays.items()}
 
     def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
-        """Start encoding clips, uint8 `[F, h, w, c]` each."""
-        frames = [frame[np.newaxis] for clip in clips for frame in clip]
-        start = getattr(self.inner, "start", None)
+        """Start encoding the frames of clips, uint8 `[F, h, w, c]` each, as clips of one frame."""
+        frames: list[NDArray[Any]] = []
+        for clip in clips:
+            frames += [frame[np.newaxis] for frame in clip]
+        start = getattr(self.inner, "start", None)  # a plain function has none
         pending = self._encoded(frames) if start is None else start(frames)
         return PendingFrames(pending, [len(clip) for clip in clips])
 
     def _encoded(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the vectors [F, 1, D] of a backbone that is a plain function."""
+        """Encode frames by a backbone that is a plain function, `AT_ONCE` at a time: [F, 1, D]."""
         parts = []
         for first in range(0, len(frames), AT_ONCE):
             batch = np.stack(frames[first : first + AT_ONCE])

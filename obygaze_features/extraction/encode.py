@@ -19,16 +19,18 @@ def encode_batches(
     batches: Iterable[Sequence[DecodedClip]],
     clock: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[list[ClipResult]]:
-    """Encode batches; a GPU computes one batch while the host prepares and writes others.
+    """Encode batches of clips, and yield the results of each; a GPU computes while others are decoded.
 
     Every clip comes once, in order. Frames of a batch may be overwritten when the next one is asked for.
 
     Parameters
     ----------
     backbones
-        Those with a method `start` (`Runner`) are all started before any is waited for.
+        Backbones whose `encode` has a method `start` are all started before any is waited for.
+    batches
+        Decoded clips.
     clock
-        Entered for the time of the backbones.
+        Entered for the time that the backbones take.
     """
     most_waiting = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
     started: deque[_StartedBatch] = deque()
@@ -71,7 +73,7 @@ def uses_gpu(backbone: Backbone) -> bool:
 
 
 def fallback(backbones: Sequence[Backbone]) -> str | None:
-    """Name the networks that run on the CPU for lack of a GPU, and why; None if there is no such network."""
+    """Return a sentence on the networks that run on the CPU for lack of a GPU; None if there are none."""
     reasons: dict[str, str] = {}
     for backbone in backbones:
         compute = getattr(backbone.encode, "compute", None)
@@ -116,14 +118,14 @@ class _FrameTimes(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call of a backbone for those clips of a batch that it takes.
+    """A call of a backbone for the clips of a batch that have what it takes.
 
     Attributes
     ----------
     times
         Id of each clip -> when its frames are shown.
     pending
-        What the backbone returned: the arrays, or what waits for them.
+        What the backbone returned: the arrays, or an object that waits for them.
     """
 
     backbone: Backbone
@@ -132,7 +134,7 @@ class _Call(NamedTuple):
 
 
 class _StartedBatch:
-    """Batch that every backbone has started to encode; keeps its clips without their frames."""
+    """A batch of clips that every backbone has started to encode; the clips are kept without their frames."""
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         readable = [clip for clip in batch if clip.status != "failed"]
@@ -161,10 +163,10 @@ class _StartedBatch:
             arrays_of_group = call.backbone.by_group(encoded.arrays)
             for row, (clip_id, times) in enumerate(call.times.items()):
                 if not encoded.finite[row] and clip_id not in reasons:
-                    reasons[clip_id] = not_finite(call.backbone.name, _row_of(encoded.arrays, row))
+                    reasons[clip_id] = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
                 for group, arrays in arrays_of_group.items():
-                    arrays_of_clip = _row_of(arrays, row)
-                    features[clip_id][group] = ClipFeatures(times.time_s, times.frame_index, arrays_of_clip)
+                    clip_arrays = _arrays_of_clip(arrays, row)
+                    features[clip_id][group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
                 if encoded.devices:
                     devices[clip_id][encoded.devices[row]] = None
         results = []
@@ -182,13 +184,15 @@ class _StartedBatch:
         return results
 
 
-def _row_of(arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int) -> dict[str, NDArray[Any]]:
-    """Return what arrays of a batch have of one clip."""
+def _arrays_of_clip(
+    arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int
+) -> dict[str, NDArray[Any]]:
+    """Return the values of one clip from arrays of a batch."""
     return {name: values[row] for name, values in arrays.items()}
 
 
 def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
-    """Return why groups have nothing of a clip; side groups of a backbone lack what the backbone lacks."""
+    """Return group -> why it has no features of a clip; a side group lacks what its backbone lacks."""
     reasons = {}
     for backbone in backbones:
         if backbone.name in clip.absent:
@@ -224,7 +228,7 @@ class _Encoded(NamedTuple):
 
 
 def _wait_for(call: _Call) -> _Encoded:
-    """Wait for what a backbone gives of the clips of a call."""
+    """Wait until a call of a backbone has ended, and return its arrays."""
     if isinstance(call.pending, dict):
         finite = [_finite_rows(values) for values in call.pending.values()]
         return _Encoded(call.pending, np.all(finite, axis=0), ())
@@ -243,6 +247,6 @@ def _wait_for(call: _Call) -> _Encoded:
 
 
 def _finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether all values of a row are finite, [B], for an array [B, ...]."""
+    """Return for each row of an array [B, ...] whether all its values are finite, [B]."""
     finite: NDArray[np.bool_] = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     return finite

@@ -183,7 +183,7 @@ def prepare(
 
 
 class _Work(NamedTuple):
-    """What is extracted, what runs it, and what estimates it: fields of an `Extraction`."""
+    """The parts of an `Extraction` that differ for clips and texts: job, engine and cost estimate."""
 
     job: Job | TextJob
     engine: Callable[..., Run]
@@ -206,7 +206,7 @@ def _work_on_texts(
 def _checked_clips(
     source: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
 ) -> Manifest:
-    """Return the clips of a manifest, one row a clip, and note what is doubtful about their films.
+    """Return the clips of a manifest, each once, and note what is doubtful about their films.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def _recipes(
     per_second: float | None,
     sampling: str,
 ) -> tuple[Recipe | None, ...]:
-    """Return the recipe of each backbone, for the frames that are asked for; None if it is built already."""
+    """Return a recipe for each backbone, with the frames that are asked for; None if it is built already."""
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
         return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
@@ -258,7 +258,7 @@ def _built(
 
 
 def _note_on_backbones(job: Job, note: OnNote) -> None:
-    """Note what a user may not expect: different frames, questions not asked, networks on the CPU."""
+    """Note what a user may not expect: other numbers of frames, questions not asked, networks on the CPU."""
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
         note(
@@ -297,7 +297,7 @@ def _engine(
 
 
 def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
-    """List the questions about a codebook that a backbone is not asked, since it cannot perceive the answer.
+    """Return a note on the questions that a backbone is not asked, as it cannot perceive the answers.
 
     Returns
     -------
@@ -333,12 +333,14 @@ def _folder_of_frames(folder: Path) -> Path:
 
 
 def _table_of_shots(shots: Path | str | None, conflicts: Sequence[str]) -> Path | None:
-    """Return the path of the table of shots; refuse settings under which shots cannot be found.
+    """Return the path of the table of shots; refuse settings with which shots cannot be found.
 
     Parameters
     ----------
+    shots
+        The file to write; None if no shots are wanted.
     conflicts
-        Names of the given settings under which shots cannot be found.
+        Names of the given settings with which shots cannot be found.
     """
     if shots is None:
         return None
@@ -354,13 +356,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _after(preparing: Callable[P, Extraction]) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
-    """Make a function of an `Extraction` one that takes the parameters of `prepare`, also in its signature.
+def _with_parameters_of(
+    preparing: Callable[P, Extraction],
+) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
+    """Turn a function of an `Extraction` into one with the parameters of `prepare`, which it calls first.
 
     Parameters
     ----------
     preparing
-        `prepare`, or a function with its parameters.
+        `prepare`, or a function with its parameters. The signature shows them too.
     """
 
     def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
@@ -378,7 +382,7 @@ def _after(preparing: Callable[P, Extraction]) -> Callable[[Callable[[Extraction
 
 
 @checked
-@_after(prepare)
+@_with_parameters_of(prepare)
 def extract(work: Extraction) -> Store | MaybeNone:
     """Extract the features of clips or texts and seal them into a store; resume an interrupted call.
 
@@ -500,7 +504,7 @@ def _prepare_trial(
 
 
 @checked
-@_after(_prepare_trial)
+@_with_parameters_of(_prepare_trial)
 def estimate(work: Extraction) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
@@ -551,7 +555,7 @@ def _reads_texts(backbone: AnyBackbone) -> bool:
 
 
 def _name(backbone: AnyBackbone) -> str:
-    """Return the name of a backbone, which may be built or not."""
+    """Return the name of a backbone, built or not."""
     return backbone if isinstance(backbone, str) else backbone.name
 
 
@@ -560,8 +564,10 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
 
     Parameters
     ----------
+    backbone
+        A name, a recipe or a backbone.
     n_frames
-        Frames a clip, unless the backbone is a recipe with a number of its own.
+        Frames of a clip, unless the recipe has a number of its own.
     """
     if isinstance(backbone, str):
         return Recipe(backbone, n_frames)
@@ -594,7 +600,7 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
 
 
 def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
-    """Refuse a rate that is not above 0, or is given together with another rule for frames."""
+    """Refuse a number of frames a second that is not above 0, or is given with another rule for frames."""
     if not 0 < per_second < math.inf:
         raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
     if n_frames is not None:
@@ -604,7 +610,7 @@ def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
 
 
 def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int], decoder: str) -> None:
-    """Refuse what the engine cannot run, and notice a missing package, before any work."""
+    """Refuse settings that the engine cannot run, and raise early if a package is missing."""
     if engine == "ray" and find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
     if None in recipes and (engine == "ray" or gpus):
@@ -670,7 +676,10 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
 
 
 def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
-    """List the text backbones that belong to these of frames; two usual ones if there are none."""
+    """Return the text backbones that belong to these backbones of frames.
+
+    Two usual ones if there are none.
+    """
     candidates = [f"{_name(backbone)}-text" for backbone in backbones]
     halves = [name for name in candidates if name in TEXT_BACKBONES]
     return halves or ("clip-text", "sentence")

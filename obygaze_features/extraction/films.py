@@ -64,7 +64,7 @@ class Stretch:
 
 
 class KeptFrames:
-    """Frames of a stretch that other windows need, in a file that is removed when nothing refers to this."""
+    """A file with frames of a stretch that other windows need; removed when nothing refers to this object."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -139,7 +139,7 @@ class Films:
             self.stretches[movie] = _stretches(movie, self.paths[movie], sorted(starts_s))
 
     def unmeasured(self) -> dict[str, list[Stretch]]:
-        """Return the stretches that are left to measure, for each movie that has some."""
+        """Return movie -> its stretches that are not measured yet; movies without any are left out."""
         unmeasured = {}
         for movie, stretches in self.stretches.items():
             to_measure = [stretch for stretch in stretches if not self._file(stretch).exists()]
@@ -190,13 +190,13 @@ class Films:
         write_whole(out, written)
 
     def _measured(self, movie: str) -> Iterator[Measured]:
-        """Yield the measurements of a movie's stretches, of those that have been measured."""
+        """Yield the measurements of the stretches of a movie that have been measured."""
         for stretch in self.stretches[movie]:
             with suppress(OSError, ValueError):  # joining notices that a stretch is missing
                 yield unpacked(read_bytes(self._file(stretch)), Measured)
 
     def _file(self, stretch: Stretch) -> Path:
-        """Return the file of a stretch's measurements, which is named by its movie and its ends."""
+        """Return the file with the measurements of a stretch, named after its movie and its ends."""
         key = f"{stretch.movie}\0{stretch.start_s}\0{stretch.end_s}"
         return self._folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
@@ -231,7 +231,7 @@ class WorkQueue(deque[Pass]):
         self.extend(Pass(pass_tasks) for pass_tasks in passes(other_tasks, workers))
 
     def done(self, stretch: Stretch, undone: Iterable[DecodeTask], known: KeptFrames | None) -> None:
-        """Queue, before all others, passes over the windows that need no further stretch.
+        """Put passes over the windows that can be decoded now at the front of the queue.
 
         Parameters
         ----------
@@ -248,12 +248,12 @@ class WorkQueue(deque[Pass]):
 
 
 class _Film:
-    """A film whose stretches are being decoded, and its windows.
+    """The stretches of a film that are being decoded, and its windows.
 
     Parameters
     ----------
     stretches
-        Those that are to be decoded, at least one.
+        Stretches to decode, at least one.
     """
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
@@ -266,7 +266,7 @@ class _Film:
 
     def is_in_pending_stretch(self, task: DecodeTask) -> bool:
         """Return whether a window begins in a stretch that is to be decoded."""
-        return self._first(task) in self._pending
+        return self._stretch_of(task) in self._pending
 
     def add(self, task: DecodeTask) -> None:
         """Add a window to those that are decoded with the stretches."""
@@ -279,14 +279,14 @@ class _Film:
         for task in self._tasks.values():
             start_s = task.start_s or 0.0
             is_near = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
-            if self._first(task) == stretch.number:
+            if self._stretch_of(task) == stretch.number:
                 own_tasks.append(task)
             elif is_near:
                 other_tasks.append(task)
         return Pass(own_tasks, stretch, other_tasks)
 
     def done(self, number: int, undone: Iterable[DecodeTask], known: KeptFrames | None) -> list[Pass]:
-        """Return passes over the windows that need no further stretch, and forget frames that none needs.
+        """Return passes over the windows whose stretches are all done, and drop frames that no window needs.
 
         Parameters
         ----------
@@ -301,12 +301,14 @@ class _Film:
         if known is not None:
             self._known[number] = known
         undone_tasks = {task.clip_id: task for task in undone}
-        tasks_of_stretch = [task for task in self._tasks.values() if self._first(task) == number]
+        tasks_of_stretch = [task for task in self._tasks.values() if self._stretch_of(task) == number]
         for task in tasks_of_stretch:
             if task.clip_id not in undone_tasks:
                 del self._tasks[task.clip_id]
         self._waiting |= undone_tasks
-        ready = [task for task in self._waiting.values() if self._pending.isdisjoint(self._reach(task))]
+        ready = [
+            task for task in self._waiting.values() if self._pending.isdisjoint(self._stretches_of(task))
+        ]
         for task in ready:
             del self._waiting[task.clip_id]
             del self._tasks[task.clip_id]
@@ -314,29 +316,31 @@ class _Film:
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
             known_frames = [
-                self._known[reached] for reached in self._reached(pass_tasks) if reached in self._known
+                self._known[reached]
+                for reached in self._stretches_of_all(pass_tasks)
+                if reached in self._known
             ]
             ready_passes.append(Pass(pass_tasks, known=known_frames))
-        still_needed = self._reached(self._tasks.values())
+        still_needed = self._stretches_of_all(self._tasks.values())
         self._known = {reached: frames for reached, frames in self._known.items() if reached in still_needed}
         return ready_passes
 
-    def _first(self, task: DecodeTask) -> int:
+    def _stretch_of(self, task: DecodeTask) -> int:
         """Return the number of the stretch in which a window begins."""
         return bisect_right(self._edges, task.start_s or 0.0) - 1
 
-    def _reach(self, task: DecodeTask) -> range:
-        """Return the numbers of the stretches that may hold frames of a window."""
+    def _stretches_of(self, task: DecodeTask) -> range:
+        """Return the numbers of the stretches that may have frames of a window."""
         # A stretch begins up to a key frame late, so that the one before may hold the first frames.
-        first = max(self._first(task) - 1, 0)
+        first = max(self._stretch_of(task) - 1, 0)
         end = bisect_left(self._edges, _end_s(task))
         return range(first, min(end, len(self._edges) - 1))
 
-    def _reached(self, tasks: Iterable[DecodeTask]) -> list[int]:
-        """Return the numbers of the stretches that may hold frames of some windows, in order."""
+    def _stretches_of_all(self, tasks: Iterable[DecodeTask]) -> list[int]:
+        """Return the numbers of the stretches that may have frames of any of the windows, in order."""
         reached: set[int] = set()
         for task in tasks:
-            reached.update(self._reach(task))
+            reached.update(self._stretches_of(task))
         return sorted(reached)
 
 
@@ -346,7 +350,7 @@ def _end_s(task: DecodeTask) -> float:
 
 
 def _stretches(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
-    """Cut a film at the start of every `PASS_CLIPS`-th window; the starts are in order."""
+    """Divide a film into stretches, each begun at every `PASS_CLIPS`-th of the sorted starts of windows."""
     starts_of_stretches = dict.fromkeys(starts_s[PASS_CLIPS::PASS_CLIPS])  # each once
     edges = (-inf, *starts_of_stretches, inf)
     return [Stretch(movie, path, number, edges) for number in range(len(edges) - 1)]

@@ -61,7 +61,7 @@ def run_gpus(
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
-    """Set the device of recipes to the first GPU, for the main process, which only describes the backbones.
+    """Set the device of recipes to the first of the GPUs, for the main process, which runs no backbone.
 
     Raises
     ------
@@ -96,12 +96,14 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
 @dataclasses.dataclass(frozen=True)
 class _Card:
-    """Does clips on one GPU, in that GPU's process.
+    """Extract clips on one GPU, in the process of that GPU.
 
     Parameters
     ----------
+    worker
+        Encodes and writes the clips.
     gpus, visible_names
-        Of each process its GPU, and the value of `VISIBLE` that shows it this GPU alone.
+        For each process its GPU, and the value of `VISIBLE` that shows it this GPU alone.
     decoders
         Decode workers of each process.
     timeout_s, decoder, batch_size
@@ -117,7 +119,7 @@ class _Card:
     batch_size: int
 
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
-        """Do the clips of one share, and send each report with the results that were just written."""
+        """Extract the clips of one share, and send the main process a report after each batch is written."""
         # Before anything initialises CUDA, which reads it once.
         os.environ[VISIBLE] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests

@@ -21,7 +21,7 @@ from obygaze_features.backbones import (
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
-from obygaze_features.extraction.each_frame import of_each_frame
+from obygaze_features.extraction.each_frame import encode_each_frame
 from obygaze_features.extraction.keep_frames import RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
@@ -51,9 +51,9 @@ class Recipe:
     each_frame: bool = False
 
     def build(self) -> Backbone:
-        """Build the backbone."""
+        """Build the backbone that the recipe describes."""
         backbone = load_backbone(self.name, self.n_frames, **self.options)
-        return of_each_frame(backbone) if self.each_frame else backbone
+        return encode_each_frame(backbone) if self.each_frame else backbone
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Job:
             self._check_stills()
 
     def _check_stills(self) -> None:
-        """Refuse settings that need several frames, or sound, of clips that are still images."""
+        """Refuse settings that need several frames or sound, where the clips are still images."""
         if self.per_second is not None:
             raise ExtractError("the clips are still images, of which no frames a second can be taken")
         for backbone in self.backbones:
@@ -133,13 +133,13 @@ class Job:
         return POLICIES[self.policy](backbone.n_frames)
 
     def planned_clips(self) -> list[PlannedClip]:
-        """List the clips in the form of the store's plan."""
+        """List the clips as rows of the store's plan."""
         return [
             PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in self.manifest.clips
         ]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe the groups of the store of each backbone, with their complete provenance."""
+        """Describe the groups of the store that the backbones fill, with their complete provenance."""
         groups = []
         for backbone in self.backbones:
             frames_record = self._frames_record(backbone)
@@ -152,7 +152,7 @@ class Job:
         return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
-        """Create decode tasks for some of the clips."""
+        """Make the decode task of each of the clips."""
         requests: dict[str, Request] = {}
         sounds: dict[str, tuple[Hearing, Request]] = {}
         for backbone in self.backbones:
@@ -188,7 +188,7 @@ class Job:
         return n_bytes
 
     def _frames_record(self, backbone: Backbone) -> dict[str, object]:
-        """Return the fields of a provenance on which frames are sampled, and what decodes them."""
+        """Return the provenance fields on how frames of a backbone are sampled and decoded."""
         sampling = self.sampling(backbone).record()
         sampling.setdefault("n", None)  # a number of frames a second has none for a clip
         decoder: dict[str, object] = {**self._decoder_record()}
@@ -208,17 +208,19 @@ def _encode_in_worker(backbone: Backbone) -> Any:
 
 
 def specs_of(outputs: Sequence[BackboneOutput]) -> list[ArraySpec]:
-    """Describe arrays of a backbone in the form of the store's plan."""
+    """Describe the arrays of a backbone as the store's plan does."""
     return [ArraySpec(output.name, output.shape, output.dtype) for output in outputs]
 
 
 def group_of(
     backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **frames_record: object
 ) -> GroupSpec:
-    """Describe the group of a backbone, with its complete provenance.
+    """Describe the main group of a backbone for the store's plan, with its complete provenance.
 
     Parameters
     ----------
+    backbone, arrays, n_frames
+        The backbone, its arrays, and the frames of a clip.
     frames_record
         Fields of the provenance on the frames or texts that the backbone gets.
     """
@@ -232,10 +234,12 @@ def group_of(
 
 
 def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) -> GroupSpec:
-    """Describe a group that a backbone gives besides its main one, with its complete provenance.
+    """Describe a side group of a backbone for the store's plan, with its complete provenance.
 
     Parameters
     ----------
+    backbone, side
+        The backbone, and the group.
     frames_record
         As in `group_of`.
     """
@@ -245,7 +249,7 @@ def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) 
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
-    """Return the fields of a provenance on the software that affects the features, and on a contact."""
+    """Return the provenance fields on software versions, commit and contact."""
     names = ["obygaze", "numpy", *backbone.libraries]
     software = {name: importlib.metadata.version(name) for name in names}
     return {"software": software, "commit": None, "contact": ""}

@@ -99,7 +99,7 @@ class Site:
         return by_another_option or "gpu" in self.sbatch.get("gres", "gpu")
 
     def directives(self, *, extracts: bool) -> dict[str, str]:
-        """Return the options of sbatch for a job.
+        """Return the options of sbatch for a job; those for extraction only if it extracts features.
 
         Parameters
         ----------
@@ -146,13 +146,13 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
         if path.exists():
             raise ExtractError(f"{path}: there already, and you may have changed it; choose another folder")
     make_folder(folder)
-    write_together({path: filled(path.name, site).encode() for path in paths})
+    write_together({path: script_for_site(path.name, site).encode() for path in paths})
     (folder / SUBMIT).chmod(0o755)
     return paths
 
 
-def filled(name: str, site: Site) -> str:
-    """Return a script with what the site needs filled in."""
+def script_for_site(name: str, site: Site) -> str:
+    """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
     if name == SUBMIT:
@@ -167,7 +167,7 @@ def filled(name: str, site: Site) -> str:
 
 
 def environment_lines() -> list[str]:
-    """Return lines of shell with which a node finds this installation and the weights of this machine."""
+    """Return lines of shell by which a node uses this installation, and weights of this machine's cache."""
     lines = [f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH"]
     try:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
@@ -182,7 +182,7 @@ def environment_lines() -> list[str]:
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:
-    """Set options of sbatch: where the script has them, else in place of its line for sites to fill in."""
+    """Set options of sbatch in a script: in their own line if there is one, else in the line for sites."""
     added_lines = ""
     for name, value in directives.items():
         directive = f"#SBATCH --{name}={value}"
@@ -201,10 +201,11 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Replace the comments in the marked place of a script by a site's lines; its heading stays."""
+    """Replace the comments in the place of a script marked for sites by a site's lines of shell."""
     setup = "".join(f"{line}\n" for line in lines)
 
     def with_heading(marked: re.Match[str]) -> str:
+        """Return the heading of the marked place, and the site's lines."""
         heading = marked[0].splitlines()[0]
         return f"{heading}\n{setup}"
 

@@ -65,9 +65,9 @@ class _Kept(msgspec.Struct):
 
 
 def to_jpeg(frame: Pixels) -> NDArray[Any]:
-    """Make a small JPEG of a frame, uint8 [H, W, 3]: an array of no axis that holds bytes.
+    """Shrink a frame, uint8 [H, W, 3], and encode it as JPEG; return the bytes in an array without axes.
 
-    It is an array, so that it can stand where a backbone's `prepare` gives one.
+    It is an array because a backbone's `prepare`, in whose place this function is called, returns one.
     """
     height, width = frame.shape[:2]
     short = min(height, width)
@@ -80,18 +80,20 @@ def to_jpeg(frame: Pixels) -> NDArray[Any]:
 
 
 def from_jpeg(data: bytes) -> Pixels:
-    """Decode a JPEG as RGB, uint8 [h, w, 3]."""
+    """Decode a JPEG to an RGB picture, uint8 [h, w, 3]."""
     with Image.open(BytesIO(data), formats=("JPEG",)) as picture:
         return np.array(picture)
 
 
 def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
-    """Return a decoder that reads kept frames for tasks with `keep`, and keeps what it has to decode.
+    """Return a decoder that reads frames kept by earlier runs, and keeps those that it has to decode.
+
+    It does so for tasks with `keep`; other tasks are decoded as usual.
 
     Parameters
     ----------
     decode
-        Decodes the clips whose frames are not kept, and all clips of tasks without `keep`.
+        Decodes the clips whose frames are not kept.
     always
         Call `decode` even if all frames are kept, since it gives more than clips.
     writes
@@ -103,7 +105,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
         if not tasks or tasks[0].keep is None or tasks[0].path is None:
             yield from decode(tasks)
             return
-        video = _Video(tasks[0].path, tasks[0].keep)
+        video = _VideoFrames(tasks[0].path, tasks[0].keep)
         # Position of each clip to decode -> remarks on its kept frames.
         remarks_on_kept: dict[int, list[str]] = {}
         for number, task in enumerate(tasks):
@@ -126,15 +128,21 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
 
 
 def as_jpegs(task: DecodeTask) -> DecodeTask:
-    """Return a task whose frames are decoded to the JPEGs that are kept, if it keeps frames."""
+    """Return a task whose frames are prepared as JPEGs to keep, if it keeps frames; else the task itself."""
     if task.keep is None:
         return task
     jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
     return replace(task, requests=jpegs)
 
 
-class _Video:
-    """A video whose frames are kept, under its digest; empty if the video cannot be read."""
+class _VideoFrames:
+    """The kept frames of one video, in a folder named after the video's digest.
+
+    Attributes
+    ----------
+    digest
+        SHA-256 of the video; empty if it cannot be read.
+    """
 
     def __init__(self, path: Path, keep: Keep) -> None:
         self.path = path
@@ -145,7 +153,7 @@ class _Video:
             self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
-        """Return the file of a clip's frames, which is named by all that they depend on."""
+        """Return the file of a clip's frames, whose name is a digest of all that the frames depend on."""
         span = (task.start_s, task.end_s)
         settings = [VERSION, RECORD, self.keep.decoder, task.strict, span, sampling.record()]
         key = sha256_of(json.dumps(settings).encode())[:32]
@@ -191,7 +199,7 @@ class _Video:
         """
         if decoded.status == "failed":
             return decoded
-        kept = _kept(task, decoded)
+        kept = _frames_to_keep(task, decoded)
         remarks = [*decoded.remarks, *remarks_on_kept]
         if writes:
             remarks += self.keep_frames(task, kept)
@@ -199,12 +207,12 @@ class _Video:
         return replace(clip, n_decoded=decoded.n_decoded, remarks=tuple(remarks), source=decoded.source)
 
     def keep_frames(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> list[str]:
-        """Write the frames of a clip; return a remark if that fails."""
+        """Write the frames of a clip, one file a sampling; return a remark if that fails."""
         if not self.digest:
             return []
         try:
             for sampling, kept in kept_of_sampling.items():
-                if file_state(self.path) == self.state:  # else it was another video that was decoded
+                if file_state(self.path) == self.state:  # else the video was replaced while it was decoded
                     file = self._file(task, sampling)
                     make_folder(file.parent)
                     data = msgspec.msgpack.encode(kept)
@@ -214,7 +222,7 @@ class _Video:
         return []
 
     def clip(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> DecodedClip:
-        """Prepare the kept frames of a clip for all backbones."""
+        """Make the result of a clip from its kept frames, which are prepared for each backbone."""
         pictures = {}
         reasons: dict[str, None] = {}  # in order, each once
         remarks: dict[str, None] = {}
@@ -247,12 +255,12 @@ class _Video:
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
-    """Return each sampling of frames that a clip's backbones need -> the name of one of these backbones."""
+    """Return the samplings of frames that a clip's backbones need -> name of one backbone that needs it."""
     return {request.sampling: name for name, request in task.requests.items()}
 
 
-def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
-    """Return what is kept of a clip that was decoded to JPEGs, for each sampling."""
+def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
+    """Return for each sampling what to keep of a clip that was decoded to JPEGs."""
     # What depends on the manifest, or on the run, is not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)

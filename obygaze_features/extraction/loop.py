@@ -67,10 +67,16 @@ def run_loop(
     batch_size: int,
     stopped: Callable[[], bool],
 ) -> Run:
-    """Extract some clips into a stage; they are encoded in the order in which they are decoded.
+    """Extract some clips into a stage: decode, encode in batches, and write, each overlapping the others.
+
+    Clips are encoded in the order in which they are decoded.
 
     Parameters
     ----------
+    job, stage, clip_ids
+        What to extract, and where to.
+    decode
+        Decodes the clips.
     batch_size
         Clips encoded together. Features do not depend on it.
     stopped
@@ -94,7 +100,7 @@ def run_loop(
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
-    """Group decoded clips into batches of `size` readable clips; failed clips are added, not counted."""
+    """Group decoded clips into batches of `size` readable clips; failed clips are added but not counted."""
     batch: list[DecodedClip] = []
     n_readable = 0
     for clip in clips:
@@ -110,7 +116,7 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
 
 
 def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Yield clips unchanged; add their waiting and decoding times to the report."""
+    """Yield clips unchanged, and add to the report how long they were waited for and took to decode."""
     while True:
         with _clock(report, "waited_s"):
             clip = next(clips, None)
@@ -124,7 +130,7 @@ def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedC
 
 @contextmanager
 def _clock(report: RunReport, name: str) -> Iterator[None]:
-    """Add the seconds that the context takes to a field of the report."""
+    """Add the seconds that a `with` block takes to a field of the report."""
     before = time.perf_counter()
     yield
     setattr(report, name, getattr(report, name) + time.perf_counter() - before)

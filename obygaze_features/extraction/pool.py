@@ -102,7 +102,7 @@ class DecodePool:
                 yield from self._take(event, queue, films)
 
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Begin the next pass of the queue, if there is one and room for it; return whether one was begun."""
+        """Give the next pass of the queue to the workers, if there is room; return False if not."""
         if not queue or not self._has_room():
             return False
         self._put(queue.popleft())
@@ -113,7 +113,7 @@ class DecodePool:
         return not self._running
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
-        """Return the clips of an event, and queue what it leaves to do."""
+        """Handle a message of a worker: return the clips that it finishes, and queue clips to retry."""
         if event.kind == "item" and event.value[0] == REST and films is not None:
             self._keep_measured(event, films)
             return []
@@ -132,7 +132,7 @@ class DecodePool:
         return len(self._running) < self.workers or n_clips < self._most_queued
 
     def _put(self, work: Pass, number: int = 1) -> Hashable:
-        """Queue the `number`-th attempt at a pass; return the key of its events."""
+        """Queue a pass for the workers; return the key of its messages. `number` counts its attempts."""
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
         self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, number)
@@ -144,14 +144,14 @@ class DecodePool:
         return key
 
     def _take_clip(self, event: Event) -> DecodedClip:
-        """Return the clip of an event, which is then done."""
+        """Return the clip that a worker has sent, and mark it as done."""
         clip: DecodedClip
         number, clip = event.value
         del self._running[event.key].undone[number]
         return clip
 
     def _keep_measured(self, event: Event, films: Films) -> None:
-        """Keep what a stretch gave besides its windows."""
+        """Store what a stretch of a film gives besides windows: measurements, and frames for other ones."""
         attempt = self._running[event.key]
         measured: _MeasuredStretch = event.value[1]
         if attempt.work.stretch is not None:
@@ -159,7 +159,7 @@ class DecodePool:
             films.keep(attempt.work.stretch, measured.measurements, measured.n_decoded, measured.cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
-        """Queue the windows that a stretch has left, or the stretch again if its worker died."""
+        """Queue the windows that a stretch did not give, or the stretch again if its worker died."""
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
         if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
@@ -168,7 +168,7 @@ class DecodePool:
             queue.done(attempt.work.stretch, undone, attempt.known)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
-        """Retry the clips that a pass has not given, or return them as failed."""
+        """Queue the clips that a pass did not give again, or return them as failed."""
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
         if not undone:  # every clip was yielded, even if the worker died after the last
@@ -188,20 +188,24 @@ class DecodePool:
 
 
 def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:
-    """Return the clips of these tasks as failed for one reason."""
+    """Return results of clips that failed, all for the same reason."""
     return [DecodedClip(task.clip_id, "failed", reason) for task in tasks]
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """The `number`-th attempt at a pass, which a worker has or is queued for.
+    """An attempt to decode a pass, which a worker does or is queued for.
 
     Attributes
     ----------
     undone
         Position in the pass of each clip that was not given yet -> its task.
+    work
+        The pass.
     frames_file
         File for the frames of its stretch that other windows need.
+    number
+        Number of the attempt, from 1.
     known
         These frames, once the stretch has been decoded.
     """
@@ -252,6 +256,10 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 
     Parameters
     ----------
+    task
+        The pass, and files of frames.
+    parent
+        Receives the results.
     decoder
         Name of the decoder.
     folder
@@ -272,10 +280,12 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
-    """Return the decoder of a pass: of a stretch, with frames that are known already, or the usual one.
+    """Return the function that decodes a pass: a stretch, windows with frames already known, or others.
 
     Parameters
     ----------
+    task
+        The pass, and files of frames.
     decode
         The usual decoder.
     rests

@@ -122,7 +122,7 @@ class Extraction:
         return costs
 
     def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
-        """List the clips that this extraction would do in a new stage.
+        """Return the ids of the clips to do if the stage does not exist yet.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Extraction:
         return [clip_id for clip_id in of_shard if clip_id not in done]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
-        """Add needed and free disk space to an estimate; note if the disk is too small."""
+        """Add needed and free disk space to an estimate, and note if the disk is too small."""
         links = links_work(existing_folder(self.stage_path))
         room = estimate_disk(clips, self.job.groups(), links=links)
         free = free_space(self.stage_path)
@@ -162,18 +162,20 @@ class Extraction:
                 self.note(f"{path.name} is decoded a second time for its shots: {reason}")
 
     def _films(self) -> Films | None:
-        """Return the films whose shots are to be found; None if no table of shots is asked for."""
+        """Return the films whose shots are to be found; None if no table of shots is wanted."""
         if self.shots is None or isinstance(self.job, TextJob):
             return None
         return Films(self.job.manifest, self.stage_path / MEASURED)
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
-        """List the clips to do now; if a store grows, only clips of the manifest.
+        """Return the ids of the clips to do now; if a store grows, only clips of the manifest.
 
         Parameters
         ----------
+        stage
+            The stage.
         again
-            Which clips that are done according to the journal are done once more.
+            Says of each clip that is done whether to do it once more.
         """
         missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
@@ -203,12 +205,12 @@ class Extraction:
             )
 
     def _next_version(self) -> str:
-        """Name the version that adds clips to the newest sealed store."""
+        """Return the version that adds clips to the newest sealed store: its minor number is one higher."""
         major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
         return f"{major}.{int(minor) + 1}.0"
 
     def plan(self) -> Plan:
-        """Return the clips, groups and corpus of the stage."""
+        """Return the clips, groups and corpus that the stage is made for."""
         clips = self.job.planned_clips()
         groups = self.job.groups()
         corpus = self.job.corpus_record()
@@ -274,7 +276,7 @@ class Extraction:
             return stage, report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows into the open stage."""
+        """Extract the missing rows into the open stage, after what earlier runs left behind is handled."""
         films = self._films()
         for damage in stage.damage():
             self.note(damage)
@@ -306,7 +308,7 @@ class Extraction:
         video_check: MissingVideoCheck,
         stopped: Callable[[], bool],
     ) -> RunReport:
-        """Extract the given rows, and show the progress; end early if too many videos are missing."""
+        """Run the engine on the given rows and show the progress; stop if too many videos are missing."""
         options = {} if films is None else {"films": films}  # only the local engine measures films
         run = self.engine(
             self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
@@ -320,7 +322,7 @@ class Extraction:
         return report
 
     def _note_other_writers(self, stage: Stage) -> None:
-        """Note that other processes may be doing the same rows, unless the rows are divided into shards."""
+        """Note that other processes may do the same rows, if rows are not divided into shards."""
         if self.shard[1] > 1:
             return
         n_others = stage.n_writers()
@@ -331,7 +333,7 @@ class Extraction:
             )
 
     def _refuse_late_rows(self, n_missing: int) -> None:
-        """Refuse rows that a sealed store lacks, where this extraction is to seal it."""
+        """Refuse missing rows of a store that is sealed already, if this extraction would seal it."""
         if self.sealed_path.exists() and self.seals:
             raise ExtractError(
                 f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
@@ -339,10 +341,9 @@ class Extraction:
             )
 
     def renamed_stages(self) -> Iterator[str]:
-        """Yield a note on each stage in the same folder that may be the one to be made, under another name.
+        """Yield a note on each stage in the same folder that may be this one under an earlier name.
 
-        Such a stage has the same clips and groups, and some of its rows are done. The stage of a sealed store
-        has its own name.
+        Such a stage has the same clips and groups, some of its rows are done, and it has no sealed store.
         """
         if self.stage_path.exists() or self.append is not None:
             return
@@ -361,7 +362,7 @@ class Extraction:
                     )
 
     def _videos(self) -> dict[str, Path | None]:
-        """Map every clip to its video; empty for texts."""
+        """Return clip id -> video; empty for texts."""
         if isinstance(self.job, TextJob):
             return {}
         manifest = self.job.manifest
@@ -403,7 +404,7 @@ class Extraction:
         return _Terms(licence, citation)
 
     def _note_licences(self) -> None:
-        """Note a missing licence, and licences of weights that restrict use, before the store is sealed."""
+        """Note before the work that no licence is given, or that weights have a licence with conditions."""
         if not self.seals or self.sealed_path.exists():
             return
         licence = self._terms().licence
@@ -429,7 +430,7 @@ class _Terms(NamedTuple):
 
 
 def _pieces_elsewhere(stage: Stage) -> set[int]:
-    """List the pieces that tasks of another cluster do, whose locks this machine may not see."""
+    """Return the pieces that tasks on another cluster do, as their locks may not be visible here."""
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return set()
@@ -439,7 +440,7 @@ def _pieces_elsewhere(stage: Stage) -> set[int]:
 
 @contextmanager
 def _explained_if_removed(stage: Path) -> Iterator[None]:
-    """Explain that the stage was removed during the work, in place of an error about some file of it."""
+    """Replace an error within a `with` block by a clear one if the stage was removed meanwhile."""
     try:
         yield
     except (OSError, StoreError) as error:
@@ -452,7 +453,7 @@ def _explained_if_removed(stage: Path) -> Iterator[None]:
 
 
 def what_forbids_writing(folder: Path) -> str | None:
-    """Explain why a folder cannot be created or written; None if it can."""
+    """Return why a folder cannot be created or written to; None if it can."""
     nearest = existing_folder(folder)
     if not nearest.is_dir():
         return f"{nearest} is a file, so {folder} cannot be a folder; choose another STORE"

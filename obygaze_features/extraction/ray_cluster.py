@@ -36,7 +36,7 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 def join(address: str | None, workers: int | None, folder: str | None) -> str:
-    """Join the cluster at an address, and return the address of its head.
+    """Join the cluster at an address, or start one here; return the address of its head.
 
     SIGINT and SIGTERM are ignored from then on: the parent of this process decides when it ends.
 
@@ -82,7 +82,7 @@ def join(address: str | None, workers: int | None, folder: str | None) -> str:
 
 
 def refusal(address: str | None, error: Exception) -> str:
-    """Explain why a cluster could not be joined or started."""
+    """Return the message on why a cluster at an address could not be joined, or none be started here."""
     words = " ".join(str(error).split()) or type(error).__name__
     if address is None:
         return f"no Ray cluster could be started on this machine: {words}"

@@ -29,12 +29,16 @@ NEXT_NOTES_S = 300.0
 
 
 def drive(order: Order, printed: Path, parent: Parent) -> None:
-    """Join the cluster, do the shares that the parent sends, and send it their events; until it is killed.
+    """Join the cluster, run the shares of clips that the parent sends, and send back their events, for ever.
 
     Parameters
     ----------
+    order
+        What to run and where.
     printed
         File for what Ray prints.
+    parent
+        The main process, which kills this one at the end.
     """
     with printed.open("ab") as file:
         for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
@@ -72,7 +76,7 @@ def drive(order: Order, printed: Path, parent: Parent) -> None:
 
 
 class Pools(NamedTuple):
-    """How many decoders and encoders a cluster has room for, and notes on that for the user."""
+    """Numbers of decoders and encoders to start in a cluster, and notes on them for the user."""
 
     n_decoders: int
     n_encoders: int
@@ -109,7 +113,7 @@ def choose_pools(order: Order) -> Pools:
 
 
 class _Encoders:
-    """The encoders of the cluster, each served by a thread that starts it again when it has died.
+    """The encoders of the cluster, each with a thread here that restarts it if it dies.
 
     Attributes
     ----------
@@ -139,7 +143,7 @@ class _Encoders:
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
 
     def stop(self) -> None:
-        """Finish the current clips and do no others."""
+        """Tell all encoders to finish their current clips, and drop the shares that wait."""
         for actor in list(self._actors.values()):
             actor.stop.remote()
         while not self.shares.empty():
@@ -147,7 +151,7 @@ class _Encoders:
             self.events.put(Event(key, "done"))
 
     def _serve(self, number: int) -> None:
-        """Start an encoder, again if it dies, and give it shares; runs in a thread of its own.
+        """Start an encoder and give it shares, one after the other; restart it if it dies. Runs in a thread.
 
         An encoder that dies `ATTEMPTS` times in a row before it has begun ends the run.
         """
@@ -170,7 +174,7 @@ class _Encoders:
             self.events.put(error)
 
     def _do(self, actor: Any, key: int, clip_ids: Sequence[str]) -> None:
-        """Have an encoder do a share, and pass on its events.
+        """Run one share of clips on an encoder, and pass on its events.
 
         Raises
         ------
@@ -189,13 +193,13 @@ class _Encoders:
 
 
 def _raise_node_error(item: object) -> None:
-    """Raise the error that a node has returned in place of a result, if it is one."""
+    """Raise the error if a node returned one in place of a result."""
     if isinstance(item, NodeError):
         raise item.error()
 
 
 def _note_on_waiting() -> str:
-    """Report how many cores and GPUs of the cluster are free."""
+    """Return a note that no clip has come for a while, with the free cores and GPUs of the cluster."""
     available: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
     total: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
     kinds = [kind for kind in ("CPU", "GPU") if kind in total]
@@ -204,7 +208,7 @@ def _note_on_waiting() -> str:
 
 
 def explained(error: Exception) -> Exception:
-    """Shorten an error of Ray, which contains a remote traceback, to its cause."""
+    """Replace an error of Ray, which contains a remote traceback, by an ExtractError with its cause."""
     if not isinstance(error, ray.exceptions.RayError):
         return error
     text = str(error)

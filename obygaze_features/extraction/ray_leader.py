@@ -82,7 +82,7 @@ def run_ray(
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         reach(address)
-    with _folder() as folder, _mark(stage.path.absolute()) as mark:
+    with _ray_folder() as folder, _marker_file(stage.path.absolute()) as mark:
         order = Order(
             worker=worker,
             mark=mark,
@@ -101,8 +101,8 @@ def run_ray(
 
 
 @contextmanager
-def _mark(stage: Path) -> Iterator[Path]:
-    """Make a file by which nodes know that they see the stage."""
+def _marker_file(stage: Path) -> Iterator[Path]:
+    """Make a file in the stage, by which nodes check that they see the stage; remove it at the end."""
     mark = stage / f"run-{uuid.uuid4().hex}"
     mark.touch()
     try:
@@ -112,8 +112,8 @@ def _mark(stage: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """Make a folder for what Ray prints, and for a cluster started for the run; remove it afterwards."""
+def _ray_folder() -> Iterator[Path]:
+    """Make a folder for Ray's output, and for a cluster started here; remove it at the end."""
     parent = tempfile.gettempdir()
     if len(parent) > LONGEST_FOLDER:
         parent = "/tmp"  # noqa: S108 - a private folder is made in it
@@ -130,7 +130,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _drive(task: tuple[Order, Path], parent: Parent) -> None:
-    """Drive the cluster in the child: an order, and the file for what Ray prints."""
+    """Run `drive` in the child process; the task is an order and the file for what Ray prints."""
     from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
 
     order, printed = task
@@ -138,7 +138,7 @@ def _drive(task: tuple[Order, Path], parent: Parent) -> None:
 
 
 class RayCluster:
-    """The cluster that the child drives; it takes shares and gives their events, as a `WorkerPool`.
+    """A Ray cluster that a child process drives, with the methods of a `WorkerPool`.
 
     At the end the child is killed: a cluster that it started, and its work on another one, end with it.
 
@@ -149,7 +149,7 @@ class RayCluster:
     printed
         File for what Ray prints.
     stage
-        Says how many clips are left.
+        Tells how many clips are left.
     note
         Called with messages for the user.
 
@@ -178,13 +178,13 @@ class RayCluster:
         self._pool.close()
 
     def join(self, stopped: Callable[[], bool]) -> bool:
-        """Wait until the child has joined; return false if that was stopped."""
+        """Wait until the child has joined the cluster; return False if the run was stopped before."""
         while not self.workers and not stopped():
             self.get(POLL_S)
         return self.workers > 0
 
     def put(self, key: Hashable, task: Any) -> None:
-        """Queue a share."""
+        """Queue a share of clips for the encoders; its events have the key."""
         self._pool.tell(RUN, (key, task))
 
     def tell(self, _key: Hashable, message: Any) -> None:
@@ -221,7 +221,7 @@ class RayCluster:
         )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
-        """Return a message of the child that is an event of a share; note what the others say."""
+        """Handle a message of the child; return it if it is the event of a share, else None."""
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
@@ -236,7 +236,7 @@ class RayCluster:
         return None
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
-        """Raise an ExtractError if the head of the cluster, which was joined, does not answer any more."""
+        """Raise an ExtractError if the head of the cluster does not answer any more."""
         host, _, port = self._head.rpartition(":")
         if self._head and _obstacle(host, int(port)):
             raise ExtractError(
@@ -245,7 +245,7 @@ class RayCluster:
             ) from error
 
     def _clips_left(self) -> str:
-        """Return the last sentence of an error: how many clips are left, and how to go on."""
+        """Return the sentence that ends an error: how many clips are left, and how to continue."""
         return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
 
     def _with_last_line(self, end: str) -> str:
@@ -282,7 +282,7 @@ def reach(address: str) -> None:
 
 
 def _obstacle(host: str, port: int) -> str | None:
-    """Return why nobody answers at an address; None if somebody does."""
+    """Try to connect to an address; return why that fails, or None if somebody answers."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_S).close()
     except OSError as error:

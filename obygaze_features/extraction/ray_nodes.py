@@ -13,7 +13,7 @@ from obygaze_features.extraction.loop import Decode
 from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.extraction.schedule import LoopWorker, worded_contrast
+from obygaze_features.extraction.schedule import LoopWorker, describe_differences
 from obygaze_features.machine import host_name
 from obygaze_features.store import ClipResult
 from obygaze_features.store.missing_videos import LOST, missing_files
@@ -23,12 +23,14 @@ KEPT_CLIPS = 2
 
 
 class NodeError(ExtractError):
-    """Reason why a node cannot work; returned, because Ray adds a page of traceback to what a node raises.
+    """Reason why a node cannot work; a node returns it, as Ray adds a page of traceback to what it raises.
 
     Parameters
     ----------
+    reason
+        What is wrong.
     path
-        The video that the node lacks; None if it is at fault otherwise.
+        The video that the node lacks; None if something else is wrong.
     """
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
@@ -37,7 +39,7 @@ class NodeError(ExtractError):
         self.path = path
 
     def error(self) -> ExtractError:
-        """Return the error; look once more for the video on the machine of the main process."""
+        """Return the error for the user; a missing video is looked for on this machine once more."""
         if self.path is None:
             return ExtractError(self.reason)
         if missing_files([self.path]):
@@ -51,7 +53,7 @@ class NodeError(ExtractError):
 
 
 class RayEncoder:
-    """Runs the loop on a node; an actor of Ray.
+    """Ray actor that encodes and writes clips on a node.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class RayEncoder:
         return None
 
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
-        """Extract clips as `LoopWorker.do`; an error ends what it yields."""
+        """Extract clips as `LoopWorker.do` does; an error is yielded as the last item."""
         try:
             yield from self.worker.do(clip_ids, self.decode)
         except NodeError as refusal:
@@ -91,7 +93,7 @@ class RayEncoder:
             yield NodeError(f"node {_node()}: {error}")
 
     def stop(self) -> None:
-        """Finish the current clips and do no others."""
+        """Finish the current clips and start no others."""
         self.worker.stop()
 
 
@@ -120,12 +122,18 @@ def decode_by_ray(
     workers: int,
     settings: DecodeSettings,
 ) -> Iterator[DecodedClip]:
-    """Decode clips in tasks of one core each on any node; yield them in the order in which they finish.
+    """Decode clips in Ray tasks of one core each, on any node; yield them as they finish.
 
     Parameters
     ----------
+    tasks
+        The clips.
+    stopped
+        Polled regularly; once true, nothing more is yielded.
     workers
         Most tasks at once.
+    settings
+        Settings of the tasks.
     """
     remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
@@ -154,17 +162,17 @@ def decode_by_ray(
 
 
 def _next_of(stream: Any) -> Any:
-    """Return the next object of a stream of Ray; None if it has ended."""
+    """Return the next result of a streaming Ray task; None if it has ended."""
     reference = next(iter(stream), None)
     return None if reference is None else ray.get(reference)
 
 
 def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:
-    """Decode clips of one file, in a child process that can be killed; a task of Ray.
+    """Decode clips of one file, in a child process that can be killed; this runs as a Ray task on a node.
 
-    The main process sends only videos that it finds, so a node that lacks one is at fault.
+    The main process sends only videos that it finds; a node that does not find one yields an error.
     """
-    contrast = worded_contrast(decoder_record(settings.decoder), settings.decoder_record)
+    contrast = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
     if contrast:
         yield NodeError(
             f"node {_node()} has another decoder than the main process: {contrast}; give every node the same "
@@ -173,7 +181,8 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
         return
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
         if clip.status == "failed" and clip.reason in LOST:
-            path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
+            path_of_clip = {task.clip_id: task.path for task in tasks}
+            path = path_of_clip[clip.clip_id]
             yield NodeError(f"node {_node()} does not find {path}", path)
         else:
             yield clip
@@ -181,10 +190,10 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 
 @cache
 def _pool(timeout_s: float, decoder: str) -> DecodePool:
-    """Return a pool of one child process; the next task in this process gets the same one."""
+    """Return a decode pool of one child process, which later tasks in this process use again."""
     return DecodePool(1, timeout_s, decoder)
 
 
 def _node() -> str:
-    """Name this node: its host and its address."""
+    """Return the host name and address of this node."""
     return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray

@@ -79,13 +79,19 @@ class RunReport:
         return self.ok + self.partial + self.failed
 
     def count(self, result: ClipResult, n: int = 1) -> None:
-        """Count a clip that was written; with -1, one that was lost since."""
-        setattr(self, result.status, getattr(self, result.status) + n)
+        """Add a written clip to the counts; with `n` -1, subtract one that was lost since."""
+        if result.status == "ok":
+            self.ok += n
+        elif result.status == "partial":
+            self.partial += n
+        else:
+            self.failed += n
         if result.status != "failed":
-            self.devices[str(result.source.get("device", "cpu"))] += n
+            device = str(result.source.get("device", "cpu"))
+            self.devices[device] += n
 
     def shares(self) -> dict[str, float]:
-        """Split the wall time of an encoder into waiting for decoding, inference and writing, in percent."""
+        """Return the percentages of an encoder's wall time for waiting for clips, inference and writing."""
         wall_s = max(self.wall_s, 1e-9)
         seconds_of = {
             "decode": self.waited_s / self.encoders,
@@ -122,7 +128,7 @@ class RunReport:
         }
 
     def sentence(self, unit: str = "clip") -> str:
-        """Format as one line; `unit` names a row: clip or text. Texts are not decoded."""
+        """Return the report as one line; `unit` names a row: clip or text (texts are not decoded)."""
         facts = [_speed(self, unit), _shares(self, unit)]
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
@@ -135,7 +141,7 @@ class RunReport:
 
 
 def _speed(report: RunReport, unit: str) -> str:
-    """Format how many rows a second were done and, for clips, how many frames a core decoded."""
+    """Return the rows per second in words and, for clips, the decoded frames per second and core."""
     speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
     if unit == "clip":
         frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
@@ -144,7 +150,7 @@ def _speed(report: RunReport, unit: str) -> str:
 
 
 def _shares(report: RunReport, unit: str) -> str:
-    """Format which part of the time was spent on decoding (for clips), inference and writing."""
+    """Return in words which shares of the time went into decoding (of clips), inference and writing."""
     shares = report.shares()
     if unit != "clip":
         del shares["decode"]
@@ -152,7 +158,7 @@ def _shares(report: RunReport, unit: str) -> str:
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:
-    """Format how busy the GPUs were, and how much of the memory of each was in use."""
+    """Return in words how busy the GPUs were, with each GPU's peak memory."""
     text = f"GPU had work {busy_percent:g} %"
     for name, card in report.gpus.items():
         text += f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
@@ -165,9 +171,9 @@ Run = Generator[tuple[RunReport, list[ClipResult]]]
 
 @contextmanager
 def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> Iterator["Recording"]:
-    """Open a writer of the stage for the clips of a run, and give a `Recording` that writes their results.
+    """Open a writer for the clips of a run; yield a `Recording`, whose results a thread writes to the stage.
 
-    A thread writes the clips while the run continues. All clips are durable when the context ends.
+    All results are durable when the `with` block ends.
     """
     with (
         RowDigests() as digests,
@@ -178,23 +184,23 @@ def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> It
 
 
 class _WaitingBatch(NamedTuple):
-    """Results that a thread is to write; the future gives the seconds that writing took."""
+    """Results that wait to be written by a thread; the future returns the seconds that writing took."""
 
     results: list[ClipResult]
     seconds: Future[float]
 
 
 class Recording:
-    """Writes results in a thread, and counts them in a report once they are written.
+    """Write results of clips in a thread, and count them in a report once they are written.
 
     Parameters
     ----------
     writer
         Writer of the stage.
     thread
-        Of one thread.
+        Executor of one thread.
     report
-        Of the run that has just started.
+        Report of the run, which has just started.
     """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
@@ -245,8 +251,11 @@ class Recording:
         return time.perf_counter() - before
 
 
-def added(reports: Sequence[RunReport]) -> RunReport:
-    """Sum reports; the wall time is the longest. Engine and number of encoders are left to the caller."""
+def sum_reports(reports: Sequence[RunReport]) -> RunReport:
+    """Add up reports field by field.
+
+    The wall time is the longest. Engine and encoders are left to the caller.
+    """
     total = RunReport()
     for field_ in fields(RunReport):
         if field_.name in {"engine", "encoders"}:
@@ -267,7 +276,7 @@ def added(reports: Sequence[RunReport]) -> RunReport:
 
 
 def write_report(report: RunReport, stage: Path) -> None:
-    """Leave the report of a run in `reports/NNNN.json` of its stage, numbered in the order of the runs.
+    """Write the report of a run to `reports/NNNN.json` in its stage, numbered in the order of the runs.
 
     It is not sealed, because times do not affect the features.
     """
@@ -284,7 +293,7 @@ def write_report(report: RunReport, stage: Path) -> None:
 def peak_memory_mb() -> float:
     """Return the peak resident memory of this process plus that of its largest finished worker, in MB.
 
-    On Windows, which does not report it, 0.
+    It is 0 on Windows, which does not tell it.
     """
     if sys.platform == "win32":
         return 0.0

@@ -12,9 +12,9 @@ PATIENCE_S = 60.0
 
 
 class RowDigests(WorkerPool):
-    """Computes the SHA-256 of parts of files, in the order in which they are asked for.
+    """A worker process that computes the SHA-256 of parts of files, in the order of the calls.
 
-    Whatever becomes of the worker, the digests come: this process then computes them.
+    If the worker fails or is too slow, this process computes the digest itself.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class RowDigests(WorkerPool):
         self._digests: dict[int, str] = {}
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
-        """Begin to compute a digest; return a function that waits for it."""
+        """Start to compute the digest of a part of a file; return a function that waits for the result."""
         key = next(self._keys)
         self.put(key, (path, offset, size))
 
@@ -33,7 +33,7 @@ class RowDigests(WorkerPool):
         return digest
 
     def _wait(self, key: int) -> str:
-        """Wait for the worker's digest; return an empty one if the worker does not give it."""
+        """Wait for a digest from the worker; return an empty text if it does not come."""
         with suppress(Exception):  # whatever the worker raises, or that no worker could be started
             while key not in self._digests:
                 event = self.get(PATIENCE_S)
@@ -47,6 +47,6 @@ class RowDigests(WorkerPool):
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    """Send the digest of a part of a file: its path, offset and size in bytes."""
+    """Send the digest of a part of a file, which is given as path, offset and size in bytes."""
     path, offset, size = part
     parent.send(digest_of_part(path, offset, size))

@@ -54,19 +54,19 @@ FORMATS: Mapping[str, Format] = {
 
 
 def check_option(name: str, value: str) -> None:
-    """Refuse a value that Slurm would refuse, or would take for something else than was meant.
+    """Refuse a value that Slurm would refuse hours later, or would read in another unit than was meant.
 
     Parameters
     ----------
     name
         Long name of an option of sbatch.
     value
-        As it would stand in a script.
+        The value, as it would stand in a script.
 
     Raises
     ------
     ExtractError
-        If it is not written as such a value is, or the time or the memory is too little for any turn.
+        If it is not in the option's format, or the time or the memory is too little for any job.
     """
     form = FORMATS.get(name)
     if form is not None and not re.fullmatch(form.pattern, value, re.ASCII):
@@ -84,7 +84,7 @@ def check_option(name: str, value: str) -> None:
 
 
 def seconds(time: str) -> int | None:
-    """Return the seconds of a time limit as sbatch reads it; None where there is no limit.
+    """Convert a time limit in the formats of sbatch to seconds; None if there is no limit.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.loop import Decode, run_loop
 from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.extraction.report import Run, RunReport, added
+from obygaze_features.extraction.report import Run, RunReport, sum_reports
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.provenance import clipped, contrasts
@@ -51,7 +51,7 @@ class WorkerProcesses(Protocol):
 
 @dataclass(slots=True)
 class _Share:
-    """Clips that a process does.
+    """Clips that are given to one process together.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class _Share:
 
 
 class LoopWorker:
-    """Runs the loop in another process, which keeps the networks from one share to the next.
+    """Runs `run_loop` in another process, which keeps its networks from one share of clips to the next.
 
     Parameters
     ----------
     job
-        With a recipe for every backbone.
+        A job with a recipe for every backbone.
     stage
         The stage that it writes to.
     batch_size
@@ -112,14 +112,14 @@ class LoopWorker:
             job = pickle.loads(self._pickled)  # noqa: S301 - from the main process
             job = replace(job, backbones=tuple(recipe.build() for recipe in job.recipes))
             provenance = {group.name: group.provenance for group in job.groups()}
-            contrast = worded_contrast(provenance, self._provenance)
-            if contrast:
-                raise ExtractError(f"gives other numbers than the main process: {contrast}")
+            differences = describe_differences(provenance, self._provenance)
+            if differences:
+                raise ExtractError(f"gives other numbers than the main process: {differences}")
             self._begun = LoopState(job, read_stage(self._stage), threading.Event())
         return self._begun
 
     def do(self, clip_ids: Sequence[str], decode: Decode) -> Run:
-        """Extract clips; their results are yielded without the features, which are in the stage."""
+        """Extract clips; yield reports and results without the features, which are in the stage."""
         state = self.begin()
         run = run_loop(
             state.job,
@@ -133,7 +133,7 @@ class LoopWorker:
             yield report, [replace(result, groups={}) for result in results]
 
     def stop(self) -> None:
-        """Finish the current clips and do no others."""
+        """Finish the current clips and start no others."""
         if self._begun is not None:
             self._begun.stop.set()
 
@@ -154,8 +154,8 @@ class LoopState(NamedTuple):
     stop: threading.Event
 
 
-def worded_contrast(there: object, here: object) -> str:
-    """List up to three fields in which the record of another process differs from that of the main process.
+def describe_differences(there: object, here: object) -> str:
+    """Describe up to three fields in which records of another process and of the main process differ.
 
     Parameters
     ----------
@@ -181,10 +181,14 @@ def share_out(
     *,
     stopped: Callable[[], bool],
 ) -> Run:
-    """Extract some clips with several processes; the reports are the sum of theirs.
+    """Extract some clips with several processes, and yield the sum of their reports and new results.
 
     Parameters
     ----------
+    stage, clip_ids
+        The stage, and the clips to extract into it.
+    processes
+        The processes, each of which runs the loop.
     report
         What was done before; its engine and number of encoders are those of the sum.
     stopped
@@ -224,10 +228,12 @@ def share_out(
 
 
 class _Shares:
-    """The shares that are being done and are still to be done.
+    """The shares of clips that processes do, and the pieces that are left to share out.
 
     Parameters
     ----------
+    stage, clip_ids
+        The stage, and the clips to extract into it.
     report
         What was done before.
     divisor
@@ -252,7 +258,7 @@ class _Shares:
         self._parts_to_retry = deque[_Share]()
 
     def take(self) -> _Share | None:
-        """Take the next share; None if there is none now."""
+        """Return the next share to give to a process; None if no clips are left to give."""
         if self._parts_to_retry:
             return self._parts_to_retry.popleft()
         n_pieces = ceil(len(self._pieces) / self._divisor)
@@ -262,7 +268,7 @@ class _Shares:
         return _Share(_joined(pieces))
 
     def record(self, event: Event) -> list[ClipResult]:
-        """Record the report and the results that a process has sent of its share; return the results."""
+        """Store the report and results that a process has sent of its share; return the results."""
         results: list[ClipResult]
         share = self.running[event.key]
         share.report, results = event.value
@@ -271,7 +277,7 @@ class _Shares:
         return results
 
     def end(self, event: Event) -> list[ClipResult]:
-        """End a share; if its process died, queue its undone clips again, unless the only one has failed.
+        """End a share; if its process died, queue the clips that are not done, or fail a single clip.
 
         Returns
         -------
@@ -295,7 +301,7 @@ class _Shares:
                 "same command goes on"
             )
         undone = self._undone(share.clip_ids)
-        for clip in share.written.keys() & set(undone):  # its piece was open when the process died
+        for clip in share.written.keys() & set(undone):  # lost: its piece was open when the process died
             share.report.count(share.written[clip], -1)
         if len(undone) == 1 and share.deaths + 1 == ATTEMPTS:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
@@ -305,12 +311,12 @@ class _Shares:
 
     def summed_report(self) -> RunReport:
         """Sum the reports of all shares and of what was done before."""
-        total = added([*self._reports_of_ended, *(share.report for share in self.running.values())])
+        total = sum_reports([*self._reports_of_ended, *(share.report for share in self.running.values())])
         wall_s = time.perf_counter() - self._started
         return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=wall_s)
 
     def _divide(self, share: _Share, undone: Sequence[str]) -> None:
-        """Queue the clips that a process has left, in at most `PARTS` parts: pieces or single clips."""
+        """Queue the clips of a process that died again, in at most `PARTS` parts, down to single clips."""
         units = _pieces(self._stage, undone)
         if len(units) == 1:
             units = [[clip] for clip in undone]
@@ -322,7 +328,7 @@ class _Shares:
             self._parts_to_retry.append(_Share(clip_ids, deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
-        """List the clips whose row of the stage is what it was before the run."""
+        """Return the clips whose row in the stage is still the one from before the run."""
         best = self._stage.best()
         rows = self._stage.rows
         return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
@@ -339,7 +345,7 @@ def fail(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) 
 
 
 def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
-    """Group clips by their piece of the stage."""
+    """Group clips by the piece of the stage in which their rows are."""
     pieces: dict[int, list[str]] = {}
     for clip in clip_ids:
         pieces.setdefault(stage.piece(clip), []).append(clip)
@@ -347,5 +353,5 @@ def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
 
 
 def _joined(pieces: Sequence[Sequence[str]]) -> list[str]:
-    """List the clips of some pieces in order."""
+    """Join the clips of some pieces into one list."""
     return list(chain.from_iterable(pieces))

@@ -37,9 +37,16 @@ Groups = Mapping[str, Mapping[Clip, Sequence[float]]]
 
 
 def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
-    """Group the clips that have each concept; by default each visual concept of the codebook.
+    """Group the clips that have each concept, for one contact sheet a concept.
 
     Clips of the films take turns, so that a sheet shows many films.
+
+    Parameters
+    ----------
+    manifest
+        The clips.
+    concepts
+        Names of concepts; by default all visual concepts of the codebook.
 
     Raises
     ------
@@ -53,22 +60,25 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
         movies = pd.Series([clip.movie for clip in clips], dtype=str)
         # The first clips of all films, then the second ones, and so on.
         turns = movies.groupby(movies).cumcount().sort_values(kind="stable")
-        groups[concept] = dict.fromkeys((clips[row] for row in turns.index), ())
+        ordered_clips = [clips[row] for row in turns.index]
+        groups[concept] = dict.fromkeys(ordered_clips, ())
     return groups
 
 
 def error_groups(
     manifest: Manifest, predictions: Path, model: str | None = None, task: str | None = None
 ) -> Groups:
-    """Group the clips that a model called wrongly, the clearest errors first.
+    """Group the clips that a model called wrongly, the clearest errors first: false alarms and misses.
 
     Parameters
     ----------
+    manifest
+        The clips.
     predictions
-        `predictions.csv` of a run.
+        `predictions.csv` of a run. A clip's scores of several folds or seeds are averaged, and so are their
+        thresholds.
     model, task
-        Which of its models and tasks; may be left out where there is one. Of several folds or seeds the
-        scores of a clip, less their thresholds, are averaged.
+        Which of its models and tasks; may be left out where there is one.
 
     Raises
     ------
@@ -77,8 +87,8 @@ def error_groups(
         chosen.
     """
     table = _read_predictions(predictions)
-    table = _only(table, "model", model, predictions)
-    table = _only(table, "task", task, predictions)
+    table = _select_rows(table, "model", model, predictions)
+    table = _select_rows(table, "task", task, predictions)
     numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
     is_unknown = ~table["clip_id"].isin(manifest.by_id.keys())
     is_wrong = numbers.isna().any(axis=1) | is_unknown
@@ -98,7 +108,7 @@ def error_groups(
 
 
 def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tuple[float, float]]:
-    """Return each clip of a table that is indexed by clip ids -> its score and threshold, in order."""
+    """Return clip -> its score and threshold, from a table whose index is clip ids, in the same order."""
     scores = {}
     for clip_id, score, threshold in zip(errors.index, errors["score"], errors["threshold"], strict=True):
         scores[manifest.by_id[clip_id]] = (score, threshold)
@@ -116,15 +126,17 @@ def _read_predictions(path: Path) -> pd.DataFrame:
         raise ManifestError(f"{path}: {where_damaged(error, data, wanted)}") from None
 
 
-def _only(table: pd.DataFrame, column: str, value: str | None, path: Path) -> pd.DataFrame:
-    """Return the rows with one value of a column, which may be left out if there is only one.
+def _select_rows(table: pd.DataFrame, column: str, value: str | None, path: Path) -> pd.DataFrame:
+    """Return the rows with one value of a column; without a value, all rows if they have the same one.
 
     Parameters
     ----------
+    table, path
+        The table, and its file for messages.
     column
         `model` or `task`.
-    path
-        Of the table, for an error.
+    value
+        The wanted value, or None.
     """
     values = table[column].unique().tolist()
     if value is None and len(values) == 1:
@@ -209,7 +221,7 @@ class _MiddleFrame(NamedTuple):
 
 
 def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:
-    """Read the frame in the middle of each of the first `n` clips whose video can be read."""
+    """Read the frame in the middle of each clip, until `n` of them could be read."""
     frames: list[_MiddleFrame] = []
     for clip, path in path_of_clip.items():
         if len(frames) == n:
@@ -222,10 +234,14 @@ def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFra
 
 
 def _index_line(sheet: str, number: int, frame: _MiddleFrame, scores: Sequence[float]) -> str:
-    """Return the line of a frame in `index.csv`.
+    """Return the line of `index.csv` for a frame on a sheet.
 
     Parameters
     ----------
+    sheet, number
+        File of the sheet, and number of the frame on it.
+    frame
+        The frame.
     scores
         Score and threshold, or nothing.
     """

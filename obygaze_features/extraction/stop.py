@@ -8,13 +8,19 @@ from typing import Any
 
 
 class Stop:
-    """Whether the extraction was asked to stop, and by which signal."""
+    """A request to stop the extraction; a call returns whether there is one.
+
+    Attributes
+    ----------
+    signal
+        The signal that made the request; None if there is none.
+    """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
 
     def __call__(self) -> bool:
-        """Return whether to stop."""
+        """Return whether a stop was requested."""
         return self.signal is not None
 
     @property

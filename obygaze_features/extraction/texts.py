@@ -44,7 +44,7 @@ class TextJob:
     backbones: tuple[TextBackbone, ...]
 
     def planned_clips(self) -> list[PlannedClip]:
-        """List the texts in the form of the store's plan."""
+        """List the texts as rows of the store's plan."""
         return [PlannedClip(text_id, "", text=text) for text_id, text in self.texts.rows]
 
     def groups(self) -> list[GroupSpec]:
@@ -59,7 +59,7 @@ class TextJob:
         return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
-        """Tokenise some texts: backbone -> text id -> tokens."""
+        """Tokenise some texts for each backbone: backbone -> text id -> tokens."""
         text_of_id = dict(self.texts.rows)
         texts = [text_of_id[text_id] for text_id in text_ids]
         tokens = {}
@@ -96,7 +96,7 @@ class TextEstimate:
 
 
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
-    """Encode up to sixteen texts of different lengths, and scale up."""
+    """Estimate the cost of encoding texts, by encoding up to sixteen of different lengths."""
     tokens = job.tokens(text_ids)
     n_texts = len(text_ids)
     trial_ids = by_length(text_ids, tokens)[:: max(n_texts // TRIALS, 1)][:TRIALS]
@@ -147,15 +147,18 @@ def run_texts(
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:
-    """Sort texts by their number of tokens, by that of the first backbone first; the sort is stable.
+    """Sort texts by their number of tokens: by the first backbone's, then the second's, and so on.
 
     Parameters
     ----------
+    text_ids
+        The texts.
     tokens
         Backbone -> text id -> tokens.
     """
 
     def lengths(text_id: str) -> list[int]:
+        """Return the number of tokens of a text for each backbone."""
         return [len(tokens_of_text[text_id].ids) for tokens_of_text in tokens.values()]
 
     return sorted(text_ids, key=lengths)
@@ -178,14 +181,14 @@ def encode_texts(
 def _vectors(
     backbone: TextBackbone, text_ids: Sequence[str], tokens: Mapping[str, Tokens]
 ) -> dict[str, NDArray[np.float32]]:
-    """Return text id -> vector [D]; texts without a token have none."""
+    """Encode texts with one backbone, those of equal length together: text id -> vector [D]."""
 
     def length(text_id: str) -> int:
         return len(tokens[text_id].ids)
 
     vectors: dict[str, NDArray[np.float32]] = {}
     for n_tokens, same_length in groupby(sorted(text_ids, key=length), length):
-        if n_tokens == 0:
+        if n_tokens == 0:  # such a text gets no vector
             continue
         batch_ids = list(same_length)
         batch = np.array([tokens[text_id].ids for text_id in batch_ids], np.int64)
@@ -198,10 +201,12 @@ def _result(
     vectors: Mapping[str, Mapping[str, NDArray[np.float32]]],
     tokens: Mapping[str, Mapping[str, Tokens]],
 ) -> ClipResult:
-    """Make the result of a text.
+    """Make the result of a text: its vectors, and whether it was cut or failed.
 
     Parameters
     ----------
+    text_id
+        The text.
     vectors
         Backbone -> text id -> vector [D].
     tokens

@@ -32,7 +32,7 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
 
 
 def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
-    """Return a recipe with random weights if the usual ones are not here, else the recipe itself."""
+    """Return the recipe with random weights if its usual ones are not here; else the recipe itself."""
     usual = HUB.get(recipe.name)
     if usual is None or "weights" in recipe.options:
         return recipe

@@ -17,7 +17,7 @@ from obygaze_features.backbones.camera import FEATURES, GAP_S, N_PAIRS, camera_v
 from obygaze_features.backbones.people import COLUMNS, N_FRAMES, People, people_values
 from obygaze_features.backbones.people import prepare as prepare_people
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
-from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.extraction.decode_clips import (
     UNREAD,
@@ -103,7 +103,7 @@ def film_variables(
         The file cannot be opened.
     """
     if speech:
-        speech_chances(())  # fails here if its package is absent, before the film is decoded
+        speech_probabilities(())  # fails here if its package is absent, before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
     inside = _inside(spans, film_end_s)
@@ -125,8 +125,8 @@ def film_variables(
         account[film.damage] = len(inside)
     rows: list[Values] = [{} for _ in spans]
     if inside:
-        pictured = _pictured(path, inside, requests, known, shots, account=account, show=show)
-        heard = _heard(path, inside, speech, account)
+        pictured = _measure_pictures(path, inside, requests, known, shots, account=account, show=show)
+        heard = _measure_sound(path, inside, speech, account)
         for number in inside:
             values = pictured[number] | heard[number]
             rows[number] = {name: value for name, value in values.items() if isfinite(value)}
@@ -140,7 +140,15 @@ def film_variables(
 
 
 def _inside(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
-    """Return the windows that begin before a film ends, as far as it goes, by their position."""
+    """Return the windows that begin before the end of the film, cut there: position -> window.
+
+    Parameters
+    ----------
+    spans
+        Start and end of each window in seconds.
+    film_end_s
+        End of the film in seconds.
+    """
     inside = {}
     for number, (start_s, end_s) in enumerate(spans):
         if start_s < film_end_s:
@@ -155,12 +163,16 @@ _Known = Mapping[str, Sequence[Rows | None] | None]
 def _n_without_columns(
     rows: Sequence[Values], inside: Collection[int], known: _Known, requests: Mapping[str, Request]
 ) -> dict[str, int]:
-    """Count the windows without cuts, camera and people, of what was measured at all: remark -> windows.
+    """Count the windows without cuts, camera or people, where these were measured: remark -> windows.
 
     Parameters
     ----------
+    rows
+        Values of each window.
     inside
         Positions of the windows to count.
+    known, requests
+        What was measured before, and now.
     """
     n_without = {}
     # One column stands for all of its kind.
@@ -172,7 +184,7 @@ def _n_without_columns(
 
 
 def _requests(known: _Known, shape: float, people: People | None) -> dict[str, Request]:
-    """Return what is to be measured in frames: what is not known, can be measured, and is asked for."""
+    """Return the requests for camera and people: for each that is not known yet and can be measured."""
     requests = {}
     if known["camera"] is None and opencv() is not None:
         requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
@@ -182,7 +194,7 @@ def _requests(known: _Known, shape: float, people: People | None) -> dict[str, R
 
 
 class _DecodedFilm(NamedTuple):
-    """What decoding a film gives.
+    """The result of decoding the windows of a film.
 
     Attributes
     ----------
@@ -205,7 +217,21 @@ def _decoded(
     account: Counter[str],
     show: Callable[[int, int], object],
 ) -> _DecodedFilm:
-    """Decode the windows of a film once for all requests; nothing is decoded if there are none."""
+    """Decode the windows of a film once for all requests; without requests nothing is decoded.
+
+    Parameters
+    ----------
+    path, spans
+        The film, and its windows by number.
+    requests
+        What to measure in the windows.
+    measures_shots
+        Whether to measure frames for shots too, which decodes the whole film.
+    account
+        Counts remarks on windows.
+    show
+        Called with the number of decoded windows, and of all.
+    """
     rests: list[Rest[Any]] = []
     rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
     undone: dict[str, DecodeTask] = {}
@@ -230,13 +256,16 @@ def _decoded(
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
-    """List what is to be passed on about a window, each once."""
+    """Return the remarks on a window that the user should read, each once."""
     remarks = [remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)]
-    wanted = [remark for remark in (*remarks, clip.reason) if remark and remark not in UNREAD.values()]
-    return list(dict.fromkeys(wanted))
+    if clip.reason:
+        remarks.append(clip.reason)
+    not_read = UNREAD.values()
+    wanted = [remark for remark in remarks if remark and remark not in not_read]
+    return list(dict.fromkeys(wanted))  # each once
 
 
-def _pictured(
+def _measure_pictures(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
@@ -246,7 +275,18 @@ def _pictured(
     account: Counter[str],
     show: Callable[[int, int], object],
 ) -> dict[int, Values]:
-    """Return what is seen in each window; a film is decoded once for it and, unless known, its shots."""
+    """Measure what is seen in each window: cuts, black pictures, camera and people.
+
+    The film is decoded once for the requests and, unless they are known, its shots. The parameters are those
+    of `_decoded`, and:
+
+    Parameters
+    ----------
+    known
+        Rows of camera and people that were measured before.
+    shots
+        Shots of the film; None finds them.
+    """
     decoded = _decoded(path, spans, requests, measures_shots=shots is None, account=account, show=show)
     rows_of: dict[str, Mapping[int, Rows | None]] = {}
     for name, known_rows in known.items():
@@ -259,7 +299,7 @@ def _pictured(
     cuts_s = [shot.start_s for shot in shots[1:]]
     values_of = {}
     for number, span in spans.items():
-        values = _of_shots(span, shots)
+        values = _measure_cuts(span, shots)
         camera = rows_of["camera"].get(number)
         if camera is not None:
             values |= camera_values(*camera, cuts_s)
@@ -271,25 +311,33 @@ def _pictured(
     return values_of
 
 
-def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
-    """Return the cuts a minute and the share of black, in that part of a span for which shots are known."""
+def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
+    """Compute the cuts a minute and the share of black pictures, in the part of a window with known shots."""
     start_s, end_s = span
-    seconds = []  # of each shot inside the span
+    seconds_in_window = []  # of each shot
     black_seconds = []
     for shot in shots:
-        shown_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
-        seconds.append(shown_s)
+        in_window_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
+        seconds_in_window.append(in_window_s)
         if "black" in shot.flags:
-            black_seconds.append(shown_s)
-    known_s = sum(seconds)
+            black_seconds.append(in_window_s)
+    known_s = sum(seconds_in_window)
     if known_s == 0:
         return {}
-    n_cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])  # the first begins the film
+    n_cuts = 0
+    for shot in shots[1:]:  # the first shot begins with the film, not with a cut
+        if start_s <= shot.start_s < end_s:
+            n_cuts += 1
     return {"cuts": n_cuts / known_s * 60, "black": sum(black_seconds) / known_s}
 
 
-def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]) -> dict[int, Values]:
-    """Return what is heard in each window; nothing without a sound track, or in a window without sound."""
+def _measure_sound(
+    path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]
+) -> dict[int, Values]:
+    """Measure what is heard in each window: loudness and, if wanted, the share of time with speech.
+
+    Windows without sound get no values.
+    """
     values_of: dict[int, Values] = {number: {} for number in spans}
     try:
         track = SoundTrack(path)
@@ -299,7 +347,7 @@ def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter
     is_speech = None  # of each chunk of the film
     if speech:
         last_end_s = max(end_s for _, end_s in spans.values())
-        is_speech = speech_chances(_samples(track, last_end_s)) > SPEECH
+        is_speech = speech_probabilities(_samples_of_film(track, last_end_s)) > SPEECH
     for number, (start_s, end_s) in spans.items():
         try:
             (squares,), missing_s = track.parts(
@@ -318,8 +366,8 @@ def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter
     return values_of
 
 
-def _samples(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
-    """Yield a track's samples from its film's start on, silence where it has none."""
+def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
+    """Yield the samples of a track in parts, from the start of the film; silence where it has none."""
     for first_s in range(0, ceil(end_s), HEARD_S):
         last_s = min(first_s + HEARD_S, end_s)
         try:

@@ -44,20 +44,20 @@ class LikelyClass:
 
 @checked
 def classes_of(group: Group) -> tuple[str, ...]:
-    """Return the names of the classes whose probabilities a group's pooled features are, or ()."""
-    provenance = group.provenance
-    architecture: Any = provenance.get("architecture")
-    names = architecture.get("features") if isinstance(architecture, dict) else None
-    if provenance.get("head") != CLASSIFIER or not isinstance(names, list) or "pooled" not in group.arrays:
+    """Return the class names of a group of class probabilities; an empty tuple for other groups."""
+    if group.provenance.get("head") != CLASSIFIER or "pooled" not in group.arrays:
         return ()
-    has_name_for_each = len(names) == group.clip_shape("pooled")[0]
+    architecture: Any = group.provenance.get("architecture")
+    names = architecture.get("features") if isinstance(architecture, dict) else None
+    if not isinstance(names, list) or len(names) != group.clip_shape("pooled")[0]:
+        return ()
     are_texts = all(isinstance(name, str) for name in names)
-    return tuple(names) if has_name_for_each and are_texts else ()
+    return tuple(names) if are_texts else ()
 
 
 @checked
 def groups_of_classes(store: Store) -> tuple[str, ...]:
-    """List the groups of a store that have probabilities of named classes."""
+    """Return the names of the groups of a store that hold probabilities of named classes."""
     return tuple(name for name in store.names if classes_of(store[name]))
 
 
@@ -84,11 +84,11 @@ def likely_classes(
     """
     is_named = (p >= LIKELY) & (p >= TIMES_USUAL * usual_p)
     order = np.argsort(-p, kind="stable")
-    chosen = [place for place in order.tolist() if is_named[place]][:MOST_NAMED]
-    return [LikelyClass(names[place], float(p[place]), float(usual_p[place])) for place in chosen]
+    chosen = [index for index in order.tolist() if is_named[index]][:MOST_NAMED]
+    return [LikelyClass(names[index], float(p[index]), float(usual_p[index])) for index in chosen]
 
 
 @checked
 def classifier_of(group: Group) -> str:
-    """Name the network that a group's probabilities are of."""
+    """Return the name of the network whose class probabilities a group holds."""
     return str(group.provenance.get("beside") or group.name)

@@ -51,7 +51,7 @@ def array_layout(
     *,
     ragged: bool = False,
 ) -> dict[str, Any]:
-    """Return the metadata of an array as sealing writes them, with fields in the order of zarr-python.
+    """Return the Zarr metadata of an array as sealing writes it, with fields in the order of zarr-python.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")
 
 
 def lean(value: Any) -> Any:
-    """Leave out empty fields of JSON at any depth, because libraries differ in whether they write them."""
+    """Remove empty fields from JSON, at any depth, because libraries differ in whether they write them."""
     if isinstance(value, dict):
         fields = {}
         for key, item in value.items():
@@ -113,7 +113,7 @@ def lean(value: Any) -> Any:
 
 
 def row_view(values: NDArray[Any]) -> memoryview:
-    """Return a row's bytes as they are digested and stored, little-endian, C order; copied only if needed."""
+    """Return a row's bytes as they are digested and stored: little-endian, C order; a copy only if needed."""
     plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
 
@@ -161,7 +161,7 @@ each chunk."""
 
 
 class _RecentChunks:
-    """The last chunks of an array of which only a part was read; their checksums are right."""
+    """A cache of the last chunks of an array of which only a part was read; their checksums were checked."""
 
     def __init__(self) -> None:
         self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()
@@ -172,7 +172,7 @@ class _RecentChunks:
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Keep a chunk; drop the oldest if there are more than `RECENT` bytes, but never the last one."""
+        """Add a chunk; drop the oldest ones while there are more than `RECENT` bytes, but never the last."""
         with self._lock:
             self._chunks[number] = chunk
             while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT:
@@ -244,14 +244,14 @@ class SealedArray:
         """
         row_numbers = range(*rows.indices(self.shape[0]))
         if out is not None:
-            self._refuse_unfit(out, (len(row_numbers), *self.shape[1:]))
+            self._check_output(out, (len(row_numbers), *self.shape[1:]))
         values: NDArray[Any] = guarded(
             self._where, lambda: self._read(row_numbers, out=out), store=self._files.where
         )
         return values
 
-    def _refuse_unfit(self, out: NDArray[Any], shape: tuple[int, ...]) -> None:
-        """Raise unless rows of a shape can be read into an array."""
+    def _check_output(self, out: NDArray[Any], shape: tuple[int, ...]) -> None:
+        """Raise an error unless rows of this shape can be read into the array `out`."""
         has_right_type = out.shape == shape and out.dtype == self.dtype
         has_right_memory = out.flags.c_contiguous and out.flags.writeable
         if not has_right_type or not has_right_memory:
@@ -349,11 +349,11 @@ class SealedArray:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a chunk; return whether its size and checksum are right."""
+        """Copy rows of a chunk into `values`; return False if its size or checksum is wrong."""
         chunk = self._recent.get(block)
         if chunk is None:
             data = memoryview(self._files.read(chunk_file(self._name, block, ragged=self.ragged)))
-            if len(data) != self._block * self._row_bytes + CRC_BYTES or not is_checked(data):
+            if len(data) != self._block * self._row_bytes + CRC_BYTES or not has_right_checksum(data):
                 return False
             chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block, *self.shape[1:])
             # Whoever reads a part of a chunk may read its other rows next.
@@ -365,7 +365,7 @@ class SealedArray:
     def _fill_from_shard(
         self, name: str, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> bool:
-        """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
+        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong."""
         index_bytes = INDEX_BYTES * self._block + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
             index = self._index(self._files.read(name, -index_bytes), rows)
@@ -384,8 +384,8 @@ class SealedArray:
             return index is not None and _read_rows(file, index, 0, values)
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
-        """Read the [offset, size] of some rows from the last bytes of a shard; None if they are damaged."""
-        if len(data) != INDEX_BYTES * self._block + CRC_BYTES or not is_checked(memoryview(data)):
+        """Decode [offset, size] of some rows from the index at a shard's end; None if it is damaged."""
+        if len(data) != INDEX_BYTES * self._block + CRC_BYTES or not has_right_checksum(memoryview(data)):
             return None
         index: list[list[int]] = (
             np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
@@ -410,7 +410,7 @@ _ABSENT = [2**64 - 1, 2**64 - 1]
 def _read_rows(
     source: FileIO | BytesIO, index: Sequence[Sequence[int]], source_start: int, values: NDArray[Any]
 ) -> bool:
-    """Read rows of a shard; return whether all checksums are right.
+    """Read rows of a shard into an array; return False if a checksum is wrong.
 
     Parameters
     ----------
@@ -433,7 +433,7 @@ def _read_rows(
 
 
 def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
-    """Read a row at an offset into a view; return whether the checksum behind it is right."""
+    """Read a row at an offset into a view; return False if the checksum behind it is wrong."""
     checksum = 0
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
@@ -445,7 +445,7 @@ def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
 
 
 def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
-    """Return a chunk or a row with its checksum behind it."""
+    """Return the bytes of a chunk or a row with their checksum appended."""
     return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
 
 
@@ -456,8 +456,8 @@ def string_chunk(strings: Sequence[str], rows: int) -> bytes:
     return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(padded)))
 
 
-def is_checked(data: memoryview) -> bool:
-    """Return whether bytes end in their checksum."""
+def has_right_checksum(data: memoryview) -> bool:
+    """Return whether the last bytes are the checksum of those before."""
     return crc32c(data[:-CRC_BYTES]).to_bytes(CRC_BYTES, "little") == data[-CRC_BYTES:]
 
 
@@ -493,7 +493,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     compressed = bytes(stored[:-CRC_BYTES])
     size = _zstd_size(compressed)
     refuse_more(size or 0)
-    if size is not None and is_checked(memoryview(stored)):
+    if size is not None and has_right_checksum(memoryview(stored)):
         try:
             return _split_strings(bytes(Zstd().decode(compressed)), count)
         except (ValueError, RuntimeError) as error:

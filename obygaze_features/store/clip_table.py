@@ -49,7 +49,7 @@ class ClipTable:
         return len(self.clip_ids)
 
     def why_without(self, row: int, group: str) -> str:
-        """Say why a group has no features of a clip: its status there, and the reason if there is one."""
+        """Return why a group has no features of a clip: its status there, and the reason if there is one."""
         absent_reasons = self.absent.get(group, {})
         if row in absent_reasons:
             status = ABSENT
@@ -61,7 +61,7 @@ class ClipTable:
 
 
 def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
-    """Collect the columns of clips that come one after the other."""
+    """Build the table of clips, column by column, from records that come one after the other."""
     clip_ids: list[str] = []
     movies: list[str] = []
     status: list[str] = []
@@ -102,6 +102,6 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
 
 
 def _fill_up(column: bytearray, n_rows: int) -> None:
-    """Extend a column of digests to a number of rows, for rows without features."""
+    """Extend a column of digests by empty digests to a number of rows, for rows without features."""
     n_missing = n_rows - len(column) // SHA256_BYTES
     column.extend(NO_DIGEST * n_missing)

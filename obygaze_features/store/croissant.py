@@ -92,7 +92,7 @@ def croissant(
     table_sha256: str,
     table_bytes: int,
 ) -> bytes:
-    """Write croissant.json, the same bytes for the same store.
+    """Return the bytes of croissant.json, which are the same for the same store.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def croissant(
 
 
 def _table(sha256: str, n_bytes: int) -> dict[str, object]:
-    """Describe the file with the table of clips."""
+    """Describe the file `clips.csv` as a Croissant FileObject."""
     return {
         "@type": "cr:FileObject",
         "@id": "clips.csv",
@@ -147,7 +147,7 @@ def _table(sha256: str, n_bytes: int) -> dict[str, object]:
 
 
 def _clips(rows: str) -> dict[str, object]:
-    """Describe the columns of the table; only a store of texts has the column `text`."""
+    """Describe the columns of `clips.csv` as a Croissant RecordSet; only stores of texts have `text`."""
     fields = []
     for name, (data_type, description) in FIELDS.items():
         if name == "text" and rows != "texts":
@@ -172,6 +172,6 @@ def _clips(rows: str) -> dict[str, object]:
 
 
 def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
-    """Say how the frames of a group were chosen."""
+    """Return in words how the frames of a group were chosen."""
     frames = f", {counted(sampling['n'], 'frame')} a clip" if sampling.get("n") else ""
     return f"{group}: {sampling['policy']}{frames}"

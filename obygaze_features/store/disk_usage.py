@@ -118,7 +118,7 @@ UNKNOWN_S = 60.0
 
 
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
-    """Estimate the bytes of the frames of ragged groups, by the lengths of spans and the rates of groups.
+    """Estimate the bytes of the frames of ragged groups, from the lengths of clips and the rates of groups.
 
     A clip without a span is taken to be as long as the others are on average.
     """
@@ -158,13 +158,13 @@ def free_space(path: Path) -> FreeSpace:
 
 
 def existing_folder(path: Path) -> Path:
-    """Return an existing or future file or folder, or the nearest folder above it that exists."""
+    """Return the path itself if it exists, else the nearest folder above it that exists."""
     path = path.absolute()
     return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
 
 
 def links_work(folder: Path) -> bool:
-    """Return whether the file system of a folder has hard links."""
+    """Try whether hard links can be made in a folder."""
     probe = folder / f".link.{os.getpid()}{PARTIAL_SUFFIX}"
     linked = probe.with_name(f"{probe.name}.too")
     try:
@@ -180,7 +180,7 @@ def links_work(folder: Path) -> bool:
 
 
 def refused_reservation(folder: Path, size: int) -> OSError | None:
-    """Try to reserve space, which a quota counts; return why the system refuses, None if it does not.
+    """Try to reserve disk space, which counts for quotas; return the system's error, or None if it works.
 
     The file has no name, nothing is written to it, and it is gone at once. Outside of Linux, and on file
     systems such as ZFS, space cannot be reserved without writing it: then None is returned, too.

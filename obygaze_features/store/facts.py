@@ -47,7 +47,7 @@ class Facts:
 
 
 def limits(facts: Facts) -> list[str]:
-    """Say what a store lacks, and what its features do not mean: sentences without line breaks."""
+    """Return sentences on what a store lacks, and what its features do not mean."""
     counts = facts.counts
     n_without = counts["failed"] + counts["missing"]
     sentences = [

@@ -45,7 +45,7 @@ class HttpFiles(ServedFiles):
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        with self._asked(name, method="HEAD") as answer:
+        with self._send_request(name, method="HEAD") as answer:
             length = answer.headers.get("Content-Length", "")
             if not length.isdecimal():
                 raise StoreError(f"{self.where}/{name}: the server does not say how large it is")
@@ -53,12 +53,12 @@ class HttpFiles(ServedFiles):
 
     @contextmanager
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
-        """Ask for a file or a part of it."""
-        with self._asked(name, start, stop) as answer:
+        """Request a file, or a part of it, and yield the server's answer."""
+        with self._send_request(name, start, stop) as answer:
             yield Answer(answer.length or 0, "", self._blocks(answer, name))
 
     def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
-        """Yield the bytes of an answer as they come."""
+        """Yield the bytes of a response as they come; raise an error if it ends too early."""
         while block := answer.read1(BLOCK):
             yield block
         n_missing = answer.length
@@ -66,10 +66,10 @@ class HttpFiles(ServedFiles):
             raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
 
     @contextmanager
-    def _asked(
+    def _send_request(
         self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
     ) -> Iterator[HTTPResponse]:
-        """Send a request; turn errors of the server or the network into one line."""
+        """Send a request and yield the response; errors of the server or the network become one line."""
         is_part = start != 0 or stop is not None
         headers = {"Range": _range(start, stop)} if is_part else {}
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
@@ -92,7 +92,7 @@ class HttpFiles(ServedFiles):
 
 
 def _range(start: int, stop: int | None) -> str:
-    """Write a range of bytes as HTTP does; a negative start counts from the end of the file."""
+    """Return the value of the header `Range` for bytes; a negative start counts from the end of the file."""
     if start < 0:
         return f"bytes={start}"
     last = "" if stop is None else stop - 1
@@ -100,8 +100,10 @@ def _range(start: int, stop: int | None) -> str:
 
 
 def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
-    """Say in one line why no answer came, without what the library adds."""
-    reason = error.reason if isinstance(error, URLError) else error
-    if isinstance(reason, OSError) and reason.strerror:
-        return f"the server does not answer: {reason.strerror}"
-    return line_of(reason if isinstance(reason, Exception) else error)
+    """Return in one line why no response came, without what the library adds to the system's words."""
+    cause: object = error
+    if isinstance(error, URLError):
+        cause = error.reason
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"the server does not answer: {cause.strerror}"
+    return line_of(cause if isinstance(cause, Exception) else error)

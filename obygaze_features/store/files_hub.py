@@ -43,20 +43,20 @@ class HubFiles(Listed):
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return self._here(name).stat().st_size
+        return self._download(name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        path = self._here(name)
+        path = self._download(name)
         return FolderFiles(path.parent, links=True).read(path.name, start, stop)
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        path = self._here(name)
+        path = self._download(name)
         return FolderFiles(path.parent, links=True).stream(path.name, start)
 
-    def _here(self, name: str) -> Path:
-        """Return a file in the library's cache; download it first if it is not there."""
+    def _download(self, name: str) -> Path:
+        """Return the path of a file in the library's cache, downloaded if it is not there."""
         from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
 
         with asking_hub(f"{self.where}/{name}"):
@@ -68,7 +68,7 @@ class HubFiles(Listed):
 
 
 def open_hub(url: str) -> HubFiles:
-    """Find a store on the Hub and pin the commit of its revision."""
+    """Return the files of a store on the Hub, at the commit that its revision has now."""
     files = place_of(url)
     with naming_extra(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
@@ -93,7 +93,7 @@ def place_of(url: str) -> HubFiles:
 
 @contextmanager
 def asking_hub(where: str) -> Iterator[None]:
-    """Turn errors of the Hub's library or the network into one line."""
+    """Turn errors of the Hub's library or the network within a `with` block into one line."""
     from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
         EntryNotFoundError,
         HfHubHTTPError,

@@ -27,12 +27,12 @@ _HOSTS = packaged(__package__, "s3_hosts.toml")
 
 
 def connect(url: str) -> "ObjectStore":
-    """Make the client for everything below a URL; no request is sent yet.
+    """Make obstore's client for everything below a URL; no request is sent yet.
 
     Raises
     ------
     StoreError
-        If the URL cannot be one, or obstore is not installed.
+        If the URL is not a valid one, or obstore is not installed.
     """
     with naming_extra(url):
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
@@ -86,7 +86,7 @@ class ObstoreFiles(ServedFiles):
 
     @contextmanager
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
-        """Ask for a file or a part of it."""
+        """Request a file, or a part of it, and yield the server's answer."""
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         options: GetOptions = {}
@@ -107,7 +107,7 @@ class ObstoreFiles(ServedFiles):
 
 @contextmanager
 def asking(where: str, name: str) -> Iterator[None]:
-    """Turn errors of the server or the network into one line."""
+    """Turn errors of the server or the network within a `with` block into one line."""
     from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
         BaseError,
         GenericError,

@@ -18,7 +18,7 @@ _URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])")
 
 
 def as_url(path: Path | str) -> str | None:
-    """Return a URL without its last slash, or None for a path of this machine."""
+    """Return a URL without its last slash, repaired if it went through pathlib; None for a local path."""
     text = str(path)
     match = _URL.match(text)
     if match is None:
@@ -29,12 +29,12 @@ def as_url(path: Path | str) -> str | None:
 
 
 def open_url(url: str) -> StoreFiles:
-    """Return the files of the store at a URL: a folder, or a zip, by its name. A folder is not read yet.
+    """Return the files of the store at a URL, which is a folder or a zip; a folder is not read yet.
 
     Raises
     ------
     StoreError
-        If the URL cannot be one, or a zip is not what `pack` writes.
+        If the URL is not a valid one, or a zip is not what `pack` writes.
     """
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:

@@ -217,7 +217,7 @@ def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
 
 
 def h264(data: Data, length_size: int) -> PictureHeader:
-    """Read whether decoding can start at a packet with exact pictures.
+    """Read the header of an H.264 access unit: whether decoding can start here and give exact pictures.
 
     It can at an IDR picture, or at a recovery point that needs 0 frames to recover.
     """
@@ -305,7 +305,7 @@ class FieldReader:
         return self._field(nal_units(memoryview(packet), self._length_size))
 
     def _field(self, units: Iterable[Data]) -> tuple[int, ...]:
-        """Return the field of the first slice, and keep the bits of a frame number on the way to it."""
+        """Return the field of the first slice; on the way, note the bits of a frame number."""
         with suppress(ValueError):  # damaged
             for unit in units:
                 kind = unit[0] & 31
@@ -455,7 +455,7 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
-    """Read whether decoding can start at a picture, and whether others of its layer refer to it.
+    """Read from an HEVC access unit whether decoding can start here, and whether pictures refer to it.
 
     Decoding can start at the types BLA, IDR and CRA. Unreferenced pictures have the even types below those
     (their names end in _N).
@@ -482,7 +482,7 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
 
 
 def gif(data: Data) -> PictureHeader:
-    """Read whether a packet holds a picture, or only extensions such as a comment at the end.
+    """Read whether a packet of a GIF holds a picture, or only extensions such as a comment at the end.
 
     An extension is a "!", a byte for its kind, and blocks with their size before them, up to an empty block.
     A picture begins with a ",".
@@ -490,8 +490,10 @@ def gif(data: Data) -> PictureHeader:
     position = 0
     while data[position : position + 1] == b"!":
         position += 2
-        while size := int.from_bytes(data[position : position + 1]):
-            position += 1 + size
+        block_size = int.from_bytes(data[position : position + 1])
+        while block_size:
+            position += 1 + block_size
+            block_size = int.from_bytes(data[position : position + 1])
         position += 1
     has_extensions = position > 0
     has_picture = data[position : position + 1] == b","
@@ -499,7 +501,7 @@ def gif(data: Data) -> PictureHeader:
 
 
 def mpeg4(data: Data, _: int = 0) -> PictureHeader:
-    """Read the coding type of a packet's picture, if it has exactly one that is not empty."""
+    """Read the coding type (I, P, B or S) of a packet of MPEG-4 part 2 that holds exactly one picture."""
     data = bytes(data)
     if len(data) <= EMPTY_VOP_BYTES or data.count(VOP_START) != 1 or data.endswith(VOP_START):
         return NO_HEADER
@@ -509,7 +511,7 @@ def mpeg4(data: Data, _: int = 0) -> PictureHeader:
 
 
 def mpeg12(data: Data, _: int = 0) -> PictureHeader:
-    """Read the coding type of a packet's picture: one frame, or two fields with a header each.
+    """Read the coding type of a packet of MPEG-1 or MPEG-2: one frame, or two fields with a header each.
 
     Decoding can start at an I-picture behind a sequence header, which resets all tables.
     """
@@ -530,14 +532,14 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
-    """Read whether a frame is a key frame, and whether it is shown, from its frame tag."""
+    """Read from the frame tag of VP8 whether a frame is a key frame, and whether it is shown."""
     is_inter_frame = data[0] & 1
     is_shown = data[0] & 16
     return picture_header(start=not is_inter_frame, hidden=not is_shown)
 
 
 def vp9(data: Data, _: int = 0) -> PictureHeader:
-    """Read whether decoding can start at a packet: its first frame is a key frame that is shown.
+    """Read from a VP9 packet whether decoding can start here: its first frame is a key frame that is shown.
 
     A frame that is not shown has a packet of its own, or shares a packet with a frame that is shown (a
     superframe, annex B).
@@ -557,7 +559,10 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
 
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
-    """Read whether decoding can start: a temporal unit has a sequence header, then a shown key frame."""
+    """Read from an AV1 temporal unit whether decoding can start here.
+
+    It can if the unit has a sequence header, and then a key frame that is shown.
+    """
     position = 0
     has_sequence_header = False
     while position < len(data):

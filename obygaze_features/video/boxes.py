@@ -78,8 +78,8 @@ BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
 
 
-def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
-    """Return where a second file begins that was joined to the first one; 0 if there is none.
+def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
+    """Return the byte at which a second file begins that was joined to the first one; 0 if there is none.
 
     Parameters
     ----------
@@ -88,18 +88,18 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
     formats
         FFmpeg's names of its format.
     ends
-        Where the packets that were read end, as far as it is known.
+        Bytes at which the packets that were read end, as far as they are known.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if "mov" in formats:
-            box = _odd_box(data)
+            box = _first_foreign_box(data)
             if box is None:
                 return 0
             if box.is_second_file:
                 return box.start
             search_start = box.start
         else:
-            search_start = _end_of_first(sorted(ends), formats, len(data))
+            search_start = _search_start(sorted(ends), formats, len(data))
         if MISREAD & {*formats}:
             # Packets of the second file were read with those of the first, so their ends tell nothing.
             second_start = data.find(data[:OWN_HEAD_BYTES], 1)
@@ -111,13 +111,13 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         return match.start() if match else 0
 
 
-def _end_of_first(ends: Sequence[int], formats: Collection[str], size: int) -> int:
-    """Return the byte from which on a second file is looked for.
+def _search_start(ends: Sequence[int], formats: Collection[str], size: int) -> int:
+    """Return the byte from which on a second file is searched for.
 
     Parameters
     ----------
     ends
-        Where the packets of the file end, rising.
+        Bytes at which the packets of the file end, rising.
     formats
         FFmpeg's names of its format.
     size
@@ -130,22 +130,22 @@ def _end_of_first(ends: Sequence[int], formats: Collection[str], size: int) -> i
     return ends[-1]
 
 
-class _OddBox(NamedTuple):
-    """The byte at which the boxes of one file of MP4 end, and whether a second file begins there."""
+class _ForeignBox(NamedTuple):
+    """Where the boxes of the first MP4 file end, and whether a second file begins there."""
 
     start: int
     is_second_file: bool
 
 
-def _odd_box(data: mmap) -> _OddBox | None:
-    """Find the first box that cannot belong to the file: it has it already, or the bytes are no box."""
+def _first_foreign_box(data: mmap) -> _ForeignBox | None:
+    """Find the first box that cannot belong to an MP4 file: it occurs twice, or its type is no text."""
     kinds = set[bytes]()
     for content_start, _, kind in boxes(data, 0, len(data)):
         box_start = content_start - 8
         if kind in ONCE and kind in kinds:
-            return _OddBox(box_start, is_second_file=True)
+            return _ForeignBox(box_start, is_second_file=True)
         if not kind.isalnum():
-            return _OddBox(box_start, is_second_file=False)
+            return _ForeignBox(box_start, is_second_file=False)
         kinds.add(kind)
     return None
 
@@ -157,8 +157,8 @@ class FileHead(NamedTuple):
     content: bytes
 
 
-def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
-    """Look for the beginning of a second file between two blocks of joined Matroska.
+def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
+    """Search for the beginning of a second file between two blocks of joined Matroska, at several places.
 
     FFmpeg reads it as the rest of a block that was cut. It decodes the blocks behind it with the settings of
     the first file, which gives other pictures, sometimes without an error.
@@ -168,7 +168,7 @@ def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
     path
         The file.
     between
-        Where the two blocks begin, for each place to look at.
+        For each place, the bytes at which the block before it and the block behind it begin.
     """
     file_heads = []
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
@@ -182,7 +182,7 @@ def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
 
 
 def stated_bytes(path: Path) -> float:
-    """Return how many bytes a file of FLV, ASF, MXF or Matroska says that it has; 0 if it does not say.
+    """Return how many bytes a file of FLV, ASF, MXF or Matroska states to have; 0 if it does not state it.
 
     Sources: FLV's onMetaData (a double); ASF's file properties object, unless it was broadcast; where the
     footer of MXF begins (SMPTE 377-1, 7.1); the size of Matroska's segment, unless it is not known.
@@ -200,7 +200,7 @@ def stated_bytes(path: Path) -> float:
     return float(n_bytes)
 
 
-def ordered_chapters(path: Path, first: int, last: int) -> bool:
+def has_ordered_chapters(path: Path, first: int, last: int) -> bool:
     """Return whether the chapters of a Matroska file have an order of their own.
 
     Parameters
@@ -232,17 +232,17 @@ def states_rate(path: Path, name: str) -> bool:
         return RATES[name].match(file.read(STATED_WITHIN)) is not None
 
 
-def scrambled(path: Path, start: int = 0) -> bool:
-    """Return whether packets of an MPEG transport or program stream are encrypted, from a byte of it on.
+def is_scrambled(path: Path, start: int = 0) -> bool:
+    """Return whether packets of an MPEG transport or program stream are encrypted.
 
-    Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7. Packets are followed up to where bytes were lost or joined.
+    Packets are followed up to where bytes were lost or joined. Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7.
 
     Parameters
     ----------
     path
         The file.
     start
-        The byte; it may lie inside a packet.
+        The byte from which on packets are read; it may lie inside a packet.
     """
     with open_regular(path) as file:
         file.seek(start)
@@ -280,16 +280,23 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
         start = box_end
 
 
-def odd_edits(path: Path, track: int) -> bool:
-    """Return whether a track's edit list holds a picture, changes the rate, or leaves a hole between edits.
+def has_unsupported_edits(path: Path, track: int) -> bool:
+    """Return whether the edit list of an MP4 track holds a picture, changes the rate, or leaves a hole.
 
     FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
+
+    Parameters
+    ----------
+    path
+        The file.
+    track
+        Number of the track.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         for track_box in _boxes_at(data, (0, len(data)), b"moov", b"trak"):
             if _track_id(data, track_box) == track:
                 edit_lists = _boxes_at(data, track_box, b"edts", b"elst")
-                return any(_is_odd(data[start:end]) for start, end in edit_lists)
+                return any(_is_unsupported(data[start:end]) for start, end in edit_lists)
     return False
 
 
@@ -303,16 +310,16 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
 
 
 def _boxes_at(data: mmap, outer: tuple[int, int], *way: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the content of boxes begins and ends that lie inside others.
+    """Yield the start and end of the content of boxes that are nested in others.
 
     Parameters
     ----------
     data
         The file.
     outer
-        Where the content of the outermost box begins and ends.
+        Start and end of the content of the outermost box.
     way
-        Types of the boxes on the way to the wanted ones, whose type is the last.
+        Types of the nested boxes, from the outermost to the wanted one.
     """
     outer_start, outer_end = outer
     next_kind, *rest = way
@@ -325,7 +332,7 @@ def _boxes_at(data: mmap, outer: tuple[int, int], *way: bytes) -> Iterator[tuple
             yield start, end
 
 
-def _is_odd(edits: bytes) -> bool:
+def _is_unsupported(edits: bytes) -> bool:
     """Return whether an edit list has a rate other than 1, or a hole (media time -1) behind its first edit.
 
     A rate of 0 holds a picture. A hole at the beginning only delays the track.

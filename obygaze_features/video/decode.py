@@ -117,9 +117,9 @@ class Decoder:
     # --- the wanted frames alone
     # -------------------------------------------------------------------------
     def sparse(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Yield the wanted frames in display order. After a seek that fails, go on without seeks.
+        """Decode only what the wanted frames need, and yield them in display order.
 
-        The table's `unsafe` must be empty.
+        After a seek that fails, it goes on without seeks. The table's `unsafe` must be empty.
 
         Parameters
         ----------
@@ -141,13 +141,13 @@ class Decoder:
                 return
 
     def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
-        """Yield the wanted frames of an open file, run by run of the packets that they need."""
+        """Decode the wanted frames of an open file, run by run of the packets that they need."""
         frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
         position = Position(source.packets(), 0)
         for first, last in runs(needed_packets(self.table, targets)):
             try:
                 if seeks and first - position.number > SEEK_AHEAD:
-                    position = self._sought(source, first, position.number)
+                    position = self._seek_before(source, first, position.number)
                 # None stands for packets that the file lacks now.
                 packets = chain(position.packets, repeat(None))
                 numbered_packets = zip(range(position.number, last + 1), packets, strict=False)
@@ -160,8 +160,17 @@ class Decoder:
                 reason.packets = (first, last)
                 raise
 
-    def _sought(self, source: Source, first: int, position: int) -> Position:
-        """Seek to a packet of the table at or before `first`, but far behind the present position.
+    def _seek_before(self, source: Source, first: int, position: int) -> Position:
+        """Seek to a known packet at or before `first`, if that saves reading many packets.
+
+        Parameters
+        ----------
+        source
+            The open file.
+        first
+            Number of the packet that is needed next.
+        position
+            Number of the packet that would be read next.
 
         Raises
         ------
@@ -289,7 +298,7 @@ class Decoder:
     # --- all frames in order
     # -------------------------------------------------------------------------
     def sequential(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Yield the wanted frames in order and stop after the last; frames may be missing."""
+        """Decode from the beginning and yield the wanted frames in order, as far as they exist."""
         missing = set(targets)
         with self._opened() as source:
             for number, frame in self._numbered(source):
@@ -328,7 +337,7 @@ class Decoder:
         return FrameTimes(index, time_s, is_key[first_row] > 0)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
-        """Yield every frame with its number: by its packet where that is known, else by counting."""
+        """Decode all frames; yield each with its number, by its packet if that is known, else by counting."""
         packets = source.packets()
         if not self.labelled:
             yield from enumerate(guarded(self.frames(source.context, packets), self.path))
@@ -341,7 +350,7 @@ class Decoder:
                 yield number, frame
 
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
-        """Yield every frame that a decoder makes of packets, in order; count frames and refused packets."""
+        """Decode packets and yield every frame that comes out; count frames and refused packets."""
         # None drains the decoder at the end.
         packets_and_end = chain(packets, (None,))
         while True:
@@ -371,7 +380,7 @@ def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets that the decoder needs for some frames.
+    """Mark the packets that the decoder needs for some frames, from a random access point on.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ SHORTEST_GROUP = 3
 
 
 def rises(rank: NDArray[np.int64]) -> bool:
-    """Return whether the stamps of packets, in decoding order, never fall: times of decoding never do."""
+    """Return whether the display ranks of packets never fall in decoding order."""
     return not bool((np.diff(rank) < 0).any())
 
 
@@ -71,9 +71,7 @@ def first_suspect(
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
-    """Return whether pictures come out of the decoder in another order than they go in.
-
-    Two groups of pictures are decoded.
+    """Decode two groups of pictures; return whether pictures come out in another order than they go in.
 
     Parameters
     ----------
@@ -82,7 +80,7 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
     random_access
         Shape [P]: the packets with which a group of pictures begins.
     first
-        The packet with which the first of the two begins.
+        The packet with which the first of the two groups begins.
     """
     later_groups = first + 1 + np.flatnonzero(random_access[first + 1 :])
     end = len(random_access)

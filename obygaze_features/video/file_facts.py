@@ -26,13 +26,13 @@ _folder: Path | None = None
 
 
 def is_large(size: int) -> bool:
-    """Return whether facts about a file of so many bytes are cached."""
+    """Return whether facts about a file of `size` bytes are cached."""
     return size >= LARGE_BYTES
 
 
 @checked
 def share_in(folder: Path | None) -> None:
-    """Share the cache with other processes through a folder; None caches in this process alone."""
+    """Set the folder through which processes share cached facts; None caches in this process alone."""
     global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
     _folder = folder
 
@@ -77,7 +77,7 @@ def is_here(path: Path) -> bool:
 
 
 def file_state(path: Path) -> tuple[int, int]:
-    """Return the bytes of a film's files, and when the last of them changed, in nanoseconds."""
+    """Return the size of a film's files in bytes, and the time of their last change in nanoseconds."""
     states = [file.stat() for file in files_of(path)]
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
@@ -87,6 +87,7 @@ def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a film's bytes, once for all processes that share a cache."""
 
     def compute() -> str:
+        """Return the digest of all files of the film, one after the other."""
         digest = hashlib.sha256()
         for file_path in files_of(path):
             with open_regular(file_path) as file:

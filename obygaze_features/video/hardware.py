@@ -90,20 +90,20 @@ class NotDecoded(NotOnCard):
 
 
 class Card(Protocol):
-    """What decodes pictures beside the cores; it is sent to the process that uses it."""
+    """A GPU that decodes pictures; it is pickled for the process that uses it."""
 
     @property
     def least_pixels(self) -> int:
         """Pixels of the smallest pictures that it decodes."""
 
     def missing(self) -> str:
-        """Say what is missing to decode on the card; empty if nothing is."""
+        """Return what is missing to decode on the GPU; empty if nothing is."""
 
     def opened(self, path: Path) -> AbstractContextManager[Source]:
-        """Open a file so that the card decodes its pictures."""
+        """Open a file so that the GPU decodes its pictures."""
 
     def is_from_card(self, frame: VideoFrame) -> bool:
-        """Return whether the card decoded a frame, and not a core in its place."""
+        """Return whether the GPU decoded a frame, and not a core in its place."""
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
         """Copy a frame from the card, in the format of pixels that a core would give.
@@ -131,7 +131,7 @@ class NvidiaCard:
     least_pixels: int = LEAST_PIXELS
 
     def missing(self) -> str:
-        """Say what is missing to decode on the card; empty if nothing is."""
+        """Return what is missing to decode on the GPU; empty if nothing is."""
         reason = no_gpu_here()
         if reason:
             return reason
@@ -153,35 +153,38 @@ class NvidiaCard:
 
     @contextmanager
     def opened(self, path: Path) -> Iterator[Source]:
-        """Open a file so that the card decodes its pictures."""
+        """Open a file so that the GPU decodes its pictures."""
         with opened(path, self._accelerator()) as source:
             # Frames with film grain say so only if they are asked to.
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
 
     def is_from_card(self, frame: VideoFrame) -> bool:
-        """Return whether the card decoded a frame, and not a core in its place."""
+        """Return whether the GPU decoded a frame, and not a core in its place."""
         return frame.format.name == "cuda"
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
         """Copy a frame from the card, in the format of pixels that a core would give."""
         held = "" if frame.sw_format is None else frame.sw_format.name
-        return as_from_core(frame, held, pixels)
+        return to_core_format(frame, held, pixels)
 
     def _accelerator(self) -> HWAccel:
-        """Return how PyAV is asked to leave frames on the card; else it would copy all of them."""
+        """Return the setting by which PyAV leaves decoded frames on the GPU.
+
+        Else it would copy all of them.
+        """
         return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
 
 
-def as_from_core(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
-    """Bring a frame into the format of pixels that a core would give; no sample changes.
+def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
+    """Convert a frame of the GPU to the format of pixels that a core gives; no sample changes.
 
     Parameters
     ----------
     frame
-        A frame on a card, which is copied to the host, or one on the host.
+        A frame on a GPU, which is copied to the host, or one on the host.
     held
-        The format in which a card holds it.
+        The format in which the GPU holds it.
     pixels
         The format that a core would give.
 
@@ -204,12 +207,12 @@ class Sample(NamedTuple):
     picture: RgbPicture
 
     def compare(self, picture: RgbPicture) -> None:
-        """Compare the picture that a card gives.
+        """Raise an error if the GPU's picture of this frame differs from the core's.
 
         Raises
         ------
         NotOnCard
-            It is another one.
+            It differs.
         """
         if not are_equal(picture, self.picture):
             raise NotOnCard(f"{OTHER_BITS} of this file", of_file=True)
@@ -278,19 +281,19 @@ class CardReader(WindowReader[T]):
             raise NotOnCard("frames did not come out of the card")
 
     def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames of the card to pictures, each with a function that returns the result of a wish."""
+        """Convert frames of the GPU to pictures, each with a function that returns the result of a wish."""
         for number, picture, result_of_wish in super().applied(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
                 self._sample.compare(picture)
             yield number, picture, result_of_wish
 
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Copy frames from the card.
+        """Copy frames from the GPU, and refuse those that a core would decode to other bits.
 
         Raises
         ------
         NotDecoded
-            A core decoded a frame in place of the card.
+            A core decoded a frame in place of the GPU.
         NotOnCard
             A core would put film grain on it.
         """
@@ -312,12 +315,12 @@ def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
 
 
 def kind_of(table: PacketTable) -> str:
-    """Name the codec and the format of pixels of a stream, such as `h264, yuv420p`."""
+    """Return the codec and the format of pixels of a stream as text, such as `h264, yuv420p`."""
     return f"{table.stream.codec}, {table.stream.pixels}"
 
 
 class FirstLook(NamedTuple):
-    """What a file is like: why it is not for a card, empty if it may be; width and height of its pictures."""
+    """Why the GPU cannot decode a file (empty if it may), and width and height of its pictures."""
 
     reason: str
     width: int = 0
@@ -325,14 +328,14 @@ class FirstLook(NamedTuple):
 
 
 def first_look(path: Path, least_pixels: int) -> FirstLook:
-    """Look whether a file may be for a card, without decoding.
+    """Check without decoding whether a GPU may decode a file.
 
     Parameters
     ----------
     path
         A file.
     least_pixels
-        Pixels of the smallest pictures that the card decodes.
+        Pixels of the smallest pictures that the GPU decodes.
 
     Raises
     ------
@@ -355,7 +358,7 @@ def first_look(path: Path, least_pixels: int) -> FirstLook:
 
 
 def group_around(table: PacketTable, frame: int) -> range:
-    """Return the frames, in order of display, of the group of pictures that a frame is in.
+    """Return the numbers of the frames in the group of pictures that holds a frame, in display order.
 
     A frame that is shown before the first frame at which decoding can start gives the first group.
     """
@@ -366,19 +369,19 @@ def group_around(table: PacketTable, frame: int) -> range:
 
 
 def sample_of(path: Path, number: int) -> Sample:
-    """Decode one frame on a core, to compare with a card's.
+    """Decode one frame on a core, to compare it with the GPU's.
 
     Raises
     ------
     NotOnCard
         A core does not decode it without errors.
     """
-    ((_, picture),) = _by_core(path, [number])
+    ((_, picture),) = _decode_on_core(path, [number])
     return Sample(number, picture)
 
 
-def difference(path: Path, frames: Sequence[int], card: Card) -> str:
-    """Decode frames on a core and on a card, and say that they differ; empty if all bits are equal.
+def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
+    """Decode frames on a core and on a GPU, and say whether their bits differ; empty if they are equal.
 
     Parameters
     ----------
@@ -387,16 +390,16 @@ def difference(path: Path, frames: Sequence[int], card: Card) -> str:
     frames
         Numbers of frames, rising.
     card
-        The card.
+        The GPU.
 
     Raises
     ------
     NotOnCard
-        A core or the card does not decode them without errors, or the card not at all (`NotDecoded`).
+        A core or the GPU does not decode them without errors, or the GPU not at all (`NotDecoded`).
     """
     reader: CardReader[Any] = CardReader(path, (), card)
     on_card = reader.applied(reader.sparse(frames))
-    for number, expected in _by_core(path, frames):
+    for number, expected in _decode_on_core(path, frames):
         try:
             card_number, picture, _ = next(on_card)
         except (NotSafe, VideoError, StopIteration) as error:
@@ -406,8 +409,8 @@ def difference(path: Path, frames: Sequence[int], card: Card) -> str:
     return ""
 
 
-def _by_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, RgbPicture]]:
-    """Decode frames on a core.
+def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, RgbPicture]]:
+    """Decode frames on a core; yield number and picture of each.
 
     Raises
     ------

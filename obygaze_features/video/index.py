@@ -31,11 +31,11 @@ from obygaze_features.video.bitstream import (
 )
 from obygaze_features.video.boxes import (
     BLOCK_HEAD,
-    heads,
-    odd_edits,
-    ordered_chapters,
-    scrambled,
-    second_file,
+    find_file_heads,
+    find_second_file,
+    has_ordered_chapters,
+    has_unsupported_edits,
+    is_scrambled,
     stated_bytes,
     states_rate,
 )
@@ -47,7 +47,14 @@ from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import KeptFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, note_side_data
-from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
+from obygaze_features.video.time_line import (
+    JUMP_S,
+    USUAL_RATE,
+    TimeLine,
+    correct_outliers,
+    time_line,
+    unbroken,
+)
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -110,7 +117,7 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
         table = _tables.pop(key, None)
     if table is None:
         keep = None if is_large(key[1]) else kept
-        table = cached_fact(path, "packets", lambda: _read_index(path, keep), PacketTable)
+        table = cached_fact(path, "packets", lambda: _read_table(path, keep), PacketTable)
     with _changing_tables:
         _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
         while len(_tables) > MOST_TABLES:
@@ -170,15 +177,20 @@ class ReadPackets(NamedTuple):
     kept: list[Packet]
 
 
-def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
+def _read_table(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
     """Read the packets of a file and build their table.
 
-    If `kept` is given and the stream can be decoded sparsely, the open file and its packets are added to it.
+    Parameters
+    ----------
+    path
+        The file.
+    kept
+        Receives the open file and its packets, if given and the stream can be decoded sparsely.
     """
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
-            packets, packets_kept = _gather(source, keep=kept is not None)
+            packets, packets_kept = _read_packets(source, keep=kept is not None)
         except FFmpegError as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
@@ -187,13 +199,13 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
                 "header, or with an edit list that leaves all out?)",
                 path,
             )
-        table = _table(source, packets)
+        table = _build_table(source, packets)
         if kept is not None and not table.unsafe:
             kept.append((replace(source, kept=packets_kept), still_open.pop_all()))
         return table
 
 
-def _gather(source: Source, *, keep: bool) -> ReadPackets:
+def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     """Read all packets of the stream up to the end of the file, or to where it is damaged."""
     rows: list[tuple[int | None, ...]] = []
     headers: list[PictureHeader] = []
@@ -217,7 +229,9 @@ def _gather(source: Source, *, keep: bool) -> ReadPackets:
                 kept.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    numbers = [MISSING if value is None else value for row in rows for value in row]
+    numbers: list[int] = []
+    for row in rows:
+        numbers += [MISSING if value is None else value for value in row]
     pts, dts, pos, size, duration, *flag_columns = np.array(numbers, np.int64).reshape(-1, 8).T.copy()
     key, hidden, corrupt = (column > 0 for column in flag_columns)
     _merge_fields(headers, pts, dts, hidden)
@@ -246,7 +260,7 @@ def _merge_fields(
     dts: NDArray[np.int64],
     hidden: NDArray[np.bool_],
 ) -> None:
-    """Make one shown picture, in place, of the two fields of a picture that have a packet each.
+    """Merge the two fields of a picture that have a packet each into one shown picture, in place.
 
     The second field gets the time of the first and is hidden; it is decoded no earlier than the first.
     """
@@ -282,7 +296,7 @@ class Seams(NamedTuple):
 
 
 class _StreamFacts:
-    """What follows from the packets of a stream. Each fact is computed once, when it is first needed.
+    """Facts derived from the packets of a stream; each is computed once, when it is first needed.
 
     Parameters
     ----------
@@ -339,7 +353,7 @@ class _StreamFacts:
         line = self.stated.line
         if self.has_estimated_times and line.known:
             # A picture is shown when the one after it is decoded, counted in display order.
-            next_decoded = _next_times(line.ticks, _step(self.source))
+            next_decoded = _times_of_next(line.ticks, _ticks_per_picture(self.source))
             line = line._replace(ticks=next_decoded[self.kind_ranks])
         if self.is_program and "mpegvideo" in self.formats:
             line = line._replace(ticks=line.ticks - line.ticks.min())
@@ -348,7 +362,7 @@ class _StreamFacts:
     @cached_property
     def seams(self) -> Seams:
         """Where files of Matroska were joined."""
-        return _seams(self.source, self.packets, self.stated.line)
+        return _find_seams(self.source, self.packets, self.stated.line)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -397,7 +411,8 @@ class _StreamFacts:
         """
         if self.is_ordered_by_kind:
             return True
-        return self.has_unique_times and self.source.codec != "mpeg4" and bool(self.formats & TIMED_FORMATS)
+        has_presentation_times = bool(self.formats & TIMED_FORMATS) and self.source.codec != "mpeg4"
+        return has_presentation_times and self.has_unique_times
 
     @cached_property
     def states_decoding_times(self) -> bool:
@@ -444,12 +459,12 @@ class _StreamFacts:
     def times(self) -> "NotedTimes":
         """Times of the displayed pictures in seconds, with the note on them."""
         if not self.line.known:
-            return _stand_in_times(self.source, self.packets, len(self.shown))
+            return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
         is_one_part = len(self.line.first) == 1
         if self.formats & DECODING_FORMATS and not self.has_unique_times and is_one_part:
-            ticks = _steady_times(ticks, self.packets.dts[shown])
+            ticks = _replace_estimates(ticks, self.packets.dts[shown])
         return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
 
     @cached_property
@@ -471,7 +486,7 @@ class _StreamFacts:
         return float(seconds([int(self.line.ticks[packet])], self.source)[0])
 
 
-def _table(source: Source, packets: Packets) -> PacketTable:
+def _build_table(source: Source, packets: Packets) -> PacketTable:
     """Build the table of a stream's packets."""
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
@@ -506,14 +521,14 @@ def _table(source: Source, packets: Packets) -> PacketTable:
 
 
 def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]:
-    """Return what a file holds beside pictures: `sound`, `subtitles`."""
+    """Return what a file holds besides pictures: `sound`, `subtitles` or both."""
     kinds: set[str] = {stream.type for stream in source.container.streams}
     kinds |= {stream.kind for stream in late}
     return tuple(name for name, kind in BESIDES.items() if kind in kinds)
 
 
 def _notes(facts: _StreamFacts) -> Iterator[str]:
-    """Yield what a user should know of the times and packets of a stream."""
+    """Yield notes for the user on the times and packets of a stream."""
     note_on_times = facts.times.note
     if note_on_times:
         yield note_on_times
@@ -521,17 +536,17 @@ def _notes(facts: _StreamFacts) -> Iterator[str]:
     if facts.line.known and not facts.has_unique_times and not note_on_times:
         yield "not every picture has a time of its own: some are estimates"
     source = facts.source
-    if "mov" in facts.formats and odd_edits(source.path, source.stream.id):
+    if "mov" in facts.formats and has_unsupported_edits(source.path, source.stream.id):
         yield ODD_EDITS
     if "matroska" in facts.formats:
         first_byte = int(facts.packets.pos[0])
         last_byte = int(facts.packets.pos[-1])
-        if ordered_chapters(source.path, first_byte, last_byte):
+        if has_ordered_chapters(source.path, first_byte, last_byte):
             yield ORDERED_CHAPTERS
 
 
 def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
-    """Yield what a user should know of joins, settings and damage."""
+    """Yield notes for the user on joined files, changed settings and damage."""
     packets = facts.packets
     n_parts = len(facts.line.first)
     if n_parts > 1:
@@ -543,22 +558,26 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
         yield RESET
     if any(header.turned for header in packets.headers):
         yield TURNED
-    n_torn = _torn(facts.line, facts.rank, packets.key)
+    n_torn = _count_torn_pictures(facts.line, facts.rank, packets.key)
     if n_torn:
-        yield (
-            f"at the start of parts {counted(n_torn, 'picture refers', 'pictures refer')} to "
-            "pictures before the "
-            "part: they may be wrong"
-        )
-    n_flawed = _flawed(packets, facts.line.first.tolist())
+        torn = counted(n_torn, "picture refers", "pictures refer")
+        yield f"at the start of parts {torn} to pictures before the part: they may be wrong"
+    n_flawed = _count_damaged_packets(packets, facts.line.first.tolist())
     if n_flawed:
         yield f"the container flags {_counted(n_flawed, 'packet')} as damaged"
 
 
-def _flawed(packets: Packets, first: Sequence[int]) -> int:
-    """Count the packets that the container flags as damaged, except where parts meet.
+def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
+    """Count the packets that the container flags as damaged, except where parts of a joined file meet.
 
     There the counters of packets do not go on, so FFmpeg flags packets that are whole.
+
+    Parameters
+    ----------
+    packets
+        The packets.
+    first
+        The first packet of each part.
     """
     flagged = {*np.flatnonzero(packets.corrupt).tolist()}
     if len(first) > 1:
@@ -568,7 +587,7 @@ def _flawed(packets: Packets, first: Sequence[int]) -> int:
 
 
 def _counted(n: int, noun: str) -> str:
-    """Write a number with its noun, in the plural where there are several."""
+    """Write a number with its noun, in the plural if it is above 1."""
     return f"{n} {noun}s" if n > 1 else f"{n} {noun}"
 
 
@@ -635,20 +654,20 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
     for ticks, note in candidates:
         is_timed = ticks != MISSING
         is_complete = is_timed[~packets.hidden].any() if note == SOME_TIMES else is_timed.all()
-        is_one_time = len(ticks) > 1 and not _differ(ticks)
+        is_one_time = len(ticks) > 1 and not _are_times(ticks)
         if not source.stream.time_base or not is_complete or is_one_time:
             continue
         if "avi" in source.formats:
             return _line_of_entries(ticks, packets.dts, note)
         has_all_decoding_times = MISSING not in packets.dts
         if program and has_all_decoding_times:
-            ticks = settled(ticks, _step(source))  # noqa: PLW2901 - the same times, without outliers
+            ticks = correct_outliers(ticks, _ticks_per_picture(source))  # noqa: PLW2901 - the same times, without outliers
         decoding = None
         if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
             decoding = ticks if estimated else packets.dts
         line = time_line(
             ticks,
-            step=_step(source, stated=note == SOME_TIMES),
+            step=_ticks_per_picture(source, stated=note == SOME_TIMES),
             longest=_longest_steps(source, packets),
             key=packets.key,
             shown=~packets.hidden,
@@ -700,15 +719,15 @@ class NotedTimes(NamedTuple):
     note: str
 
 
-def _stand_in_times(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times by the rate if the file states no times, and NaN if it states only some."""
-    if _differ(packets.pts) or _differ(packets.dts):
+def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
+    """Return times by an assumed rate if the file states none; NaN if it states only some."""
+    if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
-    return NotedTimes(np.arange(count) / _rate(source), _rate_note(source))
+    return NotedTimes(np.arange(count) / _assumed_rate(source), _rate_note(source))
 
 
-def _differ(stamps: NDArray[np.int64]) -> bool:
-    """Return whether time stamps are times: then they differ from each other.
+def _are_times(stamps: NDArray[np.int64]) -> bool:
+    """Return whether time stamps are times, which differ from each other.
 
     Where a file states no times, FFmpeg may estimate one that differs from the others.
     """
@@ -717,18 +736,28 @@ def _differ(stamps: NDArray[np.int64]) -> bool:
     return bool(n_changes > n_estimated)
 
 
-def _rate(source: Source) -> float:
-    """Return the pictures a second that are taken where a file states no times."""
+def _assumed_rate(source: Source) -> float:
+    """Return the pictures a second that are assumed where a file states no times."""
     return float(source.stream.guessed_rate or USUAL_RATE)
 
 
 def _rate_note(source: Source) -> str:
-    """Note the rate that is taken where a file states no times."""
-    return f"the file states no times: {_rate(source):g} frames a second are taken"
+    """Return the note that a rate is assumed, as the file states no times."""
+    return f"the file states no times: {_assumed_rate(source):g} frames a second are taken"
 
 
-def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
-    """Count the pictures of later parts that are shown before the first key picture of their part."""
+def _count_torn_pictures(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
+    """Count the pictures of later parts that may refer to pictures before their part.
+
+    They are shown before the first key picture of their part.
+
+    Parameters
+    ----------
+    line
+        The time line, with the first packet of each part.
+    rank, key
+        Shape [P]: display rank of each packet, and whether it is a key picture.
+    """
     n_torn = 0
     edges = [*line.first[1:].tolist(), len(rank)]
     for first, end in pairwise(edges):
@@ -741,15 +770,15 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
     return n_torn
 
 
-def _seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
-    """Find where files of Matroska were joined (see `Seams`)."""
+def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
+    """Find where files of Matroska were joined: cut pictures, and pictures decoded with wrong settings."""
     starts = line.first[1:].tolist()
     if "matroska" not in source.formats or not starts:
         return Seams([], 0)
     settings = source.context.extradata or b""
     position = packets.pos.tolist()
     size = packets.size.tolist()
-    file_heads = heads(source.path, [(position[first - 1], position[first]) for first in starts])
+    file_heads = find_file_heads(source.path, [(position[first - 1], position[first]) for first in starts])
     cut = []
     wrongly_decoded = 0
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
@@ -782,18 +811,18 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         return
     unread_tail = _unread_tail(facts.source, facts.packets)
     if unread_tail:
-        yield _latest(facts), unread_tail
+        yield _last_picture_s(facts), unread_tail
         return
     yield from _lost_in_joins(facts)
 
 
-def _latest(facts: _StreamFacts) -> float:
+def _last_picture_s(facts: _StreamFacts) -> float:
     """Return the time of the last picture in seconds."""
     return float(facts.times.time_s.max())
 
 
 def _picture_ends(packets: Packets) -> NDArray[np.int64]:
-    """Return the bytes where shown packets end, as far as their places are known."""
+    """Return the bytes at which the packets of shown pictures end, as far as their places are known."""
     # Hidden ones are left out: a VP8 decoder shows nothing of what packets of other codecs hold.
     is_placed = (packets.pos >= 0) & ~packets.hidden
     ends: NDArray[np.int64] = (packets.pos + packets.size)[is_placed]
@@ -801,10 +830,10 @@ def _picture_ends(packets: Packets) -> NDArray[np.int64]:
 
 
 def _unread_tail(source: Source, packets: Packets) -> str:
-    """Say that the end of a transport or program stream is encrypted, or has other pictures; else empty."""
+    """Return a sentence if the end of a transport or program stream is encrypted or of another stream."""
     formats = {*source.formats}
     tail = int(_picture_ends(packets).max(initial=0))
-    if {"mpegts", "mpeg"} & formats and scrambled(files_of(source.path)[-1], tail):
+    if {"mpegts", "mpeg"} & formats and is_scrambled(files_of(source.path)[-1], tail):
         return f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
     # The map of a transport stream may name another stream of pictures: only that goes on then.
     last_position = packets.pos.max(initial=0)
@@ -817,17 +846,19 @@ def _unread_tail(source: Source, packets: Packets) -> str:
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield, as `_losses` does, what is missing of a second file, or of fragments whose times step back."""
+    """Yield, as `_losses` does, pictures missing of a joined second file, or of fragments that step back."""
     source = facts.source
     packets = facts.packets
     line = facts.line
-    second_start = second_file(files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist())
+    second_start = find_second_file(
+        files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist()
+    )
     read_behind = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
     is_fragmented = "mov" in source.formats and not source.declared
-    dropped = _dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
+    dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
     is_read = is_fragmented and len(read_behind) and not len(dropped)
     if second_start and not is_read:
-        from_s = _latest(facts)
+        from_s = _last_picture_s(facts)
         starts = np.append(read_behind, line.first[1:])
         if len(starts) and line.known:
             from_s = min(from_s, facts.time_of(int(starts.min())))
@@ -846,29 +877,36 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         )
 
 
-def _dropped_by_times(packets: Packets) -> NDArray[np.int64]:
-    """Find hidden packets that are decoded no later than one before them: FFmpeg leaves them out."""
+def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
+    """Return the hidden packets that FFmpeg leaves out because they are decoded no later than one before."""
     latest_before = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
     return np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
 
 
-def _step(source: Source, *, stated: bool = False) -> int:
+def _ticks_per_picture(source: Source, *, stated: bool = False) -> int:
     """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess.
 
-    FFmpeg guesses by the times of pictures. Where some have none, `stated` uses the headers of other codecs,
-    too.
+    Parameters
+    ----------
+    source
+        The open file.
+    stated
+        Whether to use the rate in the headers of other codecs, too: FFmpeg guesses by the times of pictures,
+        of which some may be missing.
     """
-    header_rate = source.context.framerate if stated or source.codec in MPEG12 else None
-    rate = header_rate or source.stream.guessed_rate or USUAL_RATE
+    rate = None
+    if stated or source.codec in MPEG12:
+        rate = source.context.framerate
+    rate = rate or source.stream.guessed_rate or USUAL_RATE
     tick_s = source.stream.time_base or 1
     return int(1 / (rate * tick_s))
 
 
-def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Replace times of pictures, some of which are estimates, by those of decoding where these are steady.
+def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Replace times of presentation, some of which are estimates, by decoding times if these are steady.
 
-    To a picture that states no time of presentation FFmpeg gives that of decoding, which another may have.
-    At a steady rate pictures are shown as they are decoded, a constant delay later.
+    To a picture that states no time of presentation FFmpeg gives that of decoding, which another may have. At
+    a steady rate pictures are shown as they are decoded, a constant delay later.
 
     Parameters
     ----------
@@ -885,10 +923,17 @@ def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDAr
     return shifted
 
 
-def _next_times(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Return for each time of decoding that of the next picture.
+def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Return for each picture when the next one is decoded, in ticks.
 
     At the end, and where a gap follows, it is one step later.
+
+    Parameters
+    ----------
+    ticks
+        Times of decoding.
+    step
+        Ticks between two pictures.
     """
     steps = np.diff(ticks, append=ticks[-1] + step)
     has_gap = steps > LONG_STEP * step

@@ -66,12 +66,12 @@ class LateStream(msgspec.Struct, frozen=True):
 
 
 def farthest_reach(path: Path) -> int:
-    """Return how many bytes of a file are looked through at most: all, or what may be held in memory."""
+    """Return the most bytes of a file that FFmpeg looks through for streams."""
     n_bytes = sum(file.stat().st_size for file in files_of(path))
     return min(n_bytes + PROBED_BEHIND, MOST_PROBED)
 
 
-def reach(path: Path, streams: Sequence[LateStream]) -> int:
+def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
     """Return how many bytes of a file FFmpeg must look through to know streams that appear later.
 
     Parameters
@@ -190,7 +190,7 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
 
 
 def _first_carried(packet: bytes) -> int:
-    """Return the first byte that a packet of a program stream carries behind its header; -1 for none.
+    """Return the first byte behind the header of a packet of a program stream; -1 if there is none.
 
     The header of MPEG-2 says how long it is. That of MPEG-1 has stuffing, the size of a buffer, and times.
 

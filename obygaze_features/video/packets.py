@@ -60,8 +60,8 @@ def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"
         yield from container.demux(*streams)
 
 
-def dumped(container: InputContainer) -> str:
-    """Return what FFmpeg prints of a file and its streams, also of those that appeared while it was read."""
+def describe_streams(container: InputContainer) -> str:
+    """Return FFmpeg's description of a file and its streams, with those that appeared while it was read."""
     with _dumping:
         level = av.logging.get_level()
         av.logging.set_level(av.logging.INFO)  # else nothing is printed
@@ -74,7 +74,7 @@ def dumped(container: InputContainer) -> str:
 def listed_streams(container: InputContainer) -> list[ListedStream]:
     """List the streams that a file has been found to have until now."""
     streams = []
-    for line in _LISTED_STREAM.finditer(dumped(container)):
+    for line in _LISTED_STREAM.finditer(describe_streams(container)):
         stream_id = int(line["id"], 16) if line["id"] else -1
         streams.append(ListedStream(int(line["index"]), stream_id, line["kind"].lower(), line["codec"]))
     return streams

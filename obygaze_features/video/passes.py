@@ -53,9 +53,19 @@ class Window(Generic[T]):
     why: str = ""
 
     def begin(self) -> None:
-        """Discard the frames taken so far."""
-        self.missing = {number for numbers in self.wanted for number in numbers.tolist()}
+        """Discard the frames taken so far, and mark all wanted frames as missing."""
+        self.missing = set()
+        for numbers in self.wanted:
+            self.missing.update(numbers.tolist())
         self.collected = CollectedFrames()
+
+    def results_for(self, number: int, result_of_wish: Callable[[int], T]) -> dict[int, T]:
+        """Return the results of those wishes that take a frame, by position of the wish."""
+        results = {}
+        for wish, numbers in enumerate(self.wanted):
+            if number in numbers:
+                results[wish] = result_of_wish(wish)
+        return results
 
 
 class Known(NamedTuple, Generic[T]):
@@ -162,7 +172,7 @@ class WindowReader(Decoder, Generic[T]):
         return chosen, errors
 
     def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames to pictures, each with a function that returns the result of a wish for it."""
+        """Convert frames to RGB pictures, each with a function that computes the result of a wish for it."""
         for number, picture in pictures(frames, self.path, self.table.stream):
             yield number, picture, Results(self.wishes, picture.rgb).__getitem__
 
@@ -241,6 +251,7 @@ class WindowReader(Decoder, Generic[T]):
         complete: list[tuple[Window[T], WindowResult[T]]] = []
 
         def completed() -> Iterator[WindowResult[T]]:
+            """Yield the results of complete windows, and remove these from the list."""
             while complete:
                 window, result = complete.pop(0)
                 windows.remove(window)
@@ -252,11 +263,7 @@ class WindowReader(Decoder, Generic[T]):
             for window in windows_of_frame:
                 window.collected.note(number, picture)
             for window in windows_of_frame:
-                window.collected.images[number] = {
-                    wish: result_of_wish(wish)
-                    for wish, numbers in enumerate(window.wanted)
-                    if number in numbers
-                }
+                window.collected.images[number] = window.results_for(number, result_of_wish)
                 window.missing.discard(number)
                 numbers_are_sure = self.labelled or not by_label or not self.errors
                 if not window.missing and numbers_are_sure:
@@ -266,7 +273,7 @@ class WindowReader(Decoder, Generic[T]):
         yield from completed()
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
-        """Build the result of a window that has all its frames: for each wish its frames, or an error."""
+        """Make the result of a window that has all its frames: the frames of each wish, or an error."""
         losses = self._losses_of(window)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
@@ -274,7 +281,7 @@ class WindowReader(Decoder, Generic[T]):
         if overhang:
             losses.append(overhang)
         decoded = self.unreported()
-        properties, remarks_on_pictures = window.collected.described()
+        properties, remarks_on_pictures = window.collected.describe()
         remarks = dict.fromkeys((*self.table.notes, *remarks_on_pictures))
         too_few = self._too_few(window.span)
         if too_few:
@@ -298,7 +305,7 @@ class WindowReader(Decoder, Generic[T]):
         return tuple(frames)
 
     def _losses_of(self, window: Window[T]) -> list[str]:
-        """Describe what the file lacks or the decoder could not give in the span of a window."""
+        """Return sentences on what the file lacks, or could not be decoded, in the span of a window."""
         table = self.table
         _, end_s = window.span
         losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
@@ -308,7 +315,7 @@ class WindowReader(Decoder, Generic[T]):
         return losses + self._decoding_losses(window.collected)
 
     def _too_few(self, span: Span) -> str:
-        """Say that under half of the frames of a span can be decoded; empty if more can be decoded.
+        """Return a sentence if under half of the frames of a span can be decoded; else empty.
 
         Frames that are asked for by their numbers are there or not, however many others are missing.
         """
@@ -333,7 +340,7 @@ class WindowReader(Decoder, Generic[T]):
         return decoded
 
     def _decoding_losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
-        """Describe the missing or damaged data that decoding showed."""
+        """Return sentences on the missing or damaged data that decoding showed."""
         losses = []
         n_decodable = len(self.frame_times)
         n_frames = len(self.table.frame_times)
@@ -359,14 +366,14 @@ def union(windows: Iterable[Window[T]]) -> list[int]:
 
 
 def _shown_known(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[Shown[T]]:
-    """Yield known frames as if they were decoded."""
+    """Yield frames that were decoded elsewhere as if they had been decoded here."""
     for number in numbers:
         frame = known[number]
         yield number, frame.picture, frame.results.__getitem__
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Note how many key frames are distinct, if some had to be repeated; else return an empty list."""
+    """Return a note on how many key frames are distinct if some had to be repeated; else none."""
     n_distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or n_distinct == len(numbers):
         return []

@@ -136,7 +136,7 @@ class Converter:
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
-        """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
+        """Convert a frame to RGB at full size: cropped, rotated upright, transparent pixels over white."""
         tags = self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
@@ -161,7 +161,7 @@ class Converter:
         return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
 
     def _cropped(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Crop a stored picture [H, W, 3] as the container asks."""
+        """Crop a stored picture [H, W, 3] as the container asks; the picture itself if it does not ask."""
         if not self._stream.crop:
             return stored
         above, below, left, right = self._stream.crop
@@ -185,7 +185,7 @@ class Converter:
     def tags(self, frame: VideoFrame) -> "Tags":
         """Return how a frame's pixels become RGB.
 
-        A frame that states no matrix gets that of the stream, so that swscale uses it.
+        A frame that states no matrix is given that of the stream, in place, so that swscale uses it.
         """
         if int(frame.colorspace) == UNTAGGED:
             frame.colorspace = self._stream.matrix
@@ -298,7 +298,7 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
-    """Return the 8-bit level of each grey value, which swscale spreads over 16 bits: uint8 [65536].
+    """Compute the 8-bit level of each of the 65,536 grey values that swscale makes, uint8 [65536].
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ class Turn(NamedTuple):
 
 
 def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
-    """Return how a frame is turned to be upright, and the names of all its side data."""
+    """Return how a frame must be turned to be upright, and the names of all its side data."""
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
@@ -380,16 +380,16 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
     values = np.frombuffer(bytes(display_matrix), np.int32)[[0, 1, 3, 4]].astype(np.float64)
     largest = max(1, *abs(values))
     signs = np.sign(np.round(values / largest, 2))  # so a turn by 89.9 degrees is a quarter
-    return turned(*signs.tolist()), names
+    return turn_of_matrix(*signs.tolist()), names
 
 
-def turned(a: int, b: int, c: int, d: int) -> Turn:
-    """Return the turn that a display matrix asks for.
+def turn_of_matrix(a: int, b: int, c: int, d: int) -> Turn:
+    """Return the turn that the signs of a display matrix ask for.
 
     Parameters
     ----------
     a, b, c, d
-        Signs of a display matrix, as in x' = a x + c y, y' = b x + d y.
+        Signs of the matrix, as in x' = a x + c y, y' = b x + d y.
     """
     is_rotation = (c, d) == (-b, a)
     is_mirrored_rotation = (c, d) == (b, -a)
@@ -433,7 +433,8 @@ class CollectedFrames(Generic[T]):
         # Most pictures have no bars; after one of those the others need not be measured.
         if self.bars != NO_BARS and picture.bars is not None:
             common = self.bars or picture.bars
-            above, below, left, right = map(min, picture.bars, common)
+            smallest = [min(bar, other) for bar, other in zip(picture.bars, common, strict=True)]
+            above, below, left, right = smallest
             self.bars = above, below, left, right
         remarks = [*self.remarks, *picture.remarks]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
@@ -442,8 +443,8 @@ class CollectedFrames(Generic[T]):
             remarks.append(PICTURES["changed"])
         self.remarks = [*dict.fromkeys(remarks)]
 
-    def described(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the fields of `Frames` that describe pictures, and all remarks.
+    def describe(self) -> tuple[dict[str, Any], list[str]]:
+        """Return the fields of `Frames` that describe pictures, and all remarks on them.
 
         Size, turn and colours are those of the first picture.
         """
@@ -466,7 +467,7 @@ class CollectedFrames(Generic[T]):
 
 
 def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
-    """Say how much of pictures black bars cover; empty if they are too narrow to be bars."""
+    """Return a sentence on how much of the pictures black bars cover; empty if they are too narrow."""
     above, below, left, right = bars
     if max(above, below) < LEAST_BAR * height and max(left, right) < LEAST_BAR * width:
         return ""

@@ -11,7 +11,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import Decoder
 from obygaze_features.video.picture import pictures as converted
-from obygaze_features.video.sound import opened_track, placed, track_reach
+from obygaze_features.video.sound import bytes_to_probe_for_track, opened_track, timed_packets
 from obygaze_features.video.source import opened_to
 
 
@@ -53,9 +53,11 @@ def _timed_pictures(path: Path) -> Iterator[tuple[float, Any]]:
 def _sound_frames(path: Path) -> Iterator[tuple[float, Any]]:
     """Yield the time in seconds and each frame of sound; nothing if the sound cannot be read."""
     decoder = Decoder(path)
-    with suppress(VideoError), opened_to(path, track_reach(path)) as source:
+    with suppress(VideoError), opened_to(path, bytes_to_probe_for_track(path)) as source:
         track = opened_track(source)
-        packets = (packet for _, packet, _ in placed(source, track, decoder.table.part_offset_s.tolist()))
+        packets = (
+            packet for _, packet, _ in timed_packets(source, track, decoder.table.part_offset_s.tolist())
+        )
         for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:
                 yield float(frame.pts * frame.time_base - source.origin), frame

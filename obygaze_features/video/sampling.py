@@ -57,10 +57,13 @@ class Sampling:
     gap_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.policy in ("uniform", "keyframes") and (self.n is None or self.n < 1):
+        takes_n_frames = self.policy in ("uniform", "keyframes")
+        if takes_n_frames and (self.n is None or self.n < 1):
             raise VideoError(f"at least 1 frame must be asked for, not {self.n}")
-        if self.policy == "fps" and not (self.rate is not None and 0 < self.rate < np.inf):
-            raise VideoError(f"frames a second must be a number above 0, not {self.rate}")
+        if self.policy == "fps":
+            is_positive = self.rate is not None and 0 < self.rate < np.inf
+            if not is_positive:
+                raise VideoError(f"frames a second must be a number above 0, not {self.rate}")
         if self.policy == "indices" and (not self.indices or min(self.indices) < 0):
             raise VideoError(
                 f"at least one frame must be asked for, numbered from 0 on; found {self.indices}"
@@ -135,7 +138,7 @@ class FrameTimes:
         return len(self.index)
 
     def need_times(self, purpose: str) -> None:
-        """Raise `VideoError` unless every frame has a time; `purpose` ends its sentence."""
+        """Raise `VideoError` unless every frame has a time; `purpose` ends the sentence of the error."""
         if np.isnan(self.time_s).any():
             raise VideoError(f"the file gives no times for its frames, {purpose}")
 

@@ -125,7 +125,7 @@ class Measured(NamedTuple):
 
 
 class Meter:
-    """Measure the frames of a film one after the other.
+    """Measures the frames of a film, one after the other, from which its shots follow.
 
     Parameters
     ----------
@@ -151,7 +151,10 @@ class Meter:
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
-        """Measure the next frame."""
+        """Measure the next frame: whether it is black or dark, its letters and bars.
+
+        Pass it to the detector.
+        """
         self._convert.tags(frame)  # gives the frame the matrix that only the stream names
         if self._needs_conversion:
             frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
@@ -165,7 +168,7 @@ class Meter:
             letters = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
         time_s = self.frames.time_s[number]
         is_black_picture = is_black.mean() >= FULL
-        bars = _bars(is_black)
+        bars = _count_bars(is_black)
         self._rows.append((number, time_s, is_black_picture, may_hold_credits, letters, bars))
 
     def measured(self) -> NDArray[Any]:
@@ -173,8 +176,8 @@ class Meter:
         return np.array(self._rows, FRAME)
 
 
-def _bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """Count the black rows above and below, and black columns left and right, of black pixels [H, W].
+def _count_bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Count the black rows above and below, and black columns left and right, in a mask [H, W].
 
     An entirely black picture has none.
     """

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.late_streams import reach
+from obygaze_features.video.late_streams import bytes_to_probe
 from obygaze_features.video.source import Source, opened, opened_to
 from obygaze_features.video.stream import ENCRYPTED, ENCRYPTED_SIGNS, is_encrypted, note_side_data
 
@@ -102,14 +102,14 @@ class SoundTrack:
         self.path = path
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
-        self._reach = track_reach(path, track)
+        self._reach = bytes_to_probe_for_track(path, track)
         is_joined = len(self._offset_s) > 1
         with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
             self._origin = float(source.origin)
             self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
-            packets = placed(source, stream, self._offset_s)
+            packets = timed_packets(source, stream, self._offset_s)
             next(packets, None)  # so that encrypted sound is refused now, not when a span is read
             if is_joined:
                 self._refuse_other_parts(packets)
@@ -129,6 +129,7 @@ class SoundTrack:
         n_parts = len(self._offset_s)
 
         def last_part() -> int:
+            """Return the number of the track's last part, from 0."""
             return max((packet.part for packet in packets), default=0)
 
         n_track_parts = cached_fact(self.path, f"sound parts {self.track}", last_part, int) + 1
@@ -228,7 +229,7 @@ class SoundTrack:
         if measure is not None:
             fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
             compute = partial(cached_fact, self.path, fact, compute, tuple[Samples, Samples])
-        return _cached(self._ready, (block, rate, measure), compute)
+        return _get_or_compute(self._ready, (block, rate, measure), compute)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
@@ -236,7 +237,7 @@ class SoundTrack:
         """Decode a block with its margins, resample and measure it; return what `_block` does."""
         start_s = block * BLOCK_S
         track_rate = self._rate
-        (samples,) = _cached(
+        (samples,) = _get_or_compute(
             self._decoded,
             block,
             lambda: (self._decode(start_s - MARGIN_S, start_s + BLOCK_S + MARGIN_S),),
@@ -245,7 +246,7 @@ class SoundTrack:
         interval_starts = np.arange(BLOCK_S * GAPS_A_SECOND) * track_rate // GAPS_A_SECOND
         missing = np.add.reduceat(np.isnan(without_margins), interval_starts, dtype=np.float32)
         missing *= np.float32(GAPS_A_SECOND / track_rate)
-        values: NDArray[Any] = _resampled(samples, track_rate, rate)
+        values: NDArray[Any] = _resample(samples, track_rate, rate)
         if measure is not None:
             values = measure(values)
         return np.array(values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), missing
@@ -269,7 +270,7 @@ class SoundTrack:
         return samples
 
     def _runs(self, start_s: int, end_s: int) -> "list[_Run]":
-        """Decode the frames between two times and join them to runs without gaps.
+        """Decode the frames between two times, and join them to runs without gaps.
 
         Raises
         ------
@@ -286,7 +287,7 @@ class SoundTrack:
                     break
                 with suppress(FFmpegError):  # the samples of a damaged packet are missing
                     for frame in packet.decode():
-                        n_samples += _add(runs, frame, origin, self._rate, part, longest_s=self._jump_s)
+                        n_samples += _add_frame(runs, frame, origin, self._rate, part, longest_s=self._jump_s)
                 if n_samples > most_samples:
                     raise VideoError(
                         f"its sound has far more samples near {start_s} s than seconds", self.path
@@ -294,7 +295,7 @@ class SoundTrack:
         return runs
 
     def _packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, in seconds of the stream.
+        """Yield packets from a time on, in seconds of the stream, after a seek if the file allows it.
 
         In some containers only times of pictures can be sought, and in some none. Then the file is read from
         its start by a new reader, because a failed seek may move the present one.
@@ -310,7 +311,7 @@ class SoundTrack:
                     self._seekable = tuple(kind for kind in self._seekable if kind != stream_kind)
                     continue
                 source.stream.discard = Discard.all
-                packets = placed(source, track, (0.0,))
+                packets = timed_packets(source, track, (0.0,))
                 first = next(packets, None)
                 if first is not None and first.time_s <= begin_s:
                     yield from (packet for packet in chain([first], packets) if packet.time_s >= begin_s)
@@ -328,7 +329,7 @@ class SoundTrack:
             self._opened.close()
             source = self._opened.enter_context(opened_to(self.path, self._reach))
             self._stream = opened_track(source, self.track)
-            self._next_packets = placed(source, self._stream, self._offset_s)
+            self._next_packets = timed_packets(source, self._stream, self._offset_s)
             self._dropped_s = -math.inf
         self._stream.codec_context.flush_buffers()
         yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
@@ -342,7 +343,7 @@ class SoundTrack:
 
 
 def jump_s(settings: bytes, rate: int) -> float:
-    """Return the distance of a frame's time stamp from the end of the frame before that begins another run.
+    """Return the seconds by which a frame may miss the end of the frame before; beyond, a gap lies between.
 
     Blocks of Vorbis are long or short, and overlap by a quarter of each (Vorbis I, 4.3.8). Some writers count
     half a block for each, and so are early or late by half of the difference of the two lengths.
@@ -365,8 +366,8 @@ def jump_s(settings: bytes, rate: int) -> float:
     return max(JUMP_S, most_wrong / rate + ROUNDED_S)
 
 
-def track_reach(path: Path, track: str = "") -> int:
-    """Return how many bytes of a file FFmpeg must look through to know a track; 0 if opening it is enough.
+def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
+    """Return how many bytes of a file FFmpeg must look through to know a sound track; 0 for its usual number.
 
     Broadcasts and discs have many tracks that appear after the beginning. The default is one of the tracks at
     the beginning, if there are any.
@@ -388,7 +389,7 @@ def track_reach(path: Path, track: str = "") -> int:
             is_known = True
         else:
             is_known = track in languages
-    return 0 if is_known else reach(path, late)
+    return 0 if is_known else bytes_to_probe(path, late)
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
@@ -451,8 +452,8 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
 
 
-def placed(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
-    """Yield the packets of a track with their times on the line of the pictures and their part.
+def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
+    """Yield the packets of a sound track with their times on the time line of the pictures, and their part.
 
     A packet that states no time has that of the one before it. The k-th part of the track, by its own times,
     is moved as the k-th part of the pictures is.
@@ -539,7 +540,7 @@ class _Run:
         return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
-        """Return whether a frame of this time is farther than `longest_s` from the run's end."""
+        """Return whether a frame with this time begins more than `longest_s` from the end of the run."""
         start_s = self.start_s
         if time_s is None or start_s is None:
             return False
@@ -554,12 +555,15 @@ class _Run:
         self._n_samples += frame.samples
 
     def mono(self, rate: int) -> list[Samples]:
-        """Return the samples at a rate, in consecutive arrays; it ends the run."""
+        """Return all samples of the run, resampled to a rate, in consecutive arrays.
+
+        Nothing can be added then.
+        """
         rest = self._mixed(None)
         values = [*self._values, *rest]
         if rate == self.kind.rate:
             return values
-        return [_resampled(np.concatenate(values), self.kind.rate, rate)]
+        return [_resample(np.concatenate(values), self.kind.rate, rate)]
 
     def _mixed(self, frame: Any) -> list[Samples]:
         """Mix the channels of a frame; None returns what the mixer still holds.
@@ -585,7 +589,7 @@ class _Run:
         return [mixed.astype(np.float32)]
 
 
-def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, longest_s: float) -> int:
+def _add_frame(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, longest_s: float) -> int:
     """Add a decoded frame to the last run if it continues it, else to a new one.
 
     Parameters
@@ -618,7 +622,7 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, l
     return int(frame.samples) * rate // kind.rate
 
 
-def _resampled(samples: Samples, rate: int, wanted_rate: int) -> Samples:
+def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
     """Resample from one rate to another with libswresample; NaN becomes silence.
 
     A second goes in at a time, so that a block needs little memory.
@@ -638,8 +642,8 @@ def _resampled(samples: Samples, rate: int, wanted_rate: int) -> Samples:
     return np.concatenate([*resampled, padding])[:n_wanted]
 
 
-def _cached(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays of a key, computed if the cache lacks them; drop those that were used longest ago."""
+def _get_or_compute(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays of a key from a cache, or compute them; drop the least recently used ones."""
     arrays_of_key = cache.pop(key) if key in cache else compute()
     cache[key] = arrays_of_key  # at the end, so that the first ones are those used longest ago
     while len(cache) > 1:

@@ -23,7 +23,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
-from obygaze_features.video.boxes import scrambled
+from obygaze_features.video.boxes import is_scrambled
 from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.late_streams import farthest_reach
 from obygaze_features.video.packets import demux
@@ -130,7 +130,7 @@ class Source:
         return demux(self.container, *streams)
 
     def stored(self) -> "Iterator[av.Packet[Any]]":
-        """Yield the packets in decoding order, also the empty ones that a file stores.
+        """Yield the packets of the pictures in decoding order, including the empty ones that a file stores.
 
         MPEG-4 in AVI may have two pictures in a packet and an empty packet behind it. They are put into a
         packet each.
@@ -178,7 +178,7 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
     with _with_pictures(path, accelerator) as container:
-        if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
+        if container.format.name in ("mpegts", "mpeg") and is_scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
@@ -191,8 +191,8 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
 
 
 @contextmanager
-def opened_to(path: Path, reach: int) -> Iterator[Source]:
-    """Open a file as `opened` does, but with all streams that begin in its first `reach` bytes.
+def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
+    """Open a file as `opened` does, but with all streams that begin in its first `bytes_to_probe` bytes.
 
     The pictures, and the origin of the times, are those of the file as it is usually opened.
 
@@ -200,7 +200,7 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
     ----------
     path
         A video file.
-    reach
+    bytes_to_probe
         Bytes that FFmpeg looks through, and holds in memory; 0 for its usual 5 million.
 
     Raises
@@ -209,12 +209,12 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
         The file cannot be opened.
     """
     with opened(path) as usual:
-        if not reach:
+        if not bytes_to_probe:
             yield usual
             return
         index = usual.stream.index
         origin = usual.origin
-    with _container(path, None, **_looking_through(reach)) as container:
+    with _container(path, None, **_looking_through(bytes_to_probe)) as container:
         stream = container.streams[index]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
@@ -224,7 +224,7 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Add the file to a `VideoError` that does not name it."""
+    """Add the path to a `VideoError` raised within a `with` block that does not name the file."""
     try:
         yield
     except VideoError as error:
@@ -249,7 +249,7 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 @contextmanager
 def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputContainer]:
-    """Open a file. Where FFmpeg finds no pictures in its beginning, but they may follow, look farther."""
+    """Open a file; if FFmpeg finds no pictures at its beginning and they may follow, look farther."""
     with ExitStack() as still_open:
         container = still_open.enter_context(_container(path, accelerator))
         stream = container.streams.best("video")
@@ -263,13 +263,13 @@ def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputCon
 
 
 def _looking_through(n_bytes: int) -> dict[str, str]:
-    """Return FFmpeg's options to look through the first bytes of a file for streams."""
+    """Return the options with which FFmpeg looks through the first bytes of a file for streams."""
     return {"probesize": str(n_bytes), "analyzeduration": str(LONGEST_US)}
 
 
 @contextmanager
 def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -> Iterator[InputContainer]:
-    """Open a file, or the files of a DVD's title as one, with FFmpeg and options of FFmpeg."""
+    """Open a file with FFmpeg, or the files of a DVD's title as one; `options` are FFmpeg's."""
     check_file(path)
     files = files_of(path)
     options = OPTIONS | options
@@ -341,7 +341,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
 
 
 def _read_only(container: InputContainer, stream: VideoStream) -> None:
-    """Have FFmpeg leave out the packets of all other streams."""
+    """Make FFmpeg skip the packets of all streams but one."""
     for other in container.streams:
         if other.index != stream.index:
             other.discard = Discard.all

@@ -119,7 +119,7 @@ def read_still(
 
 
 def _chosen_numbers(sampling: Sampling, path: Path) -> NDArray[np.int64]:
-    """Apply a sampling rule to a still image: zeros, because it has one frame, number 0.
+    """Apply a sampling rule to a still image; return the number 0 for each frame that the rule takes.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def load_still(path: Path) -> StillImage:
 
 
 def _why_no_image(path: Path) -> str:
-    """Say what a file is that Pillow does not recognise."""
+    """Return what a file is that Pillow does not recognise, as a sentence."""
     kind = what(path)
     if kind == UNKNOWN or kind.name.endswith(" picture"):
         return f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
@@ -220,7 +220,7 @@ def _losses(caught: Iterable[warnings.WarningMessage]) -> tuple[str, ...]:
 
 
 def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
-    """Yield notes on what a file states of its colours and is not applied."""
+    """Yield notes on colour properties that an image file states and that are not applied."""
     with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
     for pattern, remark in STATED.items():
@@ -295,5 +295,5 @@ def over_white(rgba: Image.Image) -> Pixels:
 
 
 def _too_large(size: str) -> str:
-    """Say that an image has too many pixels."""
+    """Return the sentence that an image has too many pixels; `size` describes how many."""
     return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"

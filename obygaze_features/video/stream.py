@@ -17,7 +17,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.templates import packaged
 from obygaze_features.text import counted
 from obygaze_features.video.file_facts import files_of
-from obygaze_features.video.packets import dumped
+from obygaze_features.video.packets import describe_streams
 from obygaze_features.video.source import Source
 
 UNKNOWN: Final = "unknown"
@@ -28,7 +28,7 @@ FATES: Final = packaged(__package__, "fates.toml")
 
 
 def _sentences(kind: str) -> dict[str, str]:
-    """Read the facts of a kind: name of each -> the sentence to note, empty for none."""
+    """Return the facts of one kind in `fates.toml`: name -> the sentence to note, or empty for none."""
     sentences = {}
     for fate in ("used", "listed", "refused", "noted"):
         for group in FATES[fate]:
@@ -295,18 +295,21 @@ def tag_of(context: Any) -> str:
 
 
 def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> bool:
-    """Return whether a container, or side data of packets, says that a stream is encrypted."""
-    metadata = {*stream.metadata, *container.metadata, *container.metadata.values()}
-    stated = {*metadata, *side_data, tag_of(stream.codec_context)}
+    """Return whether metadata, side data of packets or the codec's tag say that a stream is encrypted."""
+    stated = set(side_data)
+    stated.update(stream.metadata)
+    stated.update(container.metadata)
+    stated.update(container.metadata.values())
+    stated.add(tag_of(stream.codec_context))
     return not ENCRYPTED_SIGNS.isdisjoint(stated)
 
 
 def _stream_data(source: Source) -> dict[str, str]:
-    """Read side data of the stream: PyAV's name of the same side data of packets -> its value.
+    """Return the side data of the stream: name of the same side data of packets in PyAV -> value.
 
-    It is read from what FFmpeg prints, because PyAV does not give side data of streams.
+    It is parsed from FFmpeg's description, because PyAV does not give side data of streams.
     """
-    text = dumped(source.container)
+    text = describe_streams(source.container)
     section = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
     side_data = {}
     for printed_name, value in STATED.findall(section[1] if section else ""):

@@ -51,7 +51,7 @@ class Rest(NamedTuple, Generic[T]):
 
 @checked
 def why_not_in_stretches(path: Path) -> str:
-    """Say why a film cannot be decoded in stretches; empty if it can."""
+    """Return why a film cannot be decoded in stretches; empty if it can."""
     try:
         table = index_packets(path)
         table.frame_times.need_times("which shots need")
@@ -102,7 +102,8 @@ def read_stretch(
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
     chosen, _ = reader.chosen(Window(number, span) for number, span in enumerate((*windows, *others)))
     inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
-    wishes_of_frame = _wishes_of_frames({*chosen} - {*inside}, frames)
+    leaving = {*chosen} - {*inside}  # windows that need other frames too, or are read elsewhere
+    wishes_of_frame = _wishes_of_frames(leaving, frames)
     needed = wishes_of_frame.keys() | union(inside)
     known: dict[int, Known[T]] = {}
 
@@ -144,7 +145,7 @@ def _wishes_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int, 
 
 
 def _first_entry(table: PacketTable, start_s: float) -> int:
-    """Return the first frame from a time on at which decoding can start; the number of frames if none."""
+    """Return the first frame from a time on at which decoding can start, or the number of frames."""
     if start_s == -np.inf:
         return 0
     entries = np.flatnonzero(table.random_access[table.shown])

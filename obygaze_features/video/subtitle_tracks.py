@@ -14,7 +14,7 @@ from obygaze_features.errors import VideoError, first_line
 from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.late_streams import reach
+from obygaze_features.video.late_streams import bytes_to_probe
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.source import Source, opened_to
 
@@ -53,7 +53,7 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     table = index_packets(path)
     late_tracks = [stream for stream in table.late if stream.codec in TEXTUAL]
     try:
-        with opened_to(path, reach(path, late_tracks)) as source:
+        with opened_to(path, bytes_to_probe(path, late_tracks)) as source:
             lines = list(_lines(source, table, tell))
     except FFmpegError as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
@@ -94,7 +94,7 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
 
 
 def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
-    """Choose the text track of a film; None if it has none."""
+    """Choose the text track to read: not forced, marked as default; None if the film has none."""
     subtitle_tracks = source.container.streams.subtitles
     # A codec that FFmpeg does not know has no context.
     text_tracks = [track for track in subtitle_tracks if getattr(track.codec_context, "name", "") in TEXTUAL]
@@ -140,7 +140,7 @@ def _line(packet: Any, offset_s: float) -> Line | None:
 
 
 def _words(codec: str, content: bytes) -> str:
-    """Take the words out of a packet as out of a line of a subtitle file.
+    """Return the words of a subtitle packet, without tags, as those of a subtitle file are read.
 
     FFmpeg's own decoders are not used, because they change the words.
     """

@@ -52,7 +52,7 @@ class TimeLine(NamedTuple):
 
 
 def unbroken(ticks: NDArray[np.int64], *, known: bool = True) -> TimeLine:
-    """Return times as they are, of one part."""
+    """Return the time line of a stream of one part: its times as they are."""
     return TimeLine(ticks, np.zeros(1, np.int64), np.zeros(1, np.int64), known)
 
 
@@ -233,12 +233,12 @@ def _may_start_part(
     return starts
 
 
-def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct times that leave the line of the others by a few steps, for a few packets.
+def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Correct times of a program stream that are off the line of the others by a few steps.
 
-    Where FFmpeg estimates times of a program stream, it gives a time to a picture before the one that has it,
-    if pictures are so small that one packet of the stream holds several. Each part, up to where times leave
-    the line for more, is corrected alone.
+    Where FFmpeg estimates times, it gives a time to a picture before the one that has it, if pictures are so
+    small that one packet of the stream holds several. Each part, up to where times jump by more, is corrected
+    alone.
 
     Parameters
     ----------
@@ -249,11 +249,11 @@ def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """
     jumps = np.abs(np.diff(ticks)) > (MOST_OFF + 1) * step
     part_starts = 1 + np.flatnonzero(jumps)
-    return np.concatenate([_settled_part(part, step) for part in np.split(ticks, part_starts)])
+    return np.concatenate([_correct_part(part, step) for part in np.split(ticks, part_starts)])
 
 
-def _settled_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct the times of one part by the median of how far times around them are from a steady line.
+def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Correct the outliers among the times of one part: move them to the median line of the times around.
 
     A part with a higher rate than stated keeps to its own rate.
     """

@@ -14,7 +14,7 @@ from PIL import Image
 from obygaze.demo_corpus import write_video
 from obygaze_features import Clip, Manifest, extract, load_backbone, open_store
 from obygaze_features.backbones import onnx_files
-from obygaze_features.backbones.registry import made_by
+from obygaze_features.backbones.registry import backbone_call
 from obygaze_features.errors import BackboneError
 from obygaze_features.extraction.decode_clips import _reason
 from obygaze_features.store import classes_of
@@ -369,13 +369,13 @@ def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monke
         each.rename(tmp_path / "nets" / each.name)
     for weights in (None, "other.onnx", "lab-net=other.toml"):
         with pytest.raises(BackboneError, match=r"other|--weights lab-net=FILE"):
-            made_by(provenance, weights)
+            backbone_call(provenance, weights)
     like = ("search", "store-1.0.0", "--like", "videos/0.mp4", "--backbone", "lab-net", "--weights")
     for weights in ("nets/net.onnx", "lab-net=onnx:nets/net.onnx"):
         assert obygaze(*like, weights) == 0
     (tmp_path / "nets" / "net.toml").write_bytes((tmp_path / "other.toml").read_bytes())
     with pytest.raises(BackboneError, match="with its TOML"):
-        made_by(provenance, "nets/net.onnx")
+        backbone_call(provenance, "nets/net.onnx")
 
 
 CLASSES = ("a red thing", "a green thing", "a blue thing")
@@ -409,7 +409,7 @@ def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkey
     clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
     assert classes_of(store["net.answers"]) == CLASSES
-    maker = made_by(store["net.answers"].provenance, str(path))
+    maker = backbone_call(store["net.answers"].provenance, str(path))
     assert maker.name.startswith("onnx:")
 
 

@@ -22,13 +22,13 @@ from obygaze_features.backbones import centerface as centerface_module
 from obygaze_features.backbones.people import (
     COLUMNS,
     FEATURES,
-    OfFrame,
+    FrameMeasures,
     load_people,
-    measured,
+    measure_picture,
     people_values,
     prepare,
 )
-from obygaze_features.backbones.sightings import Faces, each_once, noses_of
+from obygaze_features.backbones.sightings import Faces, noses_of, without_duplicates
 from obygaze_features.errors import BackboneError
 from tests.planted_people import (
     FACES_TOML,
@@ -57,14 +57,14 @@ NO_BOXES = [
     [1.2, 0.2, 1.4, 0.5, 0.9],  # outside
     [-0.5, 0.2, -0.1, 0.5, 0.9],
 ]
-NOBODY = OfFrame(0, 0, 0, 0, 0, 0)
+NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
 BRIGHT, DARK = (np.full((90, 160, 3), level, np.uint8) for level in (200, 0))
 
 
 def seen(people, *frames):
     """Measure frames one by one."""
     (rows,) = people(np.stack([prepare(frame) for frame in frames])[None])["frames"]
-    return [OfFrame(*row.tolist()) for row in rows]
+    return [FrameMeasures(*row.tolist()) for row in rows]
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def test_the_backbone_gives_what_the_detectors_give_in_another_process_too(plant
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
     encode = pickle.loads(pickle.dumps(backbone.encode))  # noqa: S301 - our own
     (rows,) = encode(batch)["frames"]
-    assert [OfFrame(*row.tolist()) for row in rows] == seen(load_people([str(path)]), *frames)
+    assert [FrameMeasures(*row.tolist()) for row in rows] == seen(load_people([str(path)]), *frames)
     assert backbone.n_frames == 3
     assert backbone.provenance["architecture"]["features"] == [*FEATURES]
     assert backbone.provenance["architecture"]["detectors"][0]["sha256"] == centerface_module.SHA256
@@ -324,8 +324,8 @@ def window(*frames):
     return people_values(np.array(frames, np.float32))
 
 
-CLOSE = OfFrame(1, 0.5, 0, 1, 0, 3)
-PAIR = OfFrame(2, 0.2, 0.75, 2, 1, 2)
+CLOSE = FrameMeasures(1, 0.5, 0, 1, 0, 3)
+PAIR = FrameMeasures(2, 0.2, 0.75, 2, 1, 2)
 
 
 def test_a_window_is_what_its_median_frame_is():
@@ -337,15 +337,15 @@ def test_a_window_is_what_its_median_frame_is():
         "present": 1, "persons": 2, "screen": 1, "face": pytest.approx(0.2), "height": 0.75,
         "close": 0, "medium": 1, "long": 0, "profile": pytest.approx(0.4), "people_frames": 3,
     }  # fmt: skip
-    crowd = OfFrame(9, 0.05, 0, 0, 0, 1)
+    crowd = FrameMeasures(9, 0.05, 0, 0, 0, 1)
     assert window(crowd, crowd, PAIR)["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    result = window(CLOSE, PAIR, OfFrame(1, 0.05, 0, 0, 0, 1))
+    result = window(CLOSE, PAIR, FrameMeasures(1, 0.05, 0, 0, 0, 1))
     assert result["present"] == 1
     assert not {"close", "medium", "long"} & result.keys()
-    back = OfFrame(1, 0, 0.9, 0, 0, 0)
+    back = FrameMeasures(1, 0, 0.9, 0, 0, 0)
     assert "face" not in window(back, back, CLOSE)
     assert window(back, back, CLOSE)["height"] == pytest.approx(0.9)
 
@@ -378,12 +378,12 @@ def test_where_a_nose_lies_does_not_change_with_the_head_bent_or_larger(size, tu
 
 def test_of_boxes_that_overlap_the_surest_stays():
     boxes = np.array([[0, 0, 1, 1, 0.6], [0.1, 0, 1.1, 1, 0.9], [2, 2, 3, 3, 0.5], [0.5, 0.5, 0.6, 0.6, 0.7]])
-    assert each_once(boxes).tolist() == [1, 3, 2]
+    assert without_duplicates(boxes).tolist() == [1, 3, 2]
 
 
 def test_faces_too_small_to_count_are_left_out():
     tiny = Faces(np.array([[0.5, 0.5, 0.51, 0.51, 1.0]]), np.array([0.5]))
-    assert measured([tiny]) == NOBODY
+    assert measure_picture([tiny]) == NOBODY
 
 
 # --- the real networks

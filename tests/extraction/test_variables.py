@@ -13,7 +13,7 @@ import pytest
 from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
-from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.commands.film_variables import _cameras
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
@@ -163,7 +163,7 @@ def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(tmp_
     voice = np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
     measure = partial(film_variables, path, shots=[Shot(0, 8)], camera=[None], speech=True)
-    chances = speech_chances([voice]) > SPEECH
+    chances = speech_probabilities([voice]) > SPEECH
     for start_s, end_s in [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]:
         first, last = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
         (result,) = measure([(start_s, end_s)])

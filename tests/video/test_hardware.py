@@ -11,10 +11,10 @@ from obygaze_features.video.hardware import (
     NotDecoded,
     NotOnCard,
     NvidiaCard,
-    as_from_core,
-    difference,
+    find_difference,
     first_look,
     group_around,
+    to_core_format,
 )
 from obygaze_features.video.index import index_packets
 
@@ -50,7 +50,7 @@ def test_every_sample_of_a_card_is_that_of_a_core(pixels, width, height, colour_
     for plane in frame.planes:
         samples = rng.integers(0, 1 << bits, plane_of(plane, kind).shape).astype(kind) << shift
         plane.update(samples.tobytes())
-    given_frame = as_from_core(frame, held, pixels)
+    given_frame = to_core_format(frame, held, pixels)
     half_width, half_height = -(-width // 2), -(-height // 2)
     luma, chroma = (plane_of(plane, kind) >> shift for plane in frame.planes)
     y, u, v = (plane_of(plane, kind) for plane in given_frame.planes)
@@ -65,7 +65,7 @@ def test_every_sample_of_a_card_is_that_of_a_core(pixels, width, height, colour_
 @pytest.mark.parametrize(("held", "pixels"), [("nv12", "gbrp"), ("p010le", "yuv422p10le"), ("", "yuv420p")])
 def test_formats_that_may_lose_bits_are_left_to_cores(held, pixels):
     with pytest.raises(NotOnCard) as refused:
-        as_from_core(av.VideoFrame(64, 48, held or "nv12"), held, pixels)
+        to_core_format(av.VideoFrame(64, 48, held or "nv12"), held, pixels)
     assert refused.value.of_file
 
 
@@ -109,7 +109,7 @@ def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
     pictures = (np.kron(draw(number), np.ones((4, 4, 1), np.uint8)) for number in range(60))
     film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
     try:
-        verdict = difference(film, range(60), card)
+        verdict = find_difference(film, range(60), card)
     except NotDecoded as reason:
         pytest.skip(str(reason))
     assert verdict == ""

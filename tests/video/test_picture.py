@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from obygaze_features.video.picture import turned
+from obygaze_features.video.picture import turn_of_matrix
 
 
 def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
@@ -24,10 +24,10 @@ def test_turns_and_mirrors_do_what_the_matrix_says():
     picture = np.arange(12).reshape(3, 4)
     result = set()
     for matrix in product((-1, 0, 1), repeat=4):
-        turns, mirrored, oblique = turned(*matrix)
+        turns, mirrored, oblique = turn_of_matrix(*matrix)
         if not oblique:
             result.add((turns, mirrored))
             upright = np.rot90(picture, -turns)
             assert np.array_equal(upright[:, ::-1] if mirrored else upright, shown(picture, *matrix))
     assert result == {*product(range(4), (False, True))}
-    assert turned(1, 1, -1, 1) == (0, False, True)
+    assert turn_of_matrix(1, 1, -1, 1) == (0, False, True)

@@ -188,7 +188,7 @@ def test_first_frames_that_state_no_time_end_where_the_next_begins(films, monkey
                 each[1].pts = each[1].dts = None
             yield each
 
-    monkeypatch.setattr(sound, "placed", without_times)
+    monkeypatch.setattr(sound, "timed_packets", without_times)
     path = shutil.copy(films[kind], films[kind].with_name(f"{n}.{kind}"))
     (samples,), missing_s = read(path, RATE, 0.0, 3.0)
     assert np.abs(samples - truth).max() < 0.01

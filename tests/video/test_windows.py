@@ -111,14 +111,14 @@ def test_a_window_comes_as_soon_as_its_last_frame_does(films):
 def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     sought: list[int] = []
-    seek = sparse_room.Decoder._sought
+    seek = sparse_room.Decoder._seek_before
 
     def note_and_seek(*arguments):
         position = seek(*arguments)
         sought.append(position.number)
         return position
 
-    monkeypatch.setattr(sparse_room.Decoder, "_sought", note_and_seek)
+    monkeypatch.setattr(sparse_room.Decoder, "_seek_before", note_and_seek)
     reference = plainly(films[name])
     for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(targets))
@@ -137,7 +137,7 @@ def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch):
 
 def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
-    read = index_room._read_index
+    read = index_room._read_table
     share_in(tmp_path)
     try:
         joined = remux(films["pyramid.mp4"], tmp_path / "ab.mkv", list)
@@ -148,10 +148,10 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             first = index_packets(path)
             digest = file_digest(path)
             index_room._tables.clear()  # as another process would begin
-            monkeypatch.setattr(index_room, "_read_index", None)
+            monkeypatch.setattr(index_room, "_read_table", None)
             again = index_packets(path)
             assert file_digest(path) == digest
-            monkeypatch.setattr(index_room, "_read_index", read)
+            monkeypatch.setattr(index_room, "_read_table", read)
             for table in (first, again):
                 np.testing.assert_equal(asdict(table), asdict(direct))
         for fact in tmp_path.glob("?" * 64):
