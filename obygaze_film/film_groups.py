@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import NOTHING
+from obygaze_film.film_time import NOTHING, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -48,7 +48,7 @@ from obygaze_film.judged_rate import (
 from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, votes
 from obygaze_film.notes import LATER, judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
-from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, shared_seconds
+from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
 from obygaze_film.timeline import Timeline
 
 ALL: Final = said("all_films_name")
@@ -484,25 +484,16 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     return [said("note_films", what=what, n=len(names), names=shown)]
 
 
-def staging_means(variables: pd.DataFrame) -> dict[str, float]:
-    """Average what was measured of a film's staging over its time, each second counted once.
-
-    The last window at a film's end begins before the one before it has ended; windows may overlap by design.
-    A variable that is known in no window has no mean.
-    """
-    means = {}
-    for name in variables.columns.drop(["start_s", "end_s"]):
-        known = variables[variables[name].notna()]
-        if len(known):
-            means[str(name)] = float(np.average(known[name], weights=shared_seconds(known)))
-    return means
+def _staging_of(film: Timeline) -> dict[str, float]:
+    """Return the means of a film's staging, as its page tells them."""
+    return staging_means(film.variables, film.rows() if len(film.shots) else None)
 
 
 def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
     """Group films by a variable of their staging: above the median film's mean, or not."""
     known = {}
     for film in films:
-        means = staging_means(film.variables)
+        means = _staging_of(film)
         if by in means:
             known[film.movie] = means[by]
     if not known or any(by in cells for cells in (facts or {}).values()):
@@ -523,7 +514,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
     decade = f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else ""
-    staged = {name: repr(mean) for name, mean in staging_means(film.variables).items()}
+    staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
     return {**staged, "decade": decade, **recorded, **written}
 
 

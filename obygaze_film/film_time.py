@@ -15,6 +15,7 @@ from obygaze_film.schema import (
     durations,
     has_flag,
     is_counted,
+    shared_seconds,
 )
 
 JUDGED: Final = "judged"
@@ -108,6 +109,39 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     nothing = float(seconds[parts == NOTHING].sum())
     is_unread = (parts == UNLIKE) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
     return FilmTime(judged, unlike, nothing, float(seconds[is_unread].sum()))
+
+
+def share_of_black(rows: pd.DataFrame) -> float:
+    """Return the share of a film's time that is black, of the rows of one model.
+
+    Windows of staging overlap, and begin within black pictures: a mean over them is another number. All that
+    tell the share of black of a film with shots ask here.
+    """
+    seconds = durations(rows)
+    return float(seconds[has_flag(rows, schema.BLACK)].sum() / seconds.sum())
+
+
+def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> dict[str, float]:
+    """Average what was measured of a film's staging over its time, each second counted once.
+
+    The last window at a film's end begins before the one before it has ended; windows may overlap by design.
+    A variable that is known in no window has no mean.
+
+    Parameters
+    ----------
+    variables : DataFrame
+        As of `Timeline`.
+    rows : DataFrame, optional
+        Rows of a film with shots, by one model: their share of black is that of the film's time.
+    """
+    means = {}
+    for name in variables.columns.drop(["start_s", "end_s"]):
+        known = variables[variables[name].notna()]
+        if len(known):
+            means[str(name)] = float(np.average(known[name], weights=shared_seconds(known)))
+    if rows is not None and schema.BLACK in means:
+        means[schema.BLACK] = share_of_black(rows)
+    return means
 
 
 def told_flags_in(rows: pd.DataFrame) -> list[str]:

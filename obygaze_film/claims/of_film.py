@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
@@ -50,7 +49,7 @@ from obygaze_film.claims.kinds import (
     UnjudgedSpan,
 )
 from obygaze_film.classes import classes_of_span
-from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time
+from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time, staging_means
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import (
     NO_CLASSES,
@@ -582,29 +581,27 @@ def no_passage(model: ModelRecord) -> NoPassage:
     )
 
 
-def staging_mean(
-    name: str, values: pd.Series, digits: int, seconds: NDArray[np.float64] | None = None
-) -> StagingMean:
-    """Tell the mean of a variable of staging over the windows of a film [N]; NaN where one has none.
+def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -> StagingMean:
+    """Tell the mean of a variable of staging over a film's time; NaN where no window has one.
+
+    It is the one by which `film compare` groups films (`staging_means`).
 
     Parameters
     ----------
+    film : Timeline
+    model : ModelRecord
     name : str
-    values : Series, shape [N]
+        A column of its variables.
     digits : int
         Decimals that are measured.
-    seconds : ndarray, shape [N], optional
-        Of each window the seconds that it stands for: of windows that overlap, those up to the next one. By
-        default all count alike.
     """
-    known = values.notna().to_numpy()
-    weights = np.ones(len(values)) if seconds is None else seconds
-    mean = float(np.average(values[known], weights=weights[known])) if known.any() else float("nan")
+    values = film.variables[name]
+    means = staging_means(film.variables, film.rows(model.key) if len(film.shots) else None)
     return StagingMean(
         who=(),
         what=name,
         time=ClaimTime("film"),
-        number=mean,
+        number=means.get(name, float("nan")),
         digits=digits,
         n_known=int(values.notna().sum()),
         n_windows=len(values),

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, StagingMean, Title
+from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, Title
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
@@ -19,13 +19,10 @@ from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.page.translated import builtin_of, film_in_language
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import (
-    BLACK,
     FLAGS,
     FORMER,
     ConceptRecord,
     ModelRecord,
-    durations,
-    has_flag,
     is_counted,
     runs,
 )
@@ -299,25 +296,13 @@ class FilmView:
         strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(name, table[name], scale.digits, ends - starts)
-                if name == BLACK:
-                    mean = self._black_share(mean)
+                mean = of_film.staging_mean(self.film, self.model, name, scale.digits)
                 values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
                 note = phrases.staging_sentence(mean, self.words)
                 shares = values.to_numpy(dtype=np.float64)
                 key = f"staging-{len(strips)}"
                 strips.append(Strip(key, self.words[name], note, starts, ends, shares))
         return strips
-
-    def _black_share(self, mean: StagingMean) -> StagingMean:
-        """Take the share of black from the rows, as every sentence on the film's time does, where shots are.
-
-        Windows overlap, so that a mean over them is another number.
-        """
-        if self.film.shots.empty:
-            return mean
-        black_s = float(durations(self.rows)[has_flag(self.rows, BLACK)].sum())
-        return replace(mean, number=self.time.share(black_s), n_known=mean.n_windows)
 
     def concept_strips(self, *, found: bool) -> list[Strip]:
         """Return the concepts that are found better than chance, or the others, with how well each is."""

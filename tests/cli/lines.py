@@ -57,7 +57,7 @@ manifest inspect in/films.csv --json
     0 | 4 movies
 manifest project in/segments.csv --onto in/scenes.csv --merge both --out out/both.csv
 manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
-    0 | replaced the labels that 1 clips of | nobody annotated z | left out the annotations of m1
+    0 | replaced the labels that 1 clip of | nobody annotated z | left out the annotations of m1
 manifest agreement in/segments.csv
     0 | ann / bea | projected onto windows of 46 s
 manifest agreement in/same.csv --json

@@ -361,8 +361,15 @@ def test_a_share_is_refused_by_the_share_that_the_rule_is_of(hatched, language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_mean_of_staging_says_of_how_many_windows_it_is(language):
     words = Words(language)
-    of_some = of_film.staging_mean("camera", pd.Series([0.1, 0.3, np.nan, np.nan, np.nan]), 2)
-    of_all = of_film.staging_mean("camera", pd.Series([0.1, 0.3]), 2)
+    film = invented_film(n_rows=60, duration_s=600.0)
+
+    def mean_of(*values):
+        starts = 8.0 * np.arange(len(values))
+        variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "camera": values})
+        return of_film.staging_mean(replace(film, variables=variables), film.model(), "camera", 2)
+
+    of_some = mean_of(0.1, 0.3, np.nan, np.nan, np.nan)
+    of_all = mean_of(0.1, 0.3)
     assert (of_some.number, of_some.n_known, of_some.n_windows) == (0.2, 2, 5)
     assert numbers_in(phrases.sentence(of_some, words), words) == [words.number(0.2), "2", "5"]
     assert numbers_in(phrases.sentence(of_all, words), words) == [words.number(0.2)]

@@ -81,7 +81,7 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     named = [film.movie for film in films if film.movie in group["reason"]]
     assert len(named) == 2
     assert min(named) >= "tt08"
-    assert "10 are needed" in trend["reason"]
+    assert "a rate needs 10 films" in trend["reason"]
     nothing = compare_films(films, Manifest((), Path()))
     assert nothing.groups["value"].isna().all()
     assert "%" not in sentence_of(nothing)

@@ -13,7 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest
 from obygaze_film import Timeline, compare_films, score_films
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import staging_means
+from obygaze_film.film_time import staging_means
 from obygaze_film.page import film_page
 from obygaze_film.rows import Windows, read_variables
 from obygaze_film.schema import shared_seconds

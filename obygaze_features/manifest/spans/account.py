@@ -104,7 +104,8 @@ class Account:
         """
         if self.used + self.n_left_out != self.seen:
             raise ManifestError(
-                f"{self.path}: {self.seen} spans seen, {self.used} used and {self.n_left_out} left out do "
+                f"{self.path}: {counted(self.seen, 'span')} seen, {self.used} used and "
+                f"{self.n_left_out} left out do "
                 "not add up: this is a bug of obygaze, please report it"
             )
         name = f"{self.path.name} of {film}" if film else self.path.name

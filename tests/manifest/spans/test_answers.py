@@ -81,7 +81,7 @@ def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
 
 
 LEFT_OUT = {
-    "refusals alone": ([{"answers": dict.fromkeys(ALL_NO)}], [], "0 of 1 spans read"),
+    "refusals alone": ([{"answers": dict.fromkeys(ALL_NO)}], [], "0 of 1 span read"),
     "a level in words": ([{"answers": {"level": "rather sure"}}], [], "'rather sure' is no level"),
     "a clip twice": (
         [{**GOOD, "clip_id": "c0"}] * 2, ["c0"], "line 2: of a clip that was answered above",

@@ -300,7 +300,7 @@ SAID = {
     "a place of WebVTT in hundredths": says(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
     "words behind the times of SRT": says(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
     "words behind the times of WebVTT": says(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
-    "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 spans"),
+    "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 span"),
     "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
     "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
     "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),

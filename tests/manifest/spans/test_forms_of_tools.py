@@ -203,7 +203,7 @@ REFUSED = {
     "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
     "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
     "ELAN whose media are moved": ("#a.mp4 -- offset: 200\n" + elan(["l", *CLOCKS, "S", "a.eaf"]), "moved by 200 ms"),
-    **{f"ELAN without header, behind the text {note}": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", note]), "1 columns after the text") for note in ("note", "He looks.")},
+    **{f"ELAN without header, behind the text {note}": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", note]), "1 column after the text") for note in ("note", "He looks.")},
     "ELAN in French without durations": (elan(["l", *CLOCKS, "S"], names=("Acteur", "Début - hh:mm:ss.ms", "Durée - hh:mm:ss.ms", "Annotation")), "a header in English"),
     "ELAN with durations in place of ends": (elan(["level", "1.0", "4.0", "S"], names=("Tier", "Begin Time - ss.msec", "Duration - ss.msec", "Annotation")), "no begin and end times"),
     "ELAN in Spanish, a column for each tier": (elan([*CLOCKS, "00:00:04.000", "S", "hola"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")), "a header in English"),

@@ -343,7 +343,7 @@ def test_a_file_without_spans_leaves_no_manifest(tmp_path, capsys):
     assert not out.exists()
     shown = capsys.readouterr()
     assert shown.out == f"no span to import: {out} is not written\n"
-    assert "0 of 1 spans read (rttm); line 1: it has no length" in shown.err
+    assert "0 of 1 span read (rttm); line 1: it has no length" in shown.err
     assert obygaze("manifest", "import", "spans", path, "--out", out, "--json") == 3
     answer = json.loads(capsys.readouterr().out)
     assert (answer["manifest"], answer["clips"], answer["accounts"][0]["seen"]) == (None, 0, 1)

@@ -169,7 +169,7 @@ def test_rolling_captions_are_noted(read):
 
 
 def test_an_account_that_does_not_add_up_is_refused(tmp_path):
-    with pytest.raises(ManifestError, match="1 spans seen, 0 used and 0 left out"):
+    with pytest.raises(ManifestError, match="1 span seen, 0 used and 0 left out"):
         Account(tmp_path, seen=1).line()
 
 
