@@ -117,6 +117,7 @@ class TimeColumns:
         if start and end and self._first_possible_end(start, [end]):
             return {START: start, END: end}
         if not start and duration and not end and len(timed) == 2:
+            # The other one of the two columns has the starts.
             start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
