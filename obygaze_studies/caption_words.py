@@ -184,7 +184,7 @@ def audit_words(
     for emotion, words in lists.items():
         frequent[emotion] = [word for word in words if totals[word] >= min_total]
     rows = []
-    for group, images in _groups(items, counts, lists).items():
+    for group, images in _images_by_group(items, counts, lists).items():
         captions = list(chain.from_iterable(counts[image] for image in images))
         emotion = group[GROUP.index("emotion")]
         numbers = _rates(captions, frequent[emotion])
@@ -238,7 +238,7 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
     return bar_chart(labels=labels, series=values_by_condition("per_1000"), axis=axis)
 
 
-def _groups(
+def _images_by_group(
     items: Mapping[str, Row], counts: Mapping[str, ImageWords], lists: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, ...], list[str]]:
     """Group the images by the values of `GROUP`: values -> image ids.

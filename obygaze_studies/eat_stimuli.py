@@ -81,7 +81,7 @@ class PrintedEffect(NamedTuple):
     star: bool
 
 
-def _effects(cells: str) -> Mapping[str, PrintedEffect]:
+def _parse_effects(cells: str) -> Mapping[str, PrintedEffect]:
     """Parse a model's printed effects: one number per test, in the order of the tables, some with a star."""
     effects = {}
     for test, cell in zip(SELECTIONS["table1"] + SELECTIONS["table2"], cells.split(), strict=True):
@@ -90,7 +90,7 @@ def _effects(cells: str) -> Mapping[str, PrintedEffect]:
 
 
 EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = {
-    model: _effects(cells) for model, cells in _DATA["effects"].items()
+    model: _parse_effects(cells) for model, cells in _DATA["effects"].items()
 }
 """Model -> test -> the effect that Tables 1 and 2 print."""
 

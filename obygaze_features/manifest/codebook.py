@@ -283,16 +283,18 @@ class Codebook:
         if name in names:
             return name
         column = "concepts" if kind == "concept" else kind
-        raise self._unknown(kind, name, self._name_of_spelling[kind], column)
+        raise self._error_of_unknown_name(kind, name, self._name_of_spelling[kind], column)
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
         """Return the task or scale (`kind`) of a name; refuse a name that none of `items` has."""
         for item in items:
             if item.name == name:
                 return item
-        raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
+        raise self._error_of_unknown_name(kind, name, {plain(item.name): item.name for item in items})
 
-    def _unknown(self, kind: str, text: str, spellings: Mapping[str, str], column: str = "") -> ManifestError:
+    def _error_of_unknown_name(
+        self, kind: str, text: str, spellings: Mapping[str, str], column: str = ""
+    ) -> ManifestError:
         """Return the error for a name that the codebook does not have, with the nearest one it has.
 
         Parameters

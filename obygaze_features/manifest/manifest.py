@@ -103,6 +103,7 @@ class Manifest:
         )
 
     def _repr_html_(self) -> str:
+        """Show the first clips as a table in a notebook."""
         first = self.with_clips(self.clips[:FIRST_ROWS]).to_frame()
         table: str = first.to_html(index=False, na_rep="")
         return f"<div><strong>{escape(repr(self))}</strong>{table}</div>"
@@ -157,6 +158,7 @@ class Manifest:
 
     @cached_property
     def _by_id(self) -> Mapping[str, Clip]:
+        """Clip id -> clip."""
         # Apart: for pyright a cached property is not the read-only property of a protocol.
         return {clip.clip_id: clip for clip in self.clips}
 

@@ -211,7 +211,7 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
         raise ManifestError(f"window {seconds}: expected a positive number of seconds")
     clips = []
     for movie, marks in grouped(annotations, "movie").items():
-        end_s = float(_spans(marks)[:, 1].max())
+        end_s = float(_times_of_clips(marks)[:, 1].max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""
         # A remainder of less than a nanosecond is rounding, not a window.
@@ -263,8 +263,8 @@ def _label_movie(
 
 def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
     """List for each clip the annotations that cover at least a share `threshold` of it, in their order."""
-    clip_spans = _spans(clips)
-    mark_spans = _spans(marks)
+    clip_spans = _times_of_clips(clips)
+    mark_spans = _times_of_clips(marks)
     pairs = overlapping(clip_spans, mark_spans)
     # Spans of both sides of each pair: [P pairs, 2].
     clip_side = clip_spans[pairs.first]
@@ -280,7 +280,7 @@ def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: flo
     return [[marks[place] for place in sorted(places)] for places in places_of_clips]
 
 
-def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:
+def _times_of_clips(clips: Sequence[Clip]) -> NDArray[np.float64]:
     """Return the start and end of each clip in seconds, [N, 2]; refuse a clip without times."""
     spans = []
     for clip in clips:

@@ -138,10 +138,10 @@ class Table:
 
     def checked(self) -> Iterator[Row]:
         """Yield the rows that are not empty and can be read; then refuse the table if it has problems."""
-        yield from self._readable(self.rows)
+        yield from self._readable_rows(self.rows)
         self.problems.refuse()
 
-    def _readable(self, rows: Iterable[Row]) -> list[Row]:
+    def _readable_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return the rows that are not empty, without those in which a needed cell is a spreadsheet's error.
 
         Such a cell is noted as a problem.
@@ -174,7 +174,7 @@ class Table:
         verbatim
             Whether apostrophes before cells belong to them, as no spreadsheet wrote the table.
         """
-        rows = self._readable(self.rows)
+        rows = self._readable_rows(self.rows)
         if not verbatim:
             rows = [row.as_written() for row in rows]
         decimal_sign = "" if self._may_have_commas else "."
@@ -477,6 +477,7 @@ def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Seque
     other_names = {plain(name) for name in any_of}
 
     def is_header(cells: Sequence[str]) -> bool:
+        """Return whether cells name all needed columns, and one of the others if there are any."""
         names = {heading_name(cell) for cell in cells}
         has_other = not other_names or not other_names.isdisjoint(names)
         return needed_names <= names and has_other

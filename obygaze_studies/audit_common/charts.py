@@ -133,6 +133,7 @@ def draw_bars(
     group_height = 0.8 / len(series)
 
     def fill(figure: Figure) -> None:
+        """Draw the bars, and what belongs to them, into an empty figure."""
         axes = figure.subplots()
         bar_height = group_height
         if bands:
@@ -231,6 +232,7 @@ def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: s
     """
 
     def fill(figure: Figure) -> None:
+        """Draw the panels of stacked bars into an empty figure, one below the other."""
         heights = [1 + len(bars) for bars in panels.values()]
         axes_of_panels = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
         for axes, (title, bars) in zip(axes_of_panels, panels.items(), strict=True):
@@ -272,6 +274,7 @@ def draw_timelines(
     """
 
     def fill(figure: Figure) -> None:
+        """Draw a row of coloured spans for each name into an empty figure."""
         axes = figure.subplots()
         edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.3}
         for row, spans in enumerate(rows.values()):
@@ -304,6 +307,7 @@ def draw_tree(
     """
 
     def fill(figure: Figure) -> None:
+        """Draw the decision tree into an empty figure."""
         look: dict[str, Any] = {"filled": True, "rounded": True, "impurity": False, "fontsize": 5}
         names = [name.replace(" of ", "\nof ") for name in features]
         look |= {"feature_names": names, "class_names": classes, "max_depth": n_levels - 1}
@@ -345,6 +349,7 @@ def draw_panels(
         top = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
 
     def fill(figure: Figure) -> None:
+        """Draw the columns of maps into an empty figure, and the bar of their scale."""
         all_axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
         for axes in all_axes.flat:
             axes.set_axis_off()

@@ -139,6 +139,8 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
     """Decorate an audit that returns a `Finding`, so that it returns a `Report` with this wording."""
 
     def declare(function: Callable[P, Finding]) -> Callable[P, Report]:
+        """Wrap a function that computes a finding, so that it returns the report of it."""
+
         @wraps(function)
         def run(*arguments: P.args, **options: P.kwargs) -> Report:
             return report(wording, function(*arguments, **options))
@@ -204,6 +206,7 @@ def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:
     """
 
     def draw(path: Path) -> None:
+        """Draw the chart to a file; matplotlib is only imported here."""
         getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **options)
 
     return draw

@@ -109,7 +109,7 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     beside: str = ""
 
     @property
-    def true_in(self) -> tuple[float, float]:
+    def true_range(self) -> tuple[float, float]:
         """Lowest and highest number that make the part true; beside an open end, the next float inside."""
         least = self.least
         most = self.most
@@ -177,7 +177,7 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
     is_counted = finding.unit in measures.COUNTED
     low = finding.value if is_counted else finding.low
     high = finding.value if is_counted else finding.high
-    least, most = part.true_in
+    least, most = part.true_range
     is_inside = least <= low and high <= most
     is_outside = high < least or low > most
     # A test cannot show that things are alike: a part that says so is decided by its interval.
@@ -192,7 +192,7 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
         return HOLDS
     if finding.null.p(least, most) < SIDE:
         return HOLDS
-    return f"{IN_LINE}; {finding.null.says}"
+    return f"{IN_LINE}; {finding.null.as_clause}"
 
 
 def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
@@ -422,7 +422,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
         finding = findings[index] if findings else Measured()
         null = finding.null
         chance = _interval_of_null(null)
-        least, most = part.true_in
+        least, most = part.true_range
         decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
         rows.append(
             {
@@ -433,7 +433,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "sentence": claim.sentence,
                 "data": DATA[claim.needs],
                 "is_elsewhere": claim.is_elsewhere,
-                "statistic": _statistic(part),
+                "statistic": _describe_statistic(part),
                 "true_from": least,
                 "true_to": most,
                 "value": finding.value,
@@ -455,7 +455,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
     return rows
 
 
-def _statistic(part: Part) -> str:
+def _describe_statistic(part: Part) -> str:
     """Write what the number of a part is; in brackets its reading of the sentence, and why it is there."""
     notes = []
     if part.reading:

@@ -177,9 +177,11 @@ def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.i
     """Measure the gap between two sides, averaged over films; the null exchanges sides within films."""
 
     def mean_gap(drawn_sides: NDArray[np.int64]) -> float:
+        """Average over films the gap between the two sides, for some assignment of clips to sides."""
         return _mean_defined(film_gaps(values, drawn_sides, films))
 
     def measure(drawn_sides: NDArray[np.int64]) -> Measured:
+        """Measure that mean gap, with its null, for some assignment of clips to sides."""
         null = levels_within_films(drawn_sides, films, mean_gap)
         return replace(over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
 
@@ -297,10 +299,12 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     movies = table["movie"].to_numpy(dtype=str)
 
     def planted(observed: Marks, rng: np.random.Generator) -> Marks:
+        """Permute the levels within films, and plant a difference of twice the margin between their rates."""
         permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
         return plant_rates(permuted, 2 * margin, rng)
 
     def measure(drawn: Marks) -> Measured:
+        """Measure the distance of the rates, with its jackknife interval over films and its null."""
         null = Null("a planted difference of twice the margin", drawn, Marks.distance, planted)
         interval = stats.jackknife_interval(drawn.distance, movies, bounds=(0, 1))
         return replace(from_interval(interval, "films"), null=null)
@@ -451,12 +455,15 @@ def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
     measures = [finding.again for finding in findings if finding.again]
 
     def least(data_of_each: Sequence[Any]) -> float:
+        """Return the lowest of the numbers, each computed on its own data."""
         return min(null.number(data) for null, data in zip(nulls, data_of_each, strict=True))
 
     def exchange(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """Permute the data of each number as its null does."""
         return [null.exchange(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
 
     def measure_lowest(data_of_each: Sequence[Any]) -> Measured:
+        """Measure all numbers on their data, and return the lowest with its null."""
         null = Null("levels within films", data_of_each, least, exchange)
         measured = [measure(data) for measure, data in zip(measures, data_of_each, strict=True)]
         return replace(lowest(measured), null=null)
@@ -491,9 +498,11 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     note = f"S, films pooled: {', '.join(parts)}"
 
     def mean_gap(drawn: Numbers) -> float:
+        """Average over films the gap between the two sides, for some values of the clips."""
         return _mean_defined(film_gaps(drawn, sides, films))
 
     def measure(drawn: Numbers) -> Measured:
+        """Measure that mean gap, with its null, for some values of the clips."""
         null = levels_within_films(drawn, films, mean_gap)
         return replace(over_units(film_gaps(drawn, sides, films), "films"), null=null)
 
@@ -520,6 +529,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     )
 
     def measure(is_high: NDArray[np.bool_]) -> Measured:
+        """Measure the share of the higher level among the chosen clips, with its null."""
         high = is_high[is_alone]
         share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
         null = levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
@@ -604,6 +614,7 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
         auc_of_films.append(stats.auc(is_sure, clips["shots"].to_numpy()))
 
     def measure(values: Numbers) -> Measured:
+        """Average the AUC of films, and compare the mean with 0.5 and the planted null."""
         return replace(over_units(values, "films", null=0.5), null=planted_beside(values, 0.5, margin))
 
     return repeatable(measure, np.array(auc_of_films))
@@ -698,6 +709,7 @@ def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[T
     """
 
     def exchange(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
+        """Permute the labels of one expert within each film."""
         return [pair.exchanged(rng) for pair in pairs_drawn]
 
     return Null("one annotator's labels within films", pairs, number, exchange)
@@ -720,6 +732,7 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     """
 
     def pooled_share(drawn: Sequence[TwoExperts]) -> float:
+        """Return the share of windows left at the lowest level, among all that differ."""
         return _mean(np.concatenate([_left_at_lowest(pair) for pair in drawn]))
 
     overlooked_of_pairs = [_left_at_lowest(pair) for pair in pairs]
@@ -769,6 +782,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     pairs = expert_pairs(segments)
 
     def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
+        """Return by how much gamma rises in each film if windows without a label are left out."""
         return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in pairs_drawn])
 
     gammas = np.array([_gamma(pair, apart) for pair in pairs])
@@ -779,6 +793,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
 
     def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
+        """Average the rise over films, with its null."""
         null = one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
         return replace(over_units(rises(pairs_drawn), "films"), null=null)
 
@@ -830,6 +845,7 @@ def alike_scores(_: None, *, margin: float) -> Measured:
         distances.append(float(np.mean(distances_of_objects)))
 
     def measure(drawn: Numbers) -> Measured:
+        """Average the values of captioners, and compare them with the null planted beside 0."""
         finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
         return replace(finding, null=planted_beside(drawn, 0.0, margin, sides=(1.0,)))
 
@@ -846,6 +862,7 @@ def balanced_object(_: None, *, margin: float) -> Measured:
     values = ratios.loc[name].to_numpy(dtype=np.float64)
 
     def measure(drawn: Numbers) -> Measured:
+        """Average the values of captioners, and compare them with the null planted beside 0.5."""
         finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
         return replace(finding, null=planted_beside(drawn, 0.5, margin))
 
@@ -891,6 +908,7 @@ def _ratio_of(rates: Numbers) -> Measured:
     """
 
     def ratio(persons_rates: Numbers) -> float:
+        """Return the first mean rate of the persons over the second; NaN if that is 0."""
         shown, clothed = persons_rates.mean(axis=0)
         return float(shown / clothed) if clothed else stats.NAN
 

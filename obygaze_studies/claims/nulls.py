@@ -68,7 +68,7 @@ class Null:
         return float(np.median(defined))
 
     @property
-    def says(self) -> str:
+    def as_clause(self) -> str:
         """A clause that says what chance gives: the median of the draws, or the planted numbers."""
         if self.planted:
             return f"{self.planted_text} planted gives as much"
@@ -137,6 +137,7 @@ def levels_within_films(
     """
 
     def exchange(observed: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Permute the labels within each film."""
         return permuted_within(observed, films, rng)
 
     return Null("levels within films", labels, number, exchange)
@@ -168,6 +169,7 @@ def planted_beside(
     defined = _defined(values)
 
     def planted(observed: Numbers, rng: np.random.Generator) -> Numbers:
+        """Put the mean at twice the margin from `centre`, with random signs of the distances from it."""
         side = rng.choice(sides)
         spread = _with_random_signs(observed - _mean(observed), rng)
         return np.asarray(centre + side * 2 * margin + spread)

@@ -117,9 +117,11 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
         return ""
 
     def direction(text: str) -> NDArray[np.float64]:
+        """Return the unit vector of a text."""
         return unit(texts.take([text_ids[text]], f"text {text!r}"))
 
     def similarity(text: str, label: str) -> float | str:
+        """Return the cosine similarity of a text and a label, or why one of them has no embedding."""
         missing = why_missing(text) or why_missing(label)
         if missing:
             return missing
@@ -166,6 +168,7 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     rows = read_rows(path, [*heading_of.values()], numbers=[heading_of["p_c"]])
 
     def renamed(row: Row) -> Row:
+        """Return a row with the names of our columns instead of the headings of the file."""
         return {column: row[heading] for column, heading in heading_of.items()}
 
     return tuple(map(renamed, rows))

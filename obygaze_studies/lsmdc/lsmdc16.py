@@ -171,6 +171,7 @@ def exclude(
     keys = {movie_key(title) for title in titles}
 
     def is_excluded(caption: Caption) -> bool:
+        """Return whether a caption is of an excluded film."""
         return movie_key(movie_of(caption.clip_id)) in keys
 
     kept = {}

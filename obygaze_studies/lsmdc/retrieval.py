@@ -72,7 +72,7 @@ def evaluate(
     encoded = []
     for block in _blocks(len(own_clips)):
         with tower_precision(arithmetic, device):
-            pixels, mask = pairs.clips(own_clips[block])
+            pixels, mask = pairs.read_clips(own_clips[block])
             encoded.append(embed_videos(network, pixels.to(device), mask.to(device)))
         progress(block.stop, total)
     own_parts = [torch.cat(tensors) for tensors in zip(*encoded, strict=True)]
@@ -129,6 +129,7 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
 
     def summarise_all(ranks: Ranks) -> dict[str, Any]:
+        """Summarise the ranks under each of their names."""
         return {order: summarise(ranks_of_order) for order, ranks_of_order in ranks.items()}
 
     square = scores[:, column_of_text]

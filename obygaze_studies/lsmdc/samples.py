@@ -52,10 +52,10 @@ class Pairs:
 
     def batch(self, samples: Sequence[int]) -> Batch:
         """Read the frames and tokens of some samples."""
-        frames, mask = self.clips([self.clip_ids[sample] for sample in samples])
+        frames, mask = self.read_clips([self.clip_ids[sample] for sample in samples])
         return Batch(frames, mask, torch.from_numpy(self.ids[list(samples)]))
 
-    def clips(self, clip_ids: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    def read_clips(self, clip_ids: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Read the frames of clips, concatenated to uint8 `[n, h, w, 3]`, and the mask `[B, F]`."""
         read = [self.cache.read(clip_id) for clip_id in clip_ids]
         mask = torch.zeros((len(read), self.max_frames), dtype=torch.bool)

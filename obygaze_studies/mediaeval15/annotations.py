@@ -282,7 +282,7 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
     labelled: list[dict[str, Any]] = []
     with regarding(TaskError, str(scores)):
         for row in rows:
-            classes: dict[str, str | None] = {axis: _class(row, axis, judgements) for axis in AXES}
+            classes: dict[str, str | None] = {axis: _class_of_clip(row, axis, judgements) for axis in AXES}
             labelled.append({**row, **classes})
     rejected: dict[str, Axis] = {}
     # The last axis first, so that a clip that is rejected on both is listed with the first.
@@ -299,6 +299,7 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     columns = list(rows[0]) if rows else ["clip", *AXES]
 
     def cells(row: Row) -> list[str]:
+        """Return the cells of a row in the table's columns."""
         return [row[name] for name in columns]
 
     sentence = write_rows([columns, *map(cells, rows)], out, "clips", force=force)
@@ -316,7 +317,7 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     )
 
 
-def _class(row: Row, axis: Axis, judgements: Judgements) -> str | None:
+def _class_of_clip(row: Row, axis: Axis, judgements: Judgements) -> str | None:
     """Return the class of a clip on an axis, from its score or from judgements.
 
     It is "" if there are neither, and None if the judgements contradict each other.

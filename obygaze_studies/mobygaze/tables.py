@@ -94,7 +94,7 @@ def mobygaze_report(
         settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
         rows_of_rule: list[pd.DataFrame] = []
         record: dict[str, Any] = {}
-        for modality, run in _runs(datasets, models, kept, **settings):
+        for modality, run in _run_models(datasets, models, kept, **settings):
             record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
             rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BESIDE]))
         rows += rows_of_rule
@@ -133,6 +133,7 @@ def work(
         explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
 
         def make_explained(made: Callable[..., None], **options: Any) -> Report:
+            """Make the report of explained segments."""
             return explained_report(clips, store_of_modality, **explained, **options, made=made)
 
         given = {"manifest": clips.digest(), "stores": fingerprints, "explained_by": True, **explained}
@@ -140,6 +141,7 @@ def work(
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(made: Callable[..., None], **options: Any) -> Report:
+        """Make the report, and hand it to `made` as soon as it is there."""
         report = mobygaze_report(clips, store_of_modality, **settings, **options, made=made)
         if len(rules) > 1:
             made(report)
@@ -173,7 +175,7 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
     )
 
 
-def _runs(
+def _run_models(
     datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **settings: Any
 ) -> Iterator[tuple[str, Run]]:
     """Yield the name of a modality, or "" for all of them, with each run of models on it.

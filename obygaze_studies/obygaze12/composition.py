@@ -133,6 +133,7 @@ def concept_sets(manifest: manifests.Manifest) -> dict[tuple[str, ...], Counter[
             counts_of_set.setdefault(concepts, Counter())[clip.level] += 1
 
     def rank(concepts: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
+        """Return the key to sort sets by: the most frequent first, then the smallest, then by name."""
         return -counts_of_set[concepts].total(), len(concepts), concepts
 
     return {concepts: counts_of_set[concepts] for concepts in sorted(counts_of_set, key=rank)}

@@ -340,6 +340,7 @@ def _without_empty_printed(table: reports.Block) -> reports.Block:
             shown_columns.append(index)
 
     def shown_cells(cells: Sequence[str]) -> tuple[str, ...]:
+        """Return the cells of a row that are shown."""
         return tuple(cells[index] for index in shown_columns)
 
     return replace(table, headers=shown_cells(table.headers), rows=tuple(map(shown_cells, table.rows)))

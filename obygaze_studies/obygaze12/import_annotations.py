@@ -58,7 +58,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     if videos:
         notices.append(manifests.videos_found(clips, root, videos))
     if source.is_dir():
-        clips, notices_on_folds = _with_folds(clips, source)
+        clips, notices_on_folds = _with_fold_columns(clips, source)
         notices += notices_on_folds
     return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
 
@@ -100,7 +100,7 @@ def _clip(
     )
 
 
-def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifests.Clip], list[str]]:
+def _with_fold_columns(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifests.Clip], list[str]]:
     """Add to the clips a column of folds for each split file in the folder.
 
     Returns
@@ -115,13 +115,13 @@ def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifes
         if not path.is_file():
             notices.append(f"no {split['path']}: no column {column}")
             continue
-        folds = _folds(path, split, by_id)
+        folds = _read_split_file(path, split, by_id)
         clips = [replace(clip, extras={**clip.extras, column: folds.get(clip.clip_id, "")}) for clip in clips]
         notices.append(f"{column}: the folds of {manifests.counted(len(folds), 'clip')}")
     return clips, notices
 
 
-def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
+def _read_split_file(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
     """Read a split file: clip id -> its fold.
 
     Raises

@@ -223,11 +223,12 @@ def work(
     labels = LabelPolicy(policy)
 
     def make(kept: Path | None, **callbacks: Any) -> Redone:
+        """Make the tables and figures, and write them and the page that links them."""
         redone = redo(names, clips, opened, protocol, policy=labels, seed=seed, kept=kept, **callbacks)
         folder = kept.parent if kept else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
-        page = index(redone, clips, opened, policy=labels, seed=seed)
+        page = index_page(redone, clips, opened, policy=labels, seed=seed)
         write_whole(folder / "index.md", page)
         return redone
 
@@ -263,13 +264,14 @@ def work_figure4(
     report = figure4(annotations, clips, movie, span=span)
 
     def make(made: Callable[[Report], None], **_: Any) -> Redone:
+        """Hand over the report that is already made."""
         made(report)
         return Redone((report,), (), {})
 
     return Work({"tables": report.name, **report.record}, make)
 
 
-def index(
+def index_page(
     redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
 ) -> str:
     """Make a Markdown page that links all written files and names the inputs, settings and versions."""

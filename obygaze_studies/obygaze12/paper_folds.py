@@ -223,7 +223,7 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
         The manifest does not have the folds of the released split file.
     """
     labels = concept_labels(manifest, concept, negatives)
-    clips = [clip for clip in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
+    clips = [clip for clip in _clips_with_fold(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
     folds = []
     for validation in CONCEPT_VALIDATION_FOLDS:
         training_ids = _all_but(clips, TEST_FOLD, validation)
@@ -242,7 +242,7 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     ProtocolError
         The manifest does not have the folds of the released split file.
     """
-    clips = _with_folds(manifest, CONCEPT_COLUMN)
+    clips = _clips_with_fold(manifest, CONCEPT_COLUMN)
     train_clips = [clip for clip in clips if clip.level in train.levels]
     test_clips = [clip for clip in clips if clip.level in test.levels]
     return Fold(TEST_FOLD, _all_but(train_clips, TEST_FOLD), (), _ids(test_clips, TEST_FOLD))
@@ -283,7 +283,7 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
     ProtocolError
         The manifest does not have the folds of the file, or a clip has a level that the task does not have.
     """
-    clips = _with_folds(manifest, column)
+    clips = _clips_with_fold(manifest, column)
     for clip in clips:
         if clip.level not in task.levels:
             raise ProtocolError(
@@ -294,7 +294,7 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
     return clips
 
 
-def _with_folds(manifest: Manifest, column: str) -> list[ClipInFold]:
+def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
     """List the clips that have a video and a fold in a column, in the manifest's order.
 
     Raises

@@ -105,13 +105,13 @@ def trivial_f1(prevalence: float, called: float, average: Average) -> float:
     The precision of the positive class is the prevalence, and its recall is `called` (arXiv 2401.13296,
     Appendix 8.2); likewise for the other class. The weighted F1 weights both classes by their clips.
     """
-    positive = _harmonic(prevalence, called)
+    positive = _harmonic_mean(prevalence, called)
     if average == "f1_pos":
         return positive
-    return prevalence * positive + (1 - prevalence) * _harmonic(1 - prevalence, 1 - called)
+    return prevalence * positive + (1 - prevalence) * _harmonic_mean(1 - prevalence, 1 - called)
 
 
-def _harmonic(precision: float, recall: float) -> float:
+def _harmonic_mean(precision: float, recall: float) -> float:
     """Compute the harmonic mean of precision and recall; 0 if both are 0."""
     total = precision + recall
     if not total:

@@ -97,7 +97,7 @@ class _ConceptProblem(NamedTuple):
     labels: NDArray[np.int64]
 
 
-def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
+def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     """Fit the nine CAVs of each concept against each choice of negatives, and elect one of the nine.
 
     Raises
@@ -283,7 +283,7 @@ class PaperResults(Results):
     @cached_property
     def concepts(self) -> PaperConcepts:
         """The CAVs of Figure 3."""
-        return concepts(self.corpus.manifest, self.source)
+        return fit_concepts(self.corpus.manifest, self.source)
 
     @cached_property
     def heads(self) -> PaperHeads:

@@ -64,6 +64,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     mean_printed = str(TABLE4_MEAN) if printed_for else NOTHING
 
     def all_positive(prevalence: float) -> str:
+        """Format the F1 of calling all clips positive, for a prevalence."""
         return number(trivial_f1(prevalence, called=1.0, average="f1_pos"))
 
     table = declared_block(

@@ -106,6 +106,7 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
     """
 
     def find(model: Any, _: str) -> MappedLayer:
+        """Find the first normalisation of the last block of a CLIP."""
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
@@ -128,6 +129,7 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
     """
 
     def find(visual: Any, weights: str) -> MappedLayer:
+        """Find the layer to map: a ResNet's `layer4`, or the first normalisation of the last block."""
         if hasattr(visual, "layer4"):  # a ResNet
             return MappedLayer(visual, "visual.layer4", visual.layer4, None)
         if getattr(visual, "pool_type", None) != "tok":

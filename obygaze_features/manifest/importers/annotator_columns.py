@@ -36,9 +36,9 @@ class AnnotatorColumns:
         is_needed = self._share_a_span(())
         self._unread.take("annotator", [column])
         if is_needed:
-            self._proposal.held.append(f"annotators ({column!r})")
+            self._proposal.unread_contents.append(f"annotators ({column!r})")
         else:
-            self._proposal.also.append(f"annotators ({column!r})")
+            self._proposal.optional.append(f"annotators ({column!r})")
 
     def _column_of_different_names(self) -> str:
         """Return the column that names a different person in each row of a span; "" if there is none.

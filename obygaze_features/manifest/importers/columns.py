@@ -325,7 +325,7 @@ class LabelReader:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
-        return [self._label_column(column, column, role) for column in columns]
+        return [self._describe_label_column(column, column, role) for column in columns]
 
     def _is_explained_as_no_label(self, column: str) -> bool:
         """Return whether a column holds marks, and the person says that its heading stands for no label."""
@@ -336,10 +336,10 @@ class LabelReader:
         label_columns = []
         for column in columns_headed_by(name, self._table.columns):
             heading = without_name(name, column)
-            label_columns.append(self._label_column(column, heading, role_of_heading(heading)))
+            label_columns.append(self._describe_label_column(column, heading, role_of_heading(heading)))
         return label_columns
 
-    def _label_column(self, column: str, heading: str, role: str) -> LabelColumn:
+    def _describe_label_column(self, column: str, heading: str, role: str) -> LabelColumn:
         """Describe a column of labels: its role, and the label in its heading if its cells are marks.
 
         Parameters
@@ -387,7 +387,7 @@ class LabelReader:
 
     def labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""
-        return self._labels(row, self._shared)
+        return self._read_labels(row, self._shared)
 
     def labels_by(self, row: Row, annotator: str) -> LabelCells | None:
         """Read the labels of a row from an annotator's columns and the shared ones.
@@ -397,9 +397,9 @@ class LabelReader:
         label_columns = self.annotators[annotator]
         if not any(row.cells[label_column.column].strip() for label_column in label_columns):
             return None
-        return self._labels(row, [*label_columns, *self._shared])
+        return self._read_labels(row, [*label_columns, *self._shared])
 
-    def _labels(self, row: Row, label_columns: Sequence[LabelColumn]) -> LabelCells:
+    def _read_labels(self, row: Row, label_columns: Sequence[LabelColumn]) -> LabelCells:
         """Read the labels of a row from some columns; note the cells that cannot be read as problems."""
         levels: list[str] = []
         concepts: list[str] = []

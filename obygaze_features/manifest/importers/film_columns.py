@@ -41,7 +41,7 @@ class FilmColumns:
         if title_column:
             self._unread.take("movie", [title_column])
             if not files:
-                self._proposal.held.append(f"films ({title_column!r})")
+                self._proposal.unread_contents.append(f"films ({title_column!r})")
         elif not files and not self._propose_ids_as_files():
             self._propose_one_film()
 
@@ -50,15 +50,15 @@ class FilmColumns:
         column = self._unread.column_meant_as("video", files.__contains__) or files[0]
         self._unread.take("video", [column])
         if self._unread.has("movie"):
-            self._proposal.also.append(f"files ({column!r})")
+            self._proposal.optional.append(f"files ({column!r})")
         else:
-            self._proposal.held.append(f"files ({column!r})")
+            self._proposal.unread_contents.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, which a title row names, or else the file."""
         title = self._film_by_title()
         self._proposal.movie = title or self._file.path.stem
-        self._proposal.held.append("rows of one film (no column video or movie says which)")
+        self._proposal.unread_contents.append("rows of one film (no column video or movie says which)")
         if not title:
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
 
@@ -77,7 +77,7 @@ class FilmColumns:
         if not column:
             return False
         self._unread.take("video", [column])
-        self._proposal.held.append(f"files ({column!r})")
+        self._proposal.unread_contents.append(f"files ({column!r})")
         return True
 
     def _can_be_ids(self, column: str) -> bool:

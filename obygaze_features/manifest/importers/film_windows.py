@@ -173,7 +173,7 @@ def import_film(
             n_frames, stride = frames
             cut = _windows_of_frames(film, n_frames, stride)
         elif scenes is None:
-            cut = _windows(film, window_s or 0.0, hop_s or 0.0)
+            cut = _windows_of_seconds(film, window_s or 0.0, hop_s or 0.0)
         else:
             cut = _scenes(film, scenes.get(film.movie, ()))
         remainder_s[film.movie] = cut.remainder_s
@@ -291,7 +291,7 @@ def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
     return FilmSpans(spans, remainder_s, tuple(notices))
 
 
-def _windows(film: Film, window_s: float, hop_s: float) -> FilmSpans:
+def _windows_of_seconds(film: Film, window_s: float, hop_s: float) -> FilmSpans:
     """Cut a film into windows of one length, a hop apart; the last one is moved back to end with the film.
 
     A film that is shorter than a window is one span.

@@ -111,7 +111,7 @@ class LabelColumns:
         elif self._unread.has("level") or self._given.wide:
             shown = ", ".join(self._unread.with_label_count(column) for column in columns)
             typed = " or ".join(option("level", column) for column in columns)
-            self._proposal.also.append(f"columns that are not read hold levels too ({shown}): {typed}")
+            self._proposal.optional.append(f"columns that are not read hold levels too ({shown}): {typed}")
             self._unread.rest = [column for column in self._unread.rest if column not in columns]
         elif len(columns) > 1:
             self._propose_annotators(columns)
@@ -128,7 +128,7 @@ class LabelColumns:
         columns = [column for column in few if meanings_of_numbers(self._cells[column], levels)]
         if len(columns) == 1:
             self._unread.take("level", columns)
-            self._proposal.held.append(f"numbers that may be levels ({columns[0]!r})")
+            self._proposal.unread_contents.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _belong_to_annotators(self) -> bool:
         """Return whether columns of levels beside the table's column `level` belong to further annotators.
@@ -214,7 +214,7 @@ class LabelColumns:
         """
         self._unread.take(name, columns)
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
-        self._proposal.held.append(f"{what} ({shown})")
+        self._proposal.unread_contents.append(f"{what} ({shown})")
 
     def _propose_annotators(self, levels: Sequence[str]) -> None:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
@@ -229,7 +229,7 @@ class LabelColumns:
         self._unread.rest = [column for column in self._unread.rest if column not in taken]
         self._unread.marks = [column for column in self._unread.marks if column not in named]
         self._proposal.wide = annotators
-        self._proposal.held.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+        self._proposal.unread_contents.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _propose_marks(self, name: str) -> None:
         """Propose to read the columns of marks whose headings are levels, or concepts.
@@ -248,11 +248,11 @@ class LabelColumns:
         has_levels = name == "level" and not self._lacks_levels()
         if self._unread.is_read(name) or has_levels:
             typed = " ".join(option(name, column) for column in columns)
-            self._proposal.also.append(f"columns headed by labels are not read ({shown}): {typed}")
+            self._proposal.optional.append(f"columns headed by labels are not read ({shown}): {typed}")
             return
         self._unread.take(name, columns)
         labels = "levels" if name == "level" else "concepts"
-        self._proposal.held.append(f"marks of {labels} ({shown})")
+        self._proposal.unread_contents.append(f"marks of {labels} ({shown})")
 
     def _columns_of_marks(self, name: str) -> list[str]:
         """Return the unread columns of marks whose headings are levels, or concepts, as `name` says."""
@@ -282,13 +282,13 @@ class LabelColumns:
             return
         if self._unread.is_read("concepts") or "concepts" in self._proposal.columns:
             typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.also.append(
+            self._proposal.optional.append(
                 f"columns that may be of concepts are not read ({_shown(columns)}): {typed}"
             )
             return
         proposed = headed or lists[:1]
         self._unread.take("concepts", proposed)
-        self._proposal.held.append(f"concepts in other words ({_shown(proposed)})")
+        self._proposal.unread_contents.append(f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words, repeatedly, and no times or files."""
@@ -319,12 +319,12 @@ class LabelColumns:
         taken = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
         if taken:
             self._unread.take("concepts", taken)
-            self._proposal.held.append(f"marks under other words ({_shown(taken)})")
+            self._proposal.unread_contents.append(f"marks under other words ({_shown(taken)})")
         others = [column for column in columns if column not in taken]
         if others:
             shown = _shown(others)
             typed = " ".join(option("concepts", column) for column in others)
-            self._proposal.also.append(
+            self._proposal.optional.append(
                 f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
             )
 
@@ -351,7 +351,7 @@ class LabelColumns:
         if columns and self._unread.is_read("concepts"):
             shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
             typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.also.append(f"columns that are not read hold concepts too ({shown}): {typed}")
+            self._proposal.optional.append(f"columns that are not read hold concepts too ({shown}): {typed}")
         elif columns:
             self._propose_labels("concepts", columns, "concepts")
         self._propose_marks("concepts")
@@ -363,7 +363,7 @@ class LabelColumns:
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
             self._unread.take("level", [column])
-            self._proposal.held.append(f"levels in other words ({column!r})")
+            self._proposal.unread_contents.append(f"levels in other words ({column!r})")
 
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each."""

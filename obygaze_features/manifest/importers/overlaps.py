@@ -42,7 +42,8 @@ def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
 def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
     """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
 
-    Each clip is compared with the clip before it that ends last.
+    Each clip is compared with the clip before it that ends last. Clips that differ in a column of `APART`,
+    such as the subject, may overlap.
     """
     groups: dict[tuple[str, ...], list[Clip]] = {}
     for clip in clips:

@@ -384,11 +384,11 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.held:
+        if proposal.unread_contents:
             refused.append((file, proposal))
-        elif proposal.also:
+        elif proposal.optional:
             typed = " ".join(proposal.options(Headings()))
-            what = "; ".join(filter(None, (*proposal.also, typed)))
+            what = "; ".join(filter(None, (*proposal.optional, typed)))
             file.account.note(f"not read, though it fits: {what}")
     if not refused:
         return
@@ -400,9 +400,9 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     if others:
         proposal.doubts.append(f"import apart, as they need other options: {first_few(others, 3)}")
     raise UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.held)}, which no heading of a manifest names",
+        f"{file.path}: it holds {', '.join(proposal.unread_contents)}, which no heading of a manifest names",
         proposal.options(file.reading.headings),
-        [*proposal.untyped_words(file.path, file.reading.headings), *proposal.doubts, *proposal.also],
+        [*proposal.untyped_words(file.path, file.reading.headings), *proposal.doubts, *proposal.optional],
     )
 
 

@@ -73,10 +73,10 @@ class Proposal:
         Words of the table -> labels of the codebook.
     movie, annotator, rate
         The film, or the annotator, of all rows; the rate of times that end in frames.
-    held
+    unread_contents
         What the table holds and nothing reads: without it, rows have no times, labels or films.
-    also
-        What would be read besides.
+    optional
+        What could be read besides, though nothing needs it.
     doubts
         What only a person can say.
     """
@@ -87,8 +87,8 @@ class Proposal:
     movie: str = ""
     annotator: str = ""
     rate: str = ""
-    held: list[str] = field(default_factory=list)
-    also: list[str] = field(default_factory=list)
+    unread_contents: list[str] = field(default_factory=list)
+    optional: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
     def packed(self) -> bytes:

@@ -44,9 +44,9 @@ class FilmNames:
         self.files = files
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
         self._doubtful: dict[str, str] = {}  # movie -> what is said of two files that give it two places
-        self.of_span = cache(self._of_span)  # many spans are of few films
+        self.of_span = cache(self._film_of_span)  # many spans are of few films
 
-    def _of_span(self, file: SpanFile, movie: str, media: str) -> str:
+    def _film_of_span(self, file: SpanFile, movie: str, media: str) -> str:
         """Name the film of a span.
 
         It is the film of the span's row, else of `--movie`, else its media file, else the annotation file.

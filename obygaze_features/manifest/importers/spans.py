@@ -243,9 +243,9 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
     if file.account.kind == JUDGEMENTS:
         return content
-    words = LabelWords(options.codebook or _codebook_of(_codebook_names(content)), options.words)
+    words = LabelWords(options.codebook or _codebook_named_first(_codebook_names(content)), options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    if proposal.held:
+    if proposal.unread_contents:
         # The import is refused, whatever the rows are, so they are not sent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, more=proposal.packed())
@@ -280,7 +280,7 @@ def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
         raise ManifestError(f"--start is for files of kind {' or '.join(with_start)}, and none is there")
 
 
-def _codebook_of(named: Sequence[str]) -> Codebook:
+def _codebook_named_first(named: Sequence[str]) -> Codebook:
     """Return the built-in codebook that a file names first; the default one if it names none of them."""
     if named and named[0] in BUILTIN:
         return builtin_codebook(named[0])
@@ -313,7 +313,7 @@ class _ChosenCodebook:
             The file names another codebook than the chosen one, and the person did not choose that.
         """
         if self._codebook is None:
-            self._codebook = _codebook_of(named)
+            self._codebook = _codebook_named_first(named)
         other = next((name for name in named if name != self._codebook.name), "")
         if other:
             what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"

@@ -57,7 +57,7 @@ class TimeColumns:
             if not self._unread.has(name):
                 self._unread.take(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.held.append(f"times ({shown})")
+        self._proposal.unread_contents.append(f"times ({shown})")
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
@@ -117,6 +117,7 @@ class TimeColumns:
         if start and end and self._first_possible_end(start, [end]):
             return {START: start, END: end}
         if not start and duration and not end and len(timed) == 2:
+            # The other one of the two columns has the starts.
             start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
@@ -217,7 +218,7 @@ class TimeColumns:
                 if column != name:
                     self._unread.take(name, [column])
                 self._proposal.columns[other] = [UNKNOWN_HEADING]
-                self._proposal.held.append(f"times ({column!r}), and no column {other}")
+                self._proposal.unread_contents.append(f"times ({column!r}), and no column {other}")
                 self._proposal.doubts.append(
                     f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )

@@ -113,7 +113,7 @@ class ToolSpans:
 
     def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
         """Return the spans of a file with their levels, texts and concepts; note what is doubtful in them."""
-        spans = _without_spans_of_models(file.account, file.account.spans(records))
+        spans = _without_short_or_model_spans(file.account, file.account.spans(records))
         spans = self._without_unperceived_concepts(file, spans)
         marked, concepts = self._divide_by_role(file, spans)
         answers = [span for span in spans if isinstance(span, Answered)]
@@ -408,7 +408,7 @@ def _is_of_a_model(span: RawSpan) -> bool:
     return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
 
 
-def _without_spans_of_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
+def _without_short_or_model_spans(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
     """Leave out the spans that are shorter than a frame, and those that a model wrote."""
     kept = []
     for span in spans:

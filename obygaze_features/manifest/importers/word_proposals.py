@@ -91,7 +91,7 @@ class WordProposals:
         meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
         if meanings and not n_known and not all(map(self._words.level_of, unknown)):
             self._proposal.words |= meanings
-            self._proposal.held.append(f"levels as numbers ({', '.join(sorted(unknown))})")
+            self._proposal.unread_contents.append(f"levels as numbers ({', '.join(sorted(unknown))})")
             lowest, *_, highest = meanings.items()
             self._proposal.doubts.append(
                 f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
@@ -180,7 +180,7 @@ class WordProposals:
         """
         texts = [text for text, _ in words.most_common()]
         guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
-        has_proposal = is_proposed or bool(self._proposal.held) or any(guesses.values())
+        has_proposal = is_proposed or bool(self._proposal.unread_contents) or any(guesses.values())
         is_refused_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
         if not texts or is_refused_by_line:
             return
@@ -201,8 +201,8 @@ class WordProposals:
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.held:
-            self._proposal.held.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.unread_contents:
+            self._proposal.unread_contents.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Ask the person which label each of some words means.
@@ -216,7 +216,9 @@ class WordProposals:
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
-        self._proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
+        self._proposal.unread_contents.append(
+            f"words that the codebook {codebook.name!r} does not have ({shown})"
+        )
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
         doubt = (
             f"in place of {UNKNOWN_LABEL} type which level or concept a word is ({labels}), "
@@ -238,7 +240,7 @@ class WordProposals:
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
                     places.setdefault(cell, f"line {row.line}, column {column}")
-        if not places or not self._proposal.held:
+        if not places or not self._proposal.unread_contents:
             return
         for cell, place in places.items():
             self._proposal.words[cell] = ""

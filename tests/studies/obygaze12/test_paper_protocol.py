@@ -303,7 +303,7 @@ def film_pairs(manifest, clips):
     ("made", "movies", "place"),
     [
         (film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
-        (protocol_results.concepts, 1, "Body against en, fold 5"),
+        (protocol_results.fit_concepts, 1, "Body against en, fold 5"),
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
