@@ -40,7 +40,7 @@ from obygaze_film.judged_rate import correct_rate
 from obygaze_film.page import film_page
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.joint import join, read_sums, write_sums
-from obygaze_models.joint.sums import About, Sums, _moments
+from obygaze_models.joint.sums import About, Sums, _film_moments
 from obygaze_models.persistence.sharing import verify_models
 from obygaze_models.persistence.zoo_list import default_zoo
 from obygaze_models.prediction.saved_model import load_model
@@ -186,7 +186,7 @@ def small_sums() -> Sums:
     """Sum up three films of thirty clips, of two features."""
     rng = np.random.default_rng(0)
     codebook = builtin_codebook("obygaze12")
-    parts = [_moments(np.column_stack([rng.normal(size=(30, 2)), np.arange(30) % 2])) for _ in range(3)]
+    parts = [_film_moments(np.column_stack([rng.normal(size=(30, 2)), np.arange(30) % 2])) for _ in range(3)]
     about = About(
         **dict.fromkeys(("backbone", "features", "pool", "label_policy"), "x"),
         **dict.fromkeys(("provenance_sha256", "store"), "0" * 64),

@@ -139,7 +139,10 @@ def table_of_contents() -> Contents:
 
 
 def obygaze_error() -> type[Exception]:
-    """Import the base class of errors meant for users; called only after something was raised."""
+    """Import and return the base class of the errors whose message is meant for users.
+
+    It is called only once something was raised, so that a command that works need not import it.
+    """
     from obygaze_features.errors import ObygazeError  # noqa: PLC0415 - help needs no package
 
     return ObygazeError
@@ -154,12 +157,15 @@ def fail(message: str) -> int:
 
 
 @contextmanager
-def interrupted() -> Iterator[list[int]]:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does; yield a list of the signals that have come."""
+def signals_as_interrupt() -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP while the block runs, so that they stop it like Ctrl-C.
+
+    Yields a list that gets the number of each signal that arrives.
+    """
     caught: list[int] = []
 
     def stop(number: int, _: object) -> None:
-        """Note a signal, and stop."""
+        """Note the signal's number and raise KeyboardInterrupt."""
         caught.append(number)
         raise KeyboardInterrupt
 
@@ -185,15 +191,18 @@ def main(arguments: list[str] | None = None) -> None:
     the terminal was closed, 143 by SIGTERM), 141 when the reader of the output has closed it, as in
     `obygaze store ls | head -1` (the shell's convention).
     """
-    with shown(sys.argv if arguments is None else arguments), interrupted() as caught:
-        code = _run(arguments)
+    with shown(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
+        code = _run_command_line(arguments)
     if caught and code == 128 + signal.SIGINT:
         code = 128 + caught[0]
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _run(arguments: list[str] | None) -> object:
-    """Run a command; print what went wrong as one line, and return the exit code."""
+def _run_command_line(arguments: list[str] | None) -> object:
+    """Run the command line and return its exit code; errors meant for users are printed as one line.
+
+    `arguments` are the words after `obygaze`; None takes those of the process.
+    """
     code: object
     warnings.formatwarning = _format_warning
     try:
@@ -214,7 +223,7 @@ def _run(arguments: list[str] | None) -> object:
 
         code = fail(system_error_line(error))
     except (ModuleNotFoundError, RuntimeError) as error:
-        message = _missing(error)
+        message = _missing_module_message(error)
         if message is None:
             raise
         code = fail(message)
@@ -224,18 +233,22 @@ def _run(arguments: list[str] | None) -> object:
 def _format_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Format a warning; one of this package's has no file and line, which mean nothing to users."""
+    """Format a warning for stderr as `warnings.formatwarning` does, but this package's without file and line.
+
+    Where in the code one of our own warnings arose means nothing to users.
+    """
     if category.__module__.startswith("obygaze"):
         return f"{message}\n"
     return PLAIN_WARNING(message, category, filename, lineno, line)
 
 
-def _missing(error: Exception) -> str | None:
-    """Return a message that says what to install after an import has failed; None for another error."""
+def _missing_module_message(error: Exception) -> str | None:
+    """Say what to install if an error is a failed import of an optional module; None for any other error."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         from obygaze_features.errors import install_command  # noqa: PLC0415 - as above
 
-        command = install_command(f"obygaze[{EXTRAS[error.name]}]")
+        extra = EXTRAS[error.name]
+        command = install_command(f"obygaze[{extra}]")
         return f"this needs {error.name}; install it with: {command}"
     reason: BaseException | None = error
     while reason is not None:

@@ -72,7 +72,7 @@ def demo(
 
     ctx = click.get_current_context()
     workers = workers or usable_cores()
-    _clear(out)
+    _prepare_folder(out)
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")
     with tqdm(total=len(plan_corpus()), unit="movie", disable=None, file=unescaped(sys.stderr)) as bar:
         labels = write_corpus(out, workers, on_movie=lambda _: bar.update())
@@ -80,20 +80,20 @@ def demo(
     store = out / "store"
     sealed = out / "store-1.0.0"
     run = out / "run"
-    _run(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
+    _run_step(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
     named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
-    _run(ctx, "extract", manifest, store, *named, "--workers", workers, expected=3)
-    _run(ctx, "store", "verify", sealed, "--full")
+    _run_step(ctx, "extract", manifest, store, *named, "--workers", workers, expected=3)
+    _run_step(ctx, "store", "verify", sealed, "--full")
     tasks = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr")
-    _run(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)
+    _run_step(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)
     click.echo(PLANTED)
-    _run(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
+    _run_step(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in compare_with_planted(out):
         click.echo(line)
-    _run(ctx, "search", sealed, "--like", f"{UNLABELLED}-009", "--top", 5)
+    _run_step(ctx, "search", sealed, "--like", f"{UNLABELLED}-009", "--top", 5)
     film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
-    _run(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
+    _run_step(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
     (out / MARK).write_text(FINISHED, encoding="utf-8", newline="\n")
     click.echo(
         f"""
@@ -114,25 +114,36 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
         )
 
 
-def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
-    """Run a command; end the demo if the exit code is not the expected one."""
+def _run_step(ctx: click.Context, *words: object, expected: int = 0) -> None:
+    """Run an `obygaze` command, given by its words; end the demo if its exit code is not the expected one."""
     code = run_command(ctx, words)
     if code != expected:
         ctx.exit(code or 1)
 
 
-def _clear(out: Path) -> None:
-    """Remove the output of an earlier demo; raise a UsageError if the folder holds anything else.
+def _prepare_folder(out: Path) -> None:
+    """Make the demo's folder and mark it as the demo's; what an earlier demo wrote there is removed.
 
     The staging folder of a stopped demo is kept, since its films are written again with the same bytes.
+
+    Raises
+    ------
+    UsageError
+        The folder holds anything else, or is a file.
     """
     from obygaze_features.io import naming
 
     mark = out / MARK
-    if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
-    stopped = mark.is_file() and mark.read_text(encoding="utf-8") == STOPPED
-    remove(out / name for name in WRITTEN if not (stopped and name == STAGE))
+    was_stopped = False
+    if mark.is_file():
+        was_stopped = mark.read_text(encoding="utf-8") == STOPPED
+    elif out.exists():
+        is_empty_folder = out.is_dir() and not any(out.iterdir())
+        if not is_empty_folder:
+            raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
+    for name in WRITTEN:
+        if name != STAGE or not was_stopped:
+            remove([out / name])
     out.mkdir(parents=True, exist_ok=True)
     with naming(mark):
         mark.write_text(STOPPED, encoding="utf-8", newline="\n")

@@ -150,7 +150,10 @@ class DemoMovie:
 
 
 def plan_corpus() -> tuple[DemoMovie, ...]:
-    """Plan seven films of 24 clips, the same ones every time; the last two are one long file each."""
+    """Plan the demo's seven films of 24 clips each, the same ones every time.
+
+    Each of the last two films is one long file; the others have a file for each clip.
+    """
     movies = []
     for number, (look, levels) in enumerate(FILMS, start=1):
         rng = np.random.default_rng([SEED, number])
@@ -166,16 +169,26 @@ def plan_corpus() -> tuple[DemoMovie, ...]:
 
 
 def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> DemoClip:
-    """Draw the concepts, the look and the length of a clip; the order of the draws is fixed."""
+    """Draw at random what one clip shows, how it looks and how long it is.
+
+    Parameters
+    ----------
+    clip_id
+    level
+        The clip's level, on which the concepts that it may show depend.
+    look
+        The look of its film, from which the clip's look differs a little.
+    rng
+        The film's generator. The order of the draws is fixed: it determines the corpus.
+    """
     concepts: list[str] = []
     for names, fewest, most in CONCEPTS[level]:
         n_concepts = rng.integers(fewest, most + 1)
         concepts += map(str, rng.choice(names, size=n_concepts, replace=False))
     # Most clips are short and a few are long, as in MovieGraphs.
     seconds = min(SHORTEST + rng.exponential(2.0), LONGEST)
-    red, green, blue = (
-        float(min(part * rng.uniform(1 - SPREAD / 3, 1 + SPREAD / 3), 1.0)) for part in look.tint
-    )
+    tint = [min(channel * rng.uniform(1 - SPREAD / 3, 1 + SPREAD / 3), 1.0) for channel in look.tint]
+    red, green, blue = map(float, tint)
     brightness = look.brightness * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
     strength = float(rng.uniform(*STRENGTH))
     seed = int(rng.integers(2**31))
@@ -199,7 +212,7 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
     movies = plan_corpus()
-    with WorkerPool(workers, _work) as pool:
+    with WorkerPool(workers, _write_movie_in_worker) as pool:
         for planned in movies:
             film_folder = folder / "films" / planned.movie
             film_folder.mkdir(parents=True, exist_ok=True)
@@ -216,13 +229,17 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     return folder / "labels.csv"
 
 
-def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
-    """Write a film in a worker process, which sends nothing back."""
-    _write_movie(*task)
+def _write_movie_in_worker(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
+    """Write the files of one film in a worker process; the task is the film's plan and its folder."""
+    planned, folder = task
+    _write_movie(planned, folder)
 
 
 def _write_movie(planned: DemoMovie, folder: Path) -> None:
-    """Write the files of a film into its folder; one clip is corrupt and one is missing on purpose."""
+    """Draw and encode the files of a film into its folder.
+
+    On purpose, the file of the clip `CORRUPT` is random bytes, and that of the clip `MISSING` is not written.
+    """
     if planned.one_file:
         frames = chain.from_iterable(map(draw_clip, planned.clips))
         write_video(folder / f"{planned.movie}.mkv", frames, RATE)
@@ -281,7 +298,11 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
 
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
-    """Write the table of labels, empty for the unlabelled film, and the table of what is planted."""
+    """Write the corpus's tables into its folder: the labels, and what is planted in each clip.
+
+    The clips of the unlabelled film are in `labels.csv` without level and concepts, and in `planted.csv` with
+    them.
+    """
     labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator"])]
     planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:

@@ -40,10 +40,20 @@ WRITTEN = (
 
 
 class Step(NamedTuple):
-    """A command, what it makes, and whether that is made once, whichever model scores."""
+    """One command of a run.
+
+    Attributes
+    ----------
+    words : sequence
+        The command's words after `obygaze`.
+    result : Path
+        The file or folder that it writes.
+    once : bool
+        Whether it is skipped where its result exists, since that does not depend on the model that scores.
+    """
 
     words: Sequence[object]
-    made: Path
+    result: Path
     once: bool
 
 
@@ -92,11 +102,15 @@ class Plan:
         return self.out / "report.html"
 
     @property
-    def _table_of_shots(self) -> list[object]:
+    def _shots_option(self) -> list[object]:
+        """The option that names the table of the films' shots; empty if no shots are found."""
         return [] if self.shots == "none" else ["--shots", self.out / "windows.shots.csv"]
 
     def cut(self, window: str, hop: str) -> Step:
-        """Cut films into windows; detectors of shots other than our own see the film before."""
+        """Plan to cut the films into windows, and to find shots first if the detector is not our own.
+
+        `window` and `hop` are the values of the run's options of these names.
+        """
         words: list[object] = ["manifest", "import", "film", *self.films, "--window", window]
         if window == "train":
             words += ["--model", self.models[0]]
@@ -106,29 +120,32 @@ class Plan:
         return Step(words, self.windows, once=True)
 
     def extract(self, features: Sequence[object], workers: int | None) -> Step:
-        """Extract the features that the models read, in options of `extract`."""
+        """Plan to extract the windows' features.
+
+        `features` are the options of `extract` that name them; `workers` is its number of processes.
+        """
         words: list[object] = ["extract", self.windows, self.out / "features", *features]
         if self.shots == "own":
-            words += self._table_of_shots
+            words += self._shots_option
         if workers:
             words += ["--workers", workers]
         return Step(words, self.sealed, once=True)
 
     def measure(self, *, sound: bool) -> Step:
-        """Measure how films are staged."""
+        """Plan to measure how the films are staged, with speech if `sound` is set."""
         words: list[object] = ["film", "variables", *self.films, "--windows", self.sealed]
-        words += self._table_of_shots
+        words += self._shots_option
         if sound:
             words.append("--sound")
         return Step([*words, "--out", self.variables], self.variables, once=True)
 
     def score(self, options: Sequence[object]) -> Step:
-        """Score the films, with options of `film score`."""
-        words = ["film", "score", *self.models, self.sealed, *self._table_of_shots, *options]
+        """Plan to score the films; `options` are further options of `film score`."""
+        words = ["film", "score", *self.models, self.sealed, *self._shots_option, *options]
         return Step([*words, "--out", self.scored], self.scored, once=False)
 
     def report(self, language: str) -> Step:
-        """Write the page."""
+        """Plan to write the page of the scored films in a language."""
         words = ["film", "report", self.scored, "--out", self.page, "--language", language]
         return Step(words, self.page, once=False)
 
@@ -228,23 +245,29 @@ def run(
     from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
-    _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound, people=people)
-    _offer_year(films, title, year)
-    _refuse_late(films, title, flags, sound=sound)
+    _check_options(films, shots, flags, title, year, variables=variables, sound=sound, people=people)
+    _suggest_year_option(films, title, year)
+    _check_inputs_of_later_steps(films, title, flags, sound=sound)
     model_files = {model: describe_model(model)[0] for model in models}
     cards = {model: file.card for model, file in model_files.items()}
-    features = _features(cards, weights)
+    features = _feature_options(cards, weights)
     if any(file.keeps_pictures for file in model_files.values()):
         # By it a film that a model was trained on is known again, in another encoding too.
         features += ["--backbone", "signature"]
-    finder = _people(people)
-    features += _measured(finder, variables=variables)
+    finder = _load_people_detectors(people)
+    features += _measurement_options(finder, variables=variables)
 
     plan = Plan(out, films, models, shots)
-    score_options = _subtitles_of(films, encoding) if subtitles else []
-    staged = plan.variables if variables else None
-    score_options += _options_of(
-        {"flags": flags, "title": title, "year": year, "encoding": encoding or None, "variables": staged}
+    score_options = _subtitle_options(films, encoding) if subtitles else []
+    variables_table = plan.variables if variables else None
+    score_options += _option_words(
+        {
+            "flags": flags,
+            "title": title,
+            "year": year,
+            "encoding": encoding or None,
+            "variables": variables_table,
+        }
     )
     steps = [plan.cut(window, hop), plan.extract(features, workers)]
     if variables:
@@ -267,13 +290,13 @@ def run(
     }
     if variables:
         made_of["variables"] = "with speech" if sound else "without speech"
-    _prepare(out, made_of, force=force)
+    _prepare_folder(out, made_of, force=force)
     if plan.sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
     ctx = click.get_current_context()
-    code = _take(ctx, steps[:1])
-    _say_cost(finder, plan)
-    code = max(code, _take(ctx, steps[1:]))
+    code = _run_steps(ctx, steps[:1])
+    _print_people_cost(finder, plan)
+    code = max(code, _run_steps(ctx, steps[1:]))
     if stills:
         _make_stills(plan.scored, [Path(film) for film in films])
     click.echo(f"\nThe page: {plan.page}")
@@ -281,7 +304,7 @@ def run(
     ctx.exit(3 if failed else code)
 
 
-def _refuse_options(
+def _check_options(
     films: Sequence[str],
     shots: str,
     flags: str | None,
@@ -292,19 +315,21 @@ def _refuse_options(
     sound: bool,
     people: Sequence[str],
 ) -> None:
-    """Refuse options that do not go together."""
+    """Raise a UsageError if options of `film run`, given by their names, do not go together."""
     if (title or year) and len(films) > 1:
         raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
-    if (sound and not variables) or (variables and shots == "none"):
+    sound_without_variables = sound and not variables
+    variables_without_shots = variables and shots == "none"
+    if sound_without_variables or variables_without_shots:
         raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
     if people and not variables:
         raise click.UsageError("--people is for --variables")
 
 
-def _options_of(values: Mapping[str, object]) -> list[object]:
-    """Write options that have a value as words of a command."""
+def _option_words(values: Mapping[str, object]) -> list[object]:
+    """Write options as words of a command; `values` maps their names to values, and None leaves one out."""
     words: list[object] = []
     for name, value in values.items():
         if value is not None:
@@ -312,8 +337,14 @@ def _options_of(values: Mapping[str, object]) -> list[object]:
     return words
 
 
-def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, sound: bool) -> None:
-    """Refuse before hours of work what the steps behind them would refuse."""
+def _check_inputs_of_later_steps(
+    films: Sequence[str], title: str | None, flags: str | None, *, sound: bool
+) -> None:
+    """Check, before hours of work, what the last steps of a run would refuse.
+
+    These are the films' names, the title, the table of flags, and the detector of speech if sound is
+    measured; each raises the error that the step itself would raise.
+    """
     from obygaze_features.backbones.speech import speech_probabilities
     from obygaze_features.io import file_names
     from obygaze_features.manifest import read_parts
@@ -321,34 +352,57 @@ def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, 
 
     movies = [composed(Path(film).stem) for film in films]
     file_names(movies)
-    if title is not None and (wrong := unsuitable(title, lines=True)):
-        raise click.UsageError(f"--title {wrong}")
+    if title is not None:
+        unsuitable_character = unsuitable(title, lines=True)
+        if unsuitable_character:
+            raise click.UsageError(f"--title {unsuitable_character}")
     if flags is not None:
-        read_parts(Path(flags), movies if len(movies) == 1 else None, flagged=True)
+        only_movie = movies if len(movies) == 1 else None
+        read_parts(Path(flags), only_movie, flagged=True)
     if sound:
-        speech_probabilities(())
+        speech_probabilities(())  # of no sound: it loads the detector
 
 
-def _offer_year(films: Sequence[str], title: str | None, year: int | None) -> None:
-    """Say how to keep a year that the only film's title has in brackets, or the name of its file."""
+def _suggest_year_option(films: Sequence[str], title: str | None, year: int | None) -> None:
+    """Suggest the option --year if none is given and the title of the only film has a year in brackets.
+
+    Without a title, the name of the film's file is searched for the year.
+    """
     if year is not None or len(films) > 1:
         return
-    of_what, text = ("title", title) if title else ("name", Path(films[0]).stem)
-    named = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
-    if named:
-        notice = f"{films[0]}: its {of_what} says {named[1]}: 'film run --year {named[1]}' keeps that"
+    if title:
+        source = "title"
+        text = title
+    else:
+        source = "name"
+        text = Path(films[0]).stem
+    found = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
+    if found:
+        found_year = found[1]
+        notice = f"{films[0]}: its {source} says {found_year}: 'film run --year {found_year}' keeps that"
         click.echo(notice, err=True)
 
 
-def _people(sources: Sequence[str]) -> "People | None":
-    """Load the detectors of people: what is wrong with one is said before any work."""
+def _load_people_detectors(sources: Sequence[str]) -> "People | None":
+    """Load the detectors of people that --people names, so that a faulty one is refused before any work.
+
+    Returns None if there are no names.
+    """
     from obygaze_features.backbones.people import load_people
 
     return load_people(sources) if sources else None
 
 
-def _measured(finder: "People | None", *, variables: bool) -> list[object]:
-    """Say in options of `extract` what is measured on the frames that are decoded for windows and shots."""
+def _measurement_options(finder: "People | None", *, variables: bool) -> list[object]:
+    """Write as options of `extract` which measurements are made on the frames beside the models' features.
+
+    Parameters
+    ----------
+    finder
+        The detectors of people; None to measure no people.
+    variables
+        Whether the staging of films is measured, which needs the movement of the camera.
+    """
     options: list[object] = []
     if variables and find_spec("cv2"):  # without OpenCV there is no camera
         options += ["--backbone", "camera"]
@@ -357,34 +411,47 @@ def _measured(finder: "People | None", *, variables: bool) -> list[object]:
     return options
 
 
-def _say_cost(finder: "People | None", plan: Plan) -> None:
-    """Say how long people take, before the windows of the films are decoded."""
+def _print_people_cost(finder: "People | None", plan: Plan) -> None:
+    """Print how long finding people in the films' windows takes, if that is still to be done."""
     from obygaze_features import read_manifest
 
     if finder is not None and not plan.sealed.exists():
         click.echo(f"\n{finder.cost(len(read_manifest(plan.windows)))}")
 
 
-def _take(ctx: click.Context, steps: Sequence[Step]) -> int:
-    """Take the steps, those made once unless they are done; return the worst exit code of the others."""
+def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
+    """Run the commands of steps in order, and return the highest exit code of those that run every time.
+
+    A step that is made once is skipped if its result exists. A command that fails, with any exit code but 0
+    and 3, ends the whole run with that code.
+    """
     worst = 0
     for step in steps:
-        if step.once and step.made.exists():
-            click.echo(f"\n{typed(step.words)}\n{step.made} is there already")
+        if step.once and step.result.exists():
+            click.echo(f"\n{typed(step.words)}\n{step.result} is there already")
             continue
+        words = list(step.words)
         # Shots are written before the windows that they belong to.
-        shots_are_there = step.made.with_suffix(".shots.csv").exists()
-        replaces = shots_are_there or step.made.exists()
-        code = run_command(ctx, [*step.words, "--force"] if replaces else step.words)
-        if code not in {0, 3} or not step.made.exists():
+        shots_exist = step.result.with_suffix(".shots.csv").exists()
+        if shots_exist or step.result.exists():
+            words.append("--force")
+        code = run_command(ctx, words)
+        if code not in {0, 3} or not step.result.exists():
             ctx.exit(code or 1)
         if not step.once:
             worst = max(worst, code)
     return worst
 
 
-def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
-    """Say in options of `extract` which features the models read.
+def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
+    """Write as options of `extract` which features saved models read.
+
+    Parameters
+    ----------
+    cards
+        Name of a model -> its card, which records where its features came from.
+    weights
+        Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
 
     Raises
     ------
@@ -395,7 +462,8 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     samplings: list[dict[str, Any]] = []
     for model, card in cards.items():
         for group in card.inputs:
-            provenance, backbone = group["provenance"], group["backbone"]
+            provenance = group["provenance"]
+            backbone = group["backbone"]
             if provenance.get("imported"):
                 raise click.UsageError(
                     f"{model} reads features of {backbone} that another tool made: extract the windows "
@@ -405,7 +473,7 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
             samplings.append(provenance["sampling"])
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
-    options = _backbones(provenances, weights)
+    options = _backbone_options(provenances, weights)
     if samplings[0].get("n"):
         options += ["--n", samplings[0]["n"]]
     if samplings[0].get("policy") == "keyframes":
@@ -413,8 +481,16 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     return options
 
 
-def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:
-    """Say in options of `extract` which backbones give groups, with which weights and layers."""
+def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:
+    """Write as options of `extract` which backbones give the features, with which weights and layers.
+
+    Parameters
+    ----------
+    provenances
+        Name of a group of features -> the record of where it came from.
+    weights
+        Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
+    """
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_command import addressed
 
@@ -437,11 +513,16 @@ def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence
         options += ["--backbone", backbone]
         if named_weights:
             options += ["--weights", f"{backbone}={named_weights}"]
-    return [*options, *_layers(layers_by_backbone)]
+    return [*options, *_layer_options(layers_by_backbone)]
 
 
-def _layers(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
-    """Say in options of `extract` which layers of which backbones the models read.
+def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
+    """Write as options of `extract` which layers of which backbones the models read.
+
+    Parameters
+    ----------
+    by_backbone
+        Backbone -> the choices of layers, one of each group of its features.
 
     Raises
     ------
@@ -449,14 +530,16 @@ def _layers(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
         Some are normalised and others are not, or some have frames: one extraction stores all in one way.
     """
     options: list[object] = []
-    ways: set[tuple[bool, bool]] = set()
-    for backbone, layers in by_backbone.items():
-        numbers = sorted({number for each in layers for number in each.numbers})
-        options += ["--layers", f"{backbone}={','.join(map(str, numbers))}"]
-        ways |= {(each.norm, each.frames) for each in layers}
-    if len(ways) > 1:
+    norm_and_frames: set[tuple[bool, bool]] = set()
+    for backbone, choices in by_backbone.items():
+        numbers: set[int] = set()
+        for choice in choices:
+            numbers.update(choice.numbers)
+            norm_and_frames.add((choice.norm, choice.frames))
+        options += ["--layers", f"{backbone}={','.join(map(str, sorted(numbers)))}"]
+    if len(norm_and_frames) > 1:
         raise click.UsageError("the models read layers that were stored differently: run them one by one")
-    for norm, frames in ways:
+    for norm, frames in norm_and_frames:
         if norm:
             options.append("--layer-norm")
         if frames:
@@ -464,11 +547,14 @@ def _layers(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
     return options
 
 
-def _subtitles_of(films: Sequence[str], encoding: str) -> list[object]:
-    """Write as options of `film score` where the subtitles of films are; print which films have none."""
+def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
+    """Find the subtitles of films and write their files as options of `film score`; print films without.
+
+    `encoding` is that of subtitles that are not UTF-8.
+    """
     options: list[object] = []
     for film in films:
-        path = _subtitles_file(Path(film), encoding)
+        path = _find_subtitles(Path(film), encoding)
         if path is None:
             click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
         else:
@@ -476,8 +562,11 @@ def _subtitles_of(films: Sequence[str], encoding: str) -> list[object]:
     return options
 
 
-def _subtitles_file(film: Path, encoding: str) -> Path | None:
-    """Find the file that holds a film's subtitles: one beside it, or the film."""
+def _find_subtitles(film: Path, encoding: str) -> Path | None:
+    """Find the file that a film's subtitles can be read from; None if there is none.
+
+    It is a subtitle file of the same name beside the film, or the film itself, which may hold a text track.
+    """
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words
 
@@ -490,19 +579,39 @@ def _subtitles_file(film: Path, encoding: str) -> Path | None:
 
 
 def _make_stills(scored: Path, films: Sequence[Path]) -> None:
-    """Make what the desk shows of the films' pictures and sound."""
+    """Make the stills, colours and sound that the timeline of `film open` shows, in the user's cache.
+
+    Parameters
+    ----------
+    scored
+        Folder of the scored films.
+    films
+        Their video files.
+    """
     from obygaze_film import read_films
     from obygaze_film.commands.film_open import make_all, matched
     from obygaze_film.workspace.proxy import cache_folder
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    timeline_of = {path: timelines[movie] for movie, path in matched(films, [*timelines.values()]).items()}
-    make_all(timeline_of, lambda error: click.echo(error, err=True))
+    video_of = matched(films, [*timelines.values()])
+    timeline_of_video = {video: timelines[movie] for movie, video in video_of.items()}
+    make_all(timeline_of_video, lambda error: click.echo(error, err=True))
 
 
-def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
-    """Make the folder, with the record of what its windows and features are made of.
+def _prepare_folder(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
+    """Make the folder of a run, with a record of what its windows and features are made of.
+
+    A folder that has a record of the same is left as it is, to be resumed.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    made_of
+        The record: what is used -> which one, by values that JSON can hold.
+    force
+        Whether what an earlier run wrote is removed first.
 
     Raises
     ------
@@ -517,8 +626,8 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
         remove(out / name for name in WRITTEN)
     if record.is_file():
         try:
-            made = parse_json(read_bytes(record))
-            differing = [name for name, value in made_of.items() if made[name] != value]
+            recorded = parse_json(read_bytes(record))
+            differing = [name for name, value in made_of.items() if recorded[name] != value]
         except (ValueError, TypeError, KeyError):
             raise click.UsageError(
                 f"{record} is damaged, or of another version: choose another --out"
@@ -528,7 +637,9 @@ def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
                 f"{out} was made with other {' and '.join(differing)} ({RECORD}): choose another --out"
             )
         return
-    if out.exists() and (not out.is_dir() or any(not path.name.startswith(".") for path in out.iterdir())):
-        raise click.UsageError(f"{out} holds something else: choose another --out")
+    if out.exists():
+        holds_visible_files = out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
+        if holds_visible_files or not out.is_dir():
+            raise click.UsageError(f"{out} holds something else: choose another --out")
     make_folder(out.absolute())
     write_whole(record, json_bytes(made_of))

@@ -13,7 +13,15 @@ LINE = 76
 
 
 def run_command(ctx: click.Context, words: Sequence[object]) -> int:
-    """Print a command, run it within the running command's root group, and return its exit code."""
+    """Print an `obygaze` command, run it in this process, and return its exit code.
+
+    Parameters
+    ----------
+    ctx
+        Context of the command that is running, through which the other is found.
+    words
+        The command's words after `obygaze`.
+    """
     click.echo("\n" + typed(words))
     sys.stdout.flush()
     root = ctx.find_root().command
@@ -22,13 +30,14 @@ def run_command(ctx: click.Context, words: Sequence[object]) -> int:
 
 
 def typed(words: Sequence[object]) -> str:
-    """Write a command as one types it, broken into lines that fit a terminal."""
+    """Write an `obygaze` command as one types it into a shell, broken into lines that fit a terminal."""
     lines = ["$ obygaze"]
-    for word in (shlex.quote(str(word)) for word in words):
-        if len(lines[-1]) + len(word) > LINE:
+    for word in words:
+        quoted = shlex.quote(str(word))
+        if len(lines[-1]) + len(quoted) > LINE:
             lines[-1] += " \\"
             lines.append("   ")
-        lines[-1] += f" {word}"
+        lines[-1] += f" {quoted}"
     return "\n".join(lines)
 
 

@@ -15,14 +15,15 @@ SECRET = re.compile(r":/\S*[@?:]|\?\S")
 """Occurs in every URL with a password or a query."""
 
 
-def _broken(line: str, width: int) -> str:
-    """Break a line that is longer than the width at spaces; continued lines are indented by two more."""
+def _wrap_line(line: str, width: int) -> str:
+    """Wrap a line at spaces so that it fits the width; what follows is indented by two more characters."""
     if len(line) <= width:
         return line
+    indentation = len(line) - len(line.lstrip())
     return textwrap.fill(
         line,
         width,
-        subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
+        subsequent_indent=" " * (indentation + 2),
         expand_tabs=False,
         replace_whitespace=False,
         break_long_words=False,
@@ -57,7 +58,8 @@ class Shown:
 
             text = masked(visible(text))
         if self._width is not None:
-            text = "\n".join(_broken(line, self._width) for line in text.split("\n"))
+            lines = [_wrap_line(line, self._width) for line in text.split("\n")]
+            text = "\n".join(lines)
         return self.unescaped.write(text)
 
     def writelines(self, lines: Sequence[str]) -> None:
@@ -72,7 +74,7 @@ class Shown:
 
 @contextmanager
 def shown(words: Sequence[str]) -> Iterator[None]:
-    """Replace stdout and stderr by `Shown` streams while the block runs.
+    """Replace stdout and stderr by `Shown` streams, which write safe text, while the block runs.
 
     Long lines are wrapped on terminals, but not on stdout with --json.
 

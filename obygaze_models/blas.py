@@ -8,12 +8,12 @@ from threadpoolctl import ThreadpoolController
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """Look for the process's BLAS libraries once: that takes milliseconds, as long as a small model."""
+def _blas_libraries() -> ThreadpoolController:
+    """Find the BLAS libraries that this process has loaded; searched once, as a search takes milliseconds."""
     return ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Hold BLAS to one thread while the context lasts."""
-    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    """Return a context manager within which BLAS computes in one thread."""
+    limited: AbstractContextManager[object] = _blas_libraries().limit(limits=1, user_api="blas")
     return limited

@@ -63,12 +63,12 @@ class TokenRule:
 
     @classmethod
     def parse(cls, text: str) -> "TokenRule":
-        """Read a rule.
+        """Read a rule from its text, such as ``mean:16``, ``top:64`` or ``mean+project:256:0``.
 
         Raises
         ------
         DatasetError
-            It is none.
+            The text is not a rule (see `GRAMMAR`).
         """
         refusal = DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
         match = _RULE.fullmatch(text)
@@ -138,23 +138,30 @@ class ReductionPlan:
         return self.n_vectors, n_dimensions
 
     def apply(self, tokens: NDArray[np.float16]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Reduce a clip's tokens [T, D]; some vector is NaN if a token is not finite.
+        """Reduce one clip's tokens by the rule, to the vectors kept of it and their places in time.
+
+        Parameters
+        ----------
+        tokens : ndarray of float16, shape [T, D]
+            All tokens of the clip, a class token included.
 
         Returns
         -------
         vectors : ndarray of float32, shape [T', D']
+            At least one of them is NaN if a token is not finite.
         positions : ndarray of int32, shape [T']
             The time step of each vector. Where time steps are unknown, the index of the vector's first token
             among those that count.
         """
         patches = tokens[self.first :]
         if self.rule.take == "mean":
-            per_step = len(patches) // self.n_vectors
-            vectors = _means(patches, per_step)
-            positions = np.arange(self.n_vectors) * per_step
+            tokens_per_mean = len(patches) // self.n_vectors
+            vectors = _step_means(patches, tokens_per_mean)
+            positions = np.arange(self.n_vectors) * tokens_per_mean
         elif self.rule.take == "top":
-            norms = _square_norms(patches)
-            positions = np.sort(np.argsort(-norms, kind="stable")[: self.n_vectors])
+            norms = _squared_norms(patches)
+            by_decreasing_norm = np.argsort(-norms, kind="stable")
+            positions = np.sort(by_decreasing_norm[: self.n_vectors])
             vectors = patches[positions].astype(np.float32)
             if not np.isfinite(norms).all():
                 vectors *= np.float32(np.nan)  # norms that are not finite have no order
@@ -164,7 +171,7 @@ class ReductionPlan:
         if self.rule.size is not None:
             # Values that are not finite are found by the caller.
             with one_blas_thread(), np.errstate(invalid="ignore"):
-                vectors = vectors @ _projection(self.n_features, self.rule.size, self.rule.seed)
+                vectors = vectors @ _projection_matrix(self.n_features, self.rule.size, self.rule.seed)
         if self.n_steps is not None:
             tokens_per_step = (self.n_tokens - self.first) // self.n_steps
             positions = positions // tokens_per_step
@@ -172,7 +179,18 @@ class ReductionPlan:
 
 
 def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
-    """Fit a rule to a group's tokens.
+    """Work out how a rule applies to a group's tokens: which token is a class token, and the time steps.
+
+    Parameters
+    ----------
+    group : Group
+        The features of one backbone in a store.
+    rule : TokenRule
+
+    Returns
+    -------
+    ReductionPlan
+        The rule with its number of time steps filled in, and the shape of what it is applied to.
 
     Raises
     ------
@@ -221,8 +239,11 @@ _SHARED_SIGN = np.int32(-0x70000001)
 """Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
 
-def _scaled(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Yield tiles of tokens [T, D] as float32, all values times 2^-112; NaN where one is not finite.
+def _float32_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Convert tokens [T, D] to float32, a tile of `TILE` tokens at a time, all values times 2^-112.
+
+    Yields the tokens' places and their values, which the next tile overwrites. All values of a tile are NaN
+    if one of them is not finite.
 
     A float16's bits, shifted to a float32's places, are its value times 2^-112: subnormal ones too. Shifting
     integers is three times as fast as numpy's conversion [a clip of 3,137 x 768: .65 ms, 2.3 ms].
@@ -240,27 +261,31 @@ def _scaled(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.flo
         yield slice(start, start + len(part)), values
 
 
-def _means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
-    """Compute the mean of each run of `per_step` tokens [T, D] -> [T', D]."""
+def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
+    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`."""
     sums = np.zeros((len(patches) // per_step, patches.shape[1]), np.float32)
     for step in range(len(sums)):
-        for _, tile in _scaled(patches[step * per_step : (step + 1) * per_step]):
+        tokens_of_step = patches[step * per_step : (step + 1) * per_step]
+        for _, tile in _float32_tiles(tokens_of_step):
             sums[step] += tile.sum(axis=0)
     return sums * (_SCALE / np.float32(per_step))
 
 
-def _square_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Compute the squared norm of each token [T]."""
+def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Compute the squared Euclidean norm of each token: [T, D] -> [T]."""
     norms = np.empty(len(patches), np.float32)
-    for rows, tile in _scaled(patches):
+    for rows, tile in _float32_tiles(patches):
         np.multiply(tile, _SCALE, out=tile)
         np.einsum("td,td->t", tile, tile, out=norms[rows])
     return norms
 
 
 @lru_cache(maxsize=1)  # every clip of a pass takes the same
-def _projection(width: int, size: int, seed: int) -> NDArray[np.float32]:
-    """Draw the matrix [D, D'] of a projection that keeps lengths on average."""
+def _projection_matrix(width: int, size: int, seed: int) -> NDArray[np.float32]:
+    """Draw the matrix of a Gaussian random projection from `width` to `size` dimensions [D, D'].
+
+    Its scale keeps the lengths of vectors on average.
+    """
     drawn = np.random.default_rng(seed).standard_normal((width, size), dtype=np.float32)
     drawn /= np.float32(np.sqrt(size))
     drawn.flags.writeable = False
@@ -297,17 +322,18 @@ class ReducedTokens:
         return str(self.plan.rule)
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Read the vectors of some clips [N, T', D'].
+        """Read the reduced vectors of the clips of some rows of the group [N, T', D'].
 
         Raises
         ------
         DatasetError
             The file's bytes are damaged.
         """
-        return self._filled(np.empty((len(rows), *self.plan.shape), "<f4"), rows, after=0)
+        vectors = np.empty((len(rows), *self.plan.shape), "<f4")
+        return self._fill_from_file(vectors, rows, after=0)
 
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Compute the time of each vector of some clips [N, T']: the mean time of its step's frames.
+        """Compute the time in seconds of each vector of some clips [N, T']: the mean of its step's frames.
 
         NaN where the store does not tell the tokens' time steps.
         """
@@ -316,14 +342,30 @@ class ReducedTokens:
         if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
         bytes_of_vectors = 4 * n_vectors * width + CRC_BYTES
-        step_of = self._filled(np.empty((len(rows), n_vectors), "<i4"), rows, after=bytes_of_vectors)
+        step_of = np.empty((len(rows), n_vectors), "<i4")
+        self._fill_from_file(step_of, rows, after=bytes_of_vectors)
         if ((step_of < 0) | (step_of >= n_steps)).any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
         step_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
         return np.take_along_axis(step_times, step_of.astype(np.intp), axis=1)
 
-    def _filled(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:
-        """Fill an array, a part for each row, with values stored `after` bytes into the rows of the file."""
+    def _fill_from_file(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:
+        """Read into `array[i]` what the file stores of clip `rows[i]`, and return the array.
+
+        Parameters
+        ----------
+        array : ndarray
+            Its type and the shape of its parts say what is read of a clip.
+        rows : ndarray of int, shape [N]
+            The clips.
+        after : int
+            Bytes from the beginning of a clip's row to what is read.
+
+        Raises
+        ------
+        DatasetError
+            The file can't be read, or a checksum does not match.
+        """
         n_vectors, width = self.plan.shape
         # A row has the vectors and a position each, in 4 bytes a number, both with a checksum.
         bytes_of_row = 4 * n_vectors * (width + 1) + 2 * CRC_BYTES
@@ -370,13 +412,13 @@ def reduce_tokens(
         )
     text = str(plan.rule)
     file_text = text.replace(":", "-").replace("+", "_")
-    place = Path(store.where)
-    path = place.with_name(f"{place.name}.{backbone}.{file_text}{SUFFIX}")
+    store_path = Path(store.where)
+    path = store_path.with_name(f"{store_path.name}.{backbone}.{file_text}{SUFFIX}")
     shape = [len(group), *plan.shape]
     head = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
     if not path.exists():
         with shown_progress(progress, "reducing tokens", "clip") as show, whole_file(path) as partial:
-            _write(partial, head, group, plan, show)
+            _write_reduced_tokens(partial, head, group, plan, show)
     try:
         with open_regular(path) as file:
             found = file.read(len(head))
@@ -387,15 +429,35 @@ def reduce_tokens(
     return ReducedTokens(path, plan, group, len(head))
 
 
-def _write(path: Path, head: bytes, group: Group, plan: ReductionPlan, show: ShowProgress) -> None:
-    """Reduce all clips into a file; those without features are NaN."""
+def _write_reduced_tokens(
+    path: Path, head: bytes, group: Group, plan: ReductionPlan, show: ShowProgress
+) -> None:
+    """Reduce the tokens of all clips of a group and write the file that `ReducedTokens` reads.
+
+    Parameters
+    ----------
+    path : Path
+    head : bytes
+        The file's first line.
+    group : Group
+        Clips without features get vectors of NaN.
+    plan : ReductionPlan
+    show : callable
+        Called with the numbers of clips done and of all.
+
+    Raises
+    ------
+    DatasetError
+        A token is not finite.
+    """
     no_vectors = np.full(plan.shape, np.nan, np.float32)
     no_positions = np.zeros(plan.n_vectors, np.int32)
     with path.open("wb") as file:
         file.write(head)
         for start, tokens in group.blocks("tokens"):
             for row, clip in enumerate(tokens, start=start):
-                vectors, positions = no_vectors, no_positions
+                vectors = no_vectors
+                positions = no_positions
                 if group.usable[row]:
                     vectors, positions = plan.apply(clip)
                     if not np.isfinite(vectors).all():

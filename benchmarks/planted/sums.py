@@ -5,7 +5,7 @@ from scipy.optimize import lsq_linear
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.joint import join
-from obygaze_models.joint.sums import About, Sums, _moments
+from obygaze_models.joint.sums import About, Sums, _film_moments
 
 
 def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
@@ -17,7 +17,7 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
     X = rng.normal(size=(n, d))
     outsiders = rng.normal(size=(n, d))
     y = (rng.random(n) < 0.4).astype(float)
-    mean, products = _moments(np.column_stack([X, y]))
+    mean, products = _film_moments(np.column_stack([X, y]))
     equations = np.vstack([(X - mean[:d]).T, np.ones(n)])
     solution = lsq_linear(equations, np.append(products[:d, d], n * mean[d]), (0, 1), tol=1e-12).x
     sizes, axes = np.linalg.eigh(products[:d, :d])
@@ -59,7 +59,7 @@ def lied_to(rng: np.random.Generator, lie: str) -> Draw:
         for _ in range(FILMS):
             X = rng.normal(size=(CLIPS, FEATURES)) + 0.3 * rng.normal(size=FEATURES)
             y = (X @ w + rng.logistic(size=CLIPS) / 2 > 0).astype(float)
-            parts.append(_moments(np.column_stack(LIES[lie](X, y, rng) if lab == LABS - 1 else (X, y))))
+            parts.append(_film_moments(np.column_stack(LIES[lie](X, y, rng) if lab == LABS - 1 else (X, y))))
         about = About(
             **dict.fromkeys(("backbone", "features", "pool", "licence", "label_policy"), "x"),
             provenance={}, left_out={}, target={}, codebook={},

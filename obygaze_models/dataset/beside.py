@@ -35,7 +35,7 @@ UNTOLD = 0.5
 
 
 def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, list[str]]:
-    """Add a machine's answers to a dataset's clips.
+    """Add the probabilities that a machine's answers give to the positive class, for a dataset's clips.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     is_store = path.is_dir() or path.suffix == ".zip"
-    answers = _of_store(path) if is_store else read_answered(path)
+    answers = _read_stored_answers(path) if is_store else read_answered(path)
     p_positive = np.full(len(data), np.nan)
     n_unperceived: Counter[str] = Counter()
     for clip in answers:
@@ -76,7 +76,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
             if reason:
                 n_unperceived[reason] += 1
                 continue
-        p_positive[row] = _probability(clip, target, data.codebook)
+        p_positive[row] = _probability_of_positive(clip, target, data.codebook)
     unperceived = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_unperceived.items()]
     has_answer = ~np.isnan(p_positive)
     n_without = int((~has_answer).sum())
@@ -91,8 +91,11 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     return replace(data, answers=column), notes
 
 
-def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
-    """Read the probability of a target's positive class in a clip's answers; NaN where there is none."""
+def _probability_of_positive(clip: Answered, target: "Target", codebook: Codebook) -> float:
+    """Return the probability of a target's positive class by a clip's answers; NaN if they do not tell.
+
+    For levels it is the probability of the positive ones as a share of that of both sides.
+    """
     if target.concept:
         concepts = {codebook.concept_spelled(name): p for name, p in clip.of("concept").items()}
         return concepts.get(target.concept, np.nan)
@@ -100,11 +103,13 @@ def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
     negative_levels, positive_levels = target.classes
     negative = sum(levels.get(name, 0.0) for name in negative_levels)
     positive = sum(levels.get(name, 0.0) for name in positive_levels)
-    return positive / (negative + positive) if negative + positive else np.nan
+    if not negative + positive:
+        return np.nan
+    return positive / (negative + positive)
 
 
-def _of_store(path: Path) -> Iterator[Answered]:
-    """Yield the answers that a store holds: for each clip, question -> probability."""
+def _read_stored_answers(path: Path) -> Iterator[Answered]:
+    """Yield the answers of each clip in a store of a vision-language model: question -> probability."""
     store = open_store(path)
     if GROUP not in store.names:
         raise DatasetError(
@@ -124,10 +129,10 @@ def _of_store(path: Path) -> Iterator[Answered]:
 def with_variables(
     data: Dataset, path: Path, clips: Iterable[Clip] = (), target: "Target | None" = None
 ) -> tuple[Dataset, list[str]]:
-    """Add the numbers of a table to a dataset's clips.
+    """Add the numbers in a table's columns to a dataset, as variables of its clips.
 
-    A column is used unless it is one of a manifest, is the same in every clip, was measured by `film
-    variables` in a medium that cannot convey the target's concept, or is an account of the others. Cells
+    A column is left out if it is one of a manifest, has the same value in every clip, was measured by `film
+    variables` in a medium that cannot convey the target's concept, or only reports on other columns. Cells
     may be empty.
 
     Parameters
@@ -153,9 +158,9 @@ def with_variables(
         A clip has two rows, or another film or other times than it has; or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
-    absent = _unperceived_columns(table.columns, target, data.codebook)
-    accounts = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
-    names = [name for name in table.columns if name not in {*FIELDS, *absent, *accounts}]
+    unperceived = _unperceived_columns(table.columns, target, data.codebook)
+    report_columns = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *report_columns}]
     values_of = table.numbers(names, clips)
     no_values = [np.nan] * len(names)
     values = np.array([values_of.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
@@ -163,40 +168,43 @@ def with_variables(
     n_without = len(data.row_of.keys() - values_of)
     if n_without == len(data) or not any(varies):
         reason = "no clip of the evaluation" if n_without == len(data) else "no column of numbers that vary"
-        why = f" beside {'; '.join(absent.values())}" if absent else ""
+        why = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
         raise DatasetError(
             f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
     used = [name for name, is_varying in zip(names, varies, strict=True) if is_varying]
-    left_out = [name for name in table.columns if name not in {"clip_id", *used, *absent}]
+    left_out = [name for name in table.columns if name not in {"clip_id", *used, *unperceived}]
     n_known = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
     titles = []
     for name in used:
-        is_of_all = n_known[name] == len(data) - n_without
-        titles.append(name if is_of_all else f"{name} (of {counted(n_known[name], 'clip')})")
-    account = f"{path.name}: staging by {', '.join(titles)}"
+        is_complete = n_known[name] == len(data) - n_without
+        titles.append(name if is_complete else f"{name} (of {counted(n_known[name], 'clip')})")
+    note = f"{path.name}: staging by {', '.join(titles)}"
     if left_out:
-        account += f"; left out {', '.join(left_out)}"
-    if absent:
-        account += f"; absent: {'; '.join(absent.values())}"
+        note += f"; left out {', '.join(left_out)}"
+    if unperceived:
+        note += f"; absent: {'; '.join(unperceived.values())}"
     if n_without:
-        account += f"; {counted(n_without, 'clip')} of {len(data):,} without a row"
+        note += f"; {counted(n_without, 'clip')} of {len(data):,} without a row"
     n_others = len(values_of.keys() - data.row_of)
     if n_others:
-        account += f"; {counted(n_others, 'row')} of other clips"
-    return replace(data, variables=values[:, varies], variable_names=tuple(used)), [account]
+        note += f"; {counted(n_others, 'row')} of other clips"
+    return replace(data, variables=values[:, varies], variable_names=tuple(used)), [note]
 
 
 def _unperceived_columns(
     columns: Iterable[str], target: "Target | None", codebook: Codebook
 ) -> dict[str, str]:
-    """List the measured variables that cannot convey the target's concept: name -> name with the reason."""
+    """List the columns measured in a medium that cannot convey the target's concept: name -> reason.
+
+    The text of the reason begins with the name. The result is empty if the target is no concept.
+    """
     if target is None or not target.concept:
         return {}
     concept = codebook.concept(target.concept)
-    absent = {}
+    unperceived = {}
     for name in columns:
         reason = why_unperceived(concept, OF_VARIABLES.get(name, ()))
         if reason:
-            absent[name] = f"{name} ({reason})"
-    return absent
+            unperceived[name] = f"{name} ({reason})"
+    return unperceived

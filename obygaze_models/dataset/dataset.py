@@ -204,7 +204,7 @@ class Dataset:
         return np.array(rows, dtype=np.intp)
 
     def named(self, names: Sequence[str]) -> "Dataset":
-        """Return the dataset with other names of its modalities; "" leaves a name as it is."""
+        """Return a copy of the dataset with new names of its modalities; "" keeps the present name."""
         modalities = []
         for modality, name in zip(self.modalities, names, strict=True):
             modalities.append(replace(modality, name=name) if name else modality)
@@ -228,9 +228,9 @@ class Dataset:
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
-        ``seconds`` are returned as logarithms, [N, 1]. Of a dataset whose tokens are reduced, frames and
-        tokens are both the reduced ones. Frames of several modalities stand side by side, as vectors do:
-        frames that are absent are NaN, and a modality without frames has its vector as the only one.
+        ``seconds`` are returned as logarithms, [N, 1]. If the dataset's tokens are reduced, both frames and
+        tokens are the reduced ones. Frames of several modalities are joined side by side, as vectors are;
+        absent frames are NaN, and a modality without frames has its vector as the only frame.
 
         Parameters
         ----------
@@ -245,26 +245,30 @@ class Dataset:
             The store has no such array.
         """
         if what not in ("frames", "tokens"):
-            return self._vectors(what)
+            return self._read_vectors(what)
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
         if what == "frames" and self.bags is not None:
             return self.bags
         if what == "frames" and any("frames" in part.stored for part in self.parts):
-            return self._joined_frames()
+            return self._join_frames()
         if self.group is None or what not in self.stored:
             stored = ", ".join(self.stored) or f"{self.features} alone"
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
         rows = self._stored_rows(self.group)
-        return StoredClips(self.group, what, rows) if stream else read_array(self.group, what, rows)
+        if stream:
+            return StoredClips(self.group, what, rows)
+        return read_array(self.group, what, rows)
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Names of the store's arrays; empty where there is no store, or several."""
-        return () if self.group is None else tuple(self.group.arrays)
+        """Names of the arrays in the store's group; empty if there is no store, or several."""
+        if self.group is None:
+            return ()
+        return tuple(self.group.arrays)
 
-    def _vectors(self, what: Reads) -> Any:
-        """Return what a model reads of each clip [N, ...], if that is neither frames nor tokens."""
+    def _read_vectors(self, what: Reads) -> Any:
+        """Return what a model reads of each clip [N, ...], for inputs other than frames and tokens."""
         if what == "present":
             return self.labels.present.astype(np.float32)
         if what == "variables":
@@ -277,11 +281,12 @@ class Dataset:
             return np.log(self.seconds)[:, None]
         return self.X
 
-    def _joined_frames(self) -> NDArray[np.float32]:
-        """Put the frames of all modalities side by side [N, F, D]."""
+    def _join_frames(self) -> NDArray[np.float32]:
+        """Join the frames of all modalities side by side: [N, F, D], NaN where absent."""
+        # A modality without frames has its vector as the only frame.
         frames = [part.read("frames") if "frames" in part.stored else part.X[:, None] for part in self.parts]
-        most = max(frames_of_part.shape[1] for frames_of_part in frames)
-        joined = np.full((len(self), most, self.X.shape[1]), np.nan, np.float32)
+        most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
+        joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
             rows_of_part = part.rows(self.clip_ids.tolist())
             rows = self.rows(part.clip_ids[rows_of_part].tolist())
@@ -290,15 +295,15 @@ class Dataset:
         return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
-        """Find the row of each clip in the store [N]."""
+        """Find the row of each clip [N] in a group of its store."""
         row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
         return np.array([row_of[clip_id] for clip_id in self.clip_ids.tolist()], dtype=np.intp)
 
 
 def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Refuse an imported feature, or a variable, that equals the label of every clip (|r| = 1).
+    """Raise if an imported feature, or a variable, equals the label of every clip (|r| = 1).
 
-    Features that were extracted from films have seen no label, so that one of them may be perfect.
+    Features that were extracted from films are not checked: they can't contain labels.
 
     Parameters
     ----------
@@ -314,7 +319,7 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
         is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
     variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
     for name, codes in labels.items():
-        leaking = np.flatnonzero(is_imported & _equals(data.X, codes))
+        leaking = np.flatnonzero(is_imported & _equal_label(data.X, codes))
         if len(leaking):
             raise ProtocolError(
                 f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
@@ -324,7 +329,7 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
             )
         for column, values in zip(data.variable_names, variables, strict=True):
             codes_with_value = np.where(np.isnan(values), NOT_ASKED, codes)
-            if _equals(values[:, None], codes_with_value).any():
+            if _equal_label(values[:, None], codes_with_value).any():
                 raise ProtocolError(
                     f"variable {column} equals the label {name} of all clips that have one: leave its "
                     "column out"
@@ -332,15 +337,15 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
 
 
 def _is_imported(provenance: Mapping[str, Any]) -> bool:
-    """Tell whether features were imported, or come from nobody knows where."""
+    """Tell whether features were imported, or their origin is unknown (an empty provenance)."""
     return not provenance or provenance.get("imported") is True
 
 
-def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the features of X [N, D] that equal the label of every clip, up to a shift and a factor.
+def _equal_label(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the features of X [N, D] that equal the labels [N] of all clips, up to a shift and a factor.
 
-    None is marked where a feature may do so by chance: of n clips, a two-valued feature equals the label or
-    its opposite with the probability 2 ** (1 - n).
+    Nothing is marked if there are so few clips that a feature may do so by chance: with n clips, a two-valued
+    feature equals the label or its opposite with probability 2 ** (1 - n).
     """
     rows = codes != NOT_ASKED
     n_features = X.shape[1]

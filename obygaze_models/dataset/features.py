@@ -34,7 +34,9 @@ ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Fea
 
 @checked
 def find_group(store: Store, backbone: str | None) -> Group:
-    """Find a backbone of a store; the name is optional if there is only one beside the pictures' signature.
+    """Find the group of a backbone in a store; the name may be left out if there is only one.
+
+    The pictures' signature does not count as a backbone, unless it is the only group.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def find_group(store: Store, backbone: str | None) -> Group:
     """
     names = ", ".join(store.names)
     if backbone is None:
-        # A signature tells films apart and is rarely what models read: by its name alone.
+        # A signature identifies films, and is rarely a model's input: it must be named.
         backbones = [name for name in store.backbones if name != SIGNATURE] or list(store.backbones)
         if len(backbones) != 1:
             raise DatasetError(
@@ -93,15 +95,17 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
 
 
 def unusable(store: Store, group: Group, row: int) -> str | None:
-    """Explain why the clip in a row has no features to use; None if it has."""
+    """Return the reason why the clip in a row has no features of a group; None if it has features."""
     if group.usable[row]:
         return None
     clip = store.clips[row].within(group.name)
-    return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
+    if clip.reason:
+        return f"{clip.status}: {clip.reason}"
+    return clip.status
 
 
 def find_array(store: Store, group: Group, features: Features | None) -> Features:
-    """Find the array that vectors are made of: the named one, or the first of `ARRAYS` that is stored.
+    """Find the array of a group from which vectors are made: the named one, or the first that is stored.
 
     Raises
     ------
@@ -119,17 +123,18 @@ def find_array(store: Store, group: Group, features: Features | None) -> Feature
 
 
 def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
-    """Find the lengths of clips in seconds [N], of spans or whole files; None if one is not known."""
+    """Return the lengths [N] in seconds of the clips in some rows; None if one of them is not known."""
     lengths = np.array([store.clips[row].duration_s for row in rows], dtype=np.float64)  # None becomes NaN
-    are_known = len(lengths) > 0 and (lengths > 0).all()
-    return lengths if are_known else None
+    if not len(lengths) or not (lengths > 0).all():
+        return None
+    return lengths
 
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows of an array [N, ...], block by block, so that they are in memory once.
+    """Read some rows of an array, [N, ...], piece by piece, so that they are in memory only once.
 
-    Where clips differ in their number of frames, T is that of the longest, [N, T, D], and shorter ones end
-    with NaN.
+    If clips differ in their number of frames, the result is [N, T, D] with the T of the longest, and shorter
+    clips end with NaN.
     """
     if group.is_ragged(array):
         return read_padded(group, array, rows)
@@ -155,9 +160,9 @@ class _Part(NamedTuple):
 
 
 def _stored_together(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
-    """Yield the values of rows [N], in any order, piece by piece as they are stored.
+    """Yield the values of some rows [N] of an array, grouped by the piece in which they are stored.
 
-    A piece is read once; pieces without any of the rows are not read.
+    Each piece is read once, and pieces without any of the rows are not read. Rows may be in any order.
     """
     starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
     order = np.argsort(rows, kind="stable")
@@ -174,20 +179,21 @@ def _stored_together(group: Group, array: str, rows: NDArray[np.intp]) -> Iterat
 def read_padded(
     group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None
 ) -> NDArray[Any]:
-    """Read the frames of some clips in a ragged array [N, T, D]; a clip with fewer than T ends with NaN.
+    """Read the frames of some clips from a ragged array, padded with NaN to the same number: [N, T, D].
 
-    Models of frames leave out frames that are NaN.
+    Models of frames ignore frames that are NaN.
 
     Parameters
     ----------
     rows
         Rows of the clips [N], in any order.
     n_frames
-        T; None for that of the longest of them.
+        The number T; None for that of the longest of these clips.
     """
-    longest = int(group.row_size[rows].max(initial=1)) if n_frames is None else n_frames
+    if n_frames is None:
+        n_frames = int(group.row_size[rows].max(initial=1))
     width = group.shape(array)[1:]
-    values = np.full((len(rows), longest, *width), np.nan, group.dtype(array))
+    values = np.full((len(rows), n_frames, *width), np.nan, group.dtype(array))
     order = np.argsort(rows, kind="stable")
     frames_of_clips = rows_of(group, array, rows[order].tolist())
     for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
@@ -197,12 +203,23 @@ def read_padded(
 
 @checked
 def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory.
+    """Read one vector for each of some clips, [N, D], pooled from frames or tokens if need be.
+
+    Clips are read piece by piece, so that their tokens need not fit in memory.
+
+    Parameters
+    ----------
+    group : Group
+    array : {"pooled", "frames", "tokens"}
+    pool : {"max", "mean", "first", "last"}
+        How frames or tokens become one vector; not used for pooled vectors.
+    rows : ndarray of int, shape [N]
+        The clips' rows in the group.
 
     Raises
     ------
     DatasetError
-        A feature is not finite, which sealing refuses: something else wrote the store.
+        A feature is not finite: the store was not written by obygaze, which refuses such features.
     """
     if group.is_ragged(array):
         X = np.empty((len(rows), group.shape(array)[1]), np.float32)
@@ -227,13 +244,16 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
 
 
 def _read_vectors(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Read the pooled vectors of some clips [N, D]; if they are at least half of a range, the whole range."""
+    """Read the pooled vectors [N, D] of some clips.
+
+    If the clips are at least half of those between the first and the last, the whole range is read at once.
+    """
     if not len(rows):
         return np.empty((0, group.shape("pooled")[1]), np.float32)
     first = int(rows.min())
     end = int(rows.max()) + 1
     if 2 * len(rows) >= end - first:
-        # A server then gets several requests at once.
+        # Pieces of a range on a server are requested at the same time.
         whole_range = group.rows("pooled", slice(first, end))
         return np.ascontiguousarray(whole_range[rows - first], dtype=np.float32)
     return np.asarray(read_array(group, "pooled", rows), dtype=np.float32)

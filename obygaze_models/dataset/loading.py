@@ -91,13 +91,15 @@ def load_dataset(
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
             raise DatasetError(
-                f"{counted(len(store), 'store')} and {len(names)} backbones: name one for each"
+                f"{counted(len(store), 'store')} and {counted(len(names), 'backbone')}: name one for each"
             )
-        parts = [
-            load_dataset(part, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
-            for part, name in zip(store, names, strict=True)
-        ]
-        return join_modalities([part.name for part in store], parts, manifest)
+        parts = []
+        for one_store, name in zip(store, names, strict=True):
+            part = load_dataset(
+                one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
+            )
+            parts.append(part)
+        return join_modalities([one_store.name for one_store in store], parts, manifest)
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
@@ -106,14 +108,14 @@ def load_dataset(
     is_annotated = annotated_clips(labels, manifest)
     usable = _usable_clips(store, group, labels, is_annotated | unlabelled)
     if not len(usable.rows):
-        raise DatasetError(_nothing_left(store, manifest, usable.excluded))
+        raise DatasetError(_explain_no_clips(store, manifest, usable.excluded))
     lengths = lengths_of(store, usable.rows.tolist())
     n_partial = sum(store.clips[row].status == "partial" for row in usable.rows.tolist())
     return Dataset(
         X=read_features(group, array, pool, usable.rows),
         labels=labels.take(usable.indices),
         pool="as stored" if array == "pooled" else pool,
-        **_source(store, group, manifest, array),
+        **_source_fields(store, group, manifest, array),
         excluded=usable.excluded,
         counts={
             **counts_of(labels, is_annotated),
@@ -146,7 +148,10 @@ class _Usable(NamedTuple):
 
 
 def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray[np.bool_]) -> _Usable:
-    """Find the wanted clips [N] that have features, and why the others have none."""
+    """Divide clips into those that have features in a store and those that have none, with the reason.
+
+    `is_wanted` [N] marks the clips among the labels that are looked for.
+    """
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     indices = []
     rows = []
@@ -200,7 +205,7 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     modalities = []
     start = 0
     for number, part in zip(groups, parts, strict=True):
-        modality = _modality(str(number), part, start, n_missing=0)
+        modality = _describe_modality(str(number), part, start, n_missing=0)
         modalities.append(modality)
         start = modality.stop
     owner = str(modalities[0].provenance["beside"])
@@ -215,8 +220,11 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     )
 
 
-def _modality(name: str, part: Dataset, start: int, n_missing: int) -> Modality:
-    """Describe a dataset as a modality whose columns begin at `start`."""
+def _describe_modality(name: str, part: Dataset, start: int, n_missing: int) -> Modality:
+    """Describe a dataset as one modality of a joined one, in which its columns begin at `start`.
+
+    `n_missing` is the number of clips of the joined dataset that lack the modality.
+    """
     return Modality(
         name=name,
         store=part.store,
@@ -231,7 +239,7 @@ def _modality(name: str, part: Dataset, start: int, n_missing: int) -> Modality:
 
 
 def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have a level of some task, or a rank on some scale."""
+    """Mark the clips [N] that are annotated: with a level that some task uses, or a rank on some scale."""
     annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
     for ranks in labels.scales.values():
         annotated |= ranks >= 0
@@ -239,7 +247,10 @@ def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
 
 
 def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
-    """Count a manifest's clips, those without a level, and those with a level that is in no task."""
+    """Count a manifest's clips: all, those without a level, and those with a level that is in no task.
+
+    `annotated` [N] marks the clips with a level of some task, or a rank on a scale.
+    """
     return {
         "manifest": len(labels.clip_ids),
         "unlabelled": int((~annotated & (labels.levels == "")).sum()),
@@ -247,8 +258,8 @@ def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
     }
 
 
-def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
-    """Return the fields of a dataset that say where its features and labels come from."""
+def _source_fields(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
+    """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
     return {
         "codebook": manifest.codebook,
         "backbone": group.name,
@@ -262,7 +273,9 @@ def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> 
 
 @checked
 def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
-    """Make one dataset of a manifest's clips in several stores or backbones.
+    """Join the datasets of several stores or backbones into one, with their features side by side.
+
+    The joined dataset has all clips that are in one of them; features that a clip lacks are NaN.
 
     Parameters
     ----------
@@ -291,7 +304,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     for store_name, part in zip(names, parts, strict=True):
         is_ambiguous = backbones.count(part.backbone) > 1
         name = f"{store_name}-{part.backbone}" if is_ambiguous else part.backbone
-        modality = _modality(name, part, start, n_missing=n_clips - len(part))
+        modality = _describe_modality(name, part, start, n_missing=n_clips - len(part))
         rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
         X[rows, modality.start : modality.stop] = part.X
         modalities.append(modality)
@@ -299,7 +312,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     first = parts[0]
     title = " + ".join(modality.name for modality in modalities)
     labels = labels.take(indices)
-    # Another modality may convey what no picture shows: concepts of all kinds can be learnt.
+    # Other modalities may convey concepts that are not visual, so that all concepts can be learnt.
     all_present = np.column_stack([labels.present, *labels.not_visual.values()])
     labels = replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
     return Dataset(
@@ -312,20 +325,23 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
         label=title,
         untrained=any(part.untrained for part in parts),
-        excluded=_excluded(parts, row_of),
+        excluded=_collect_exclusions(parts, row_of),
         counts={
             **first.counts,
             "with_features": n_clips,
             "partial": max(part.counts["partial"] for part in parts),
         },
         modalities=tuple(modalities),
-        seconds=_joined_lengths(parts, row_of),
+        seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
     )
 
 
-def _joined_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArray[np.float64] | None:
-    """Collect the lengths of the clips of several stores [N]; None if a store does not know them."""
+def _join_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArray[np.float64] | None:
+    """Collect the lengths of clips from several datasets, [N]; None if one of these does not know them.
+
+    `row_of` is the row of each clip in the result.
+    """
     lengths = np.full(len(row_of), np.nan)
     for part in parts:
         if part.seconds is None:
@@ -344,16 +360,15 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     DatasetError
         A store has none of the clips, the stores have none in common, or the same store is given twice.
     """
-    loaded = [
-        (store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names
-    ]
+    backbones_of_stores = [(store, name) for store in stores for name in store.names]
+    loaded = [(store, load_dataset(store, manifest, backbone=name)) for store, name in backbones_of_stores]
     sources = [(data.store, data.backbone) for _, data in loaded]
     if len(set(sources)) < len(sources):
         raise DatasetError(f"store {loaded[-1][0].name} is given twice")
     common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
     if not common:
         raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
-    excluded = _excluded([data for _, data in loaded], common)
+    excluded = _collect_exclusions([data for _, data in loaded], common)
     backbones = [data.backbone for _, data in loaded]
     datasets = []
     for store, data in loaded:
@@ -364,10 +379,10 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     return tuple(datasets)
 
 
-def _excluded(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclusion, ...]:
-    """List the clips that some part excludes and that are not among `clip_ids`, sorted by id.
+def _collect_exclusions(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclusion, ...]:
+    """List the clips that some dataset excludes and that are not among `clip_ids`, sorted by id.
 
-    Where several parts exclude a clip, the first part's reason counts.
+    If several datasets exclude a clip, the reason is that of the first.
     """
     exclusion_of: dict[str, Exclusion] = {}
     for part in parts:
@@ -376,8 +391,8 @@ def _excluded(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclu
     return tuple(exclusion_of[clip_id] for clip_id in sorted(exclusion_of) if clip_id not in clip_ids)
 
 
-def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
-    """Explain why no clip has features: mostly a wrong pair of files, or a manifest without levels."""
+def _explain_no_clips(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
+    """Write why no clip has features: the manifest has no levels, or the store is of another manifest."""
     if not excluded:
         return (
             f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} "
@@ -425,13 +440,13 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     """
     group = find_group(store, backbone)
     array = find_array(store, group, None)
-    windows = _windows(store, group)
+    windows = _list_windows(store, group)
     vectors = read_features(group, array, "max", windows.rows)
     labels = labels_of(manifest)
     if not labels.experts and len({clip.annotator for clip in manifest}) > 1:
         labels = replace(labels, experts=experts_of(manifest, manifest))
     is_annotated = annotated_clips(labels, manifest)
-    bags = _bags(labels, is_annotated, manifest, windows)
+    bags = _fill_bags(labels, is_annotated, manifest, windows)
     if not bags.windows:
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
     is_partial = np.array([store.clips[row].status == "partial" for row in windows.rows.tolist()])
@@ -440,7 +455,7 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         X=np.stack([vectors[bag].max(axis=0) for bag in bags.windows]),
         labels=labels.take(bags.indices),
         pool="max",
-        **_source(store, group, manifest, array),
+        **_source_fields(store, group, manifest, array),
         excluded=bags.excluded,
         counts={
             **counts_of(labels, is_annotated),
@@ -474,8 +489,10 @@ class _Bags(NamedTuple):
     excluded: tuple[Exclusion, ...]
 
 
-def _bags(labels: Labels, is_annotated: NDArray[np.bool_], manifest: Manifest, windows: "_Windows") -> _Bags:
-    """Find the windows of each annotated clip.
+def _fill_bags(
+    labels: Labels, is_annotated: NDArray[np.bool_], manifest: Manifest, windows: "_Windows"
+) -> _Bags:
+    """Find the windows whose middle lies in each annotated clip; clips without any are excluded.
 
     Raises
     ------
@@ -503,16 +520,17 @@ def _bags(labels: Labels, is_annotated: NDArray[np.bool_], manifest: Manifest, w
 
 
 def _frames_of_bags(vectors: NDArray[np.float32], bags: Sequence[NDArray[np.intp]]) -> NDArray[np.float32]:
-    """Put the vectors of bags into one array [N, F, D]; a bag with fewer than F ends with NaN.
+    """Collect the vectors of each bag's windows in one array [N, F, D]; smaller bags end with NaN.
 
-    Of a bag with more than `MOST_WINDOWS` windows, that many are taken at even distances.
+    `vectors` are those of all windows, and `bags` holds indices of windows. From a bag with more than
+    `MOST_WINDOWS` windows, that many are taken at even distances.
     """
-    longest = min(max(map(len, bags)), MOST_WINDOWS)
-    frames = np.full((len(bags), longest, vectors.shape[1]), np.nan, np.float32)
+    n_frames = min(max(map(len, bags)), MOST_WINDOWS)
+    frames = np.full((len(bags), n_frames, vectors.shape[1]), np.nan, np.float32)
     for row, bag in enumerate(bags):
-        n_chosen = min(len(bag), longest)
-        evenly = np.linspace(0, len(bag) - 1, n_chosen).round().astype(np.intp)
-        frames[row, :n_chosen] = vectors[bag[evenly]]
+        n_chosen = min(len(bag), n_frames)
+        evenly_spaced = np.linspace(0, len(bag) - 1, n_chosen).round().astype(np.intp)
+        frames[row, :n_chosen] = vectors[bag[evenly_spaced]]
     return frames
 
 
@@ -541,8 +559,8 @@ class _Windows(NamedTuple):
         return np.arange(first, end)
 
 
-def _windows(store: Store, group: Group) -> _Windows:
-    """List the windows of a store that have features.
+def _list_windows(store: Store, group: Group) -> _Windows:
+    """List the windows of a store that have features, sorted by movie and time.
 
     Raises
     ------
@@ -551,10 +569,12 @@ def _windows(store: Store, group: Group) -> _Windows:
     """
     windows = []
     for row, clip in enumerate(store.clips):
-        if unusable(store, group, row) is None:
-            if clip.start_s is None or clip.end_s is None:
-                raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")
-            windows.append((clip.movie, (clip.start_s + clip.end_s) / 2, row))
+        if unusable(store, group, row) is not None:
+            continue
+        if clip.start_s is None or clip.end_s is None:
+            raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")
+        middle = (clip.start_s + clip.end_s) / 2
+        windows.append((clip.movie, middle, row))
     if not windows:
         raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
     movies, middles, rows = zip(*sorted(windows), strict=True)

@@ -69,7 +69,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     if not is_of_losses:
         n_positives = round(float(counts @ joint.sums.means[:, about.column(concept)]))
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
-    # The films of all labs stand for the store, which is none that anybody has.
+    # There is no store with all films, so a digest of their names stands for its fingerprint.
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
     card = Card(
         model=parts.kind,
@@ -77,7 +77,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         kind=parts.kind,
         estimator=parts.estimator,
         parameters=parts.parameters,
-        # Least squares scores are near 1 for positive clips and 0 for others; others are logits or distances.
+        # Scores of least squares are near 1 or 0; the other scores are logits or distances.
         threshold=0.0 if concept or is_of_losses else 0.5,
         target=parts.target,
         concepts=(),
@@ -96,7 +96,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     write_model(local_path(path), card, parts.arrays, training.to_arrays())
 
 
-class _Parts(NamedTuple):
+class _CardParts(NamedTuple):
     """The fields of a card, and the arrays, in which a linear model and a CAV differ."""
 
     kind: str
@@ -108,15 +108,15 @@ class _Parts(NamedTuple):
 
 
 def _inverse_strength(planes: Planes) -> float:
-    """Return the inverse strength C of the penalty; a penalty of 0 has none, and a large number stands."""
+    """Return the inverse strength C of a hyperplane's penalty; 1e12 if the penalty is 0."""
     return float(1 / max(planes.penalties[0], 1e-12))
 
 
-def _linear_parts(planes: Planes, about: About) -> _Parts:
-    """Describe a hyperplane as a linear model of the target of the sums."""
+def _linear_parts(planes: Planes, about: About) -> _CardParts:
+    """Make the card fields and arrays that save a hyperplane as a linear model of the sums' target."""
     target = about.target
     concept = target["name"].removeprefix("concept:") if target["kind"] == "concept" else ""
-    return _Parts(
+    return _CardParts(
         kind="linear",
         title="Linear model, joint",
         estimator="Pipeline",
@@ -131,11 +131,11 @@ def _linear_parts(planes: Planes, about: About) -> _Parts:
     )
 
 
-def _cav_parts(planes: Planes, concept: str) -> _Parts:
-    """Describe a hyperplane as the CAV of a concept: a direction of length 1 and an offset."""
+def _cav_parts(planes: Planes, concept: str) -> _CardParts:
+    """Make the card fields and arrays that save a hyperplane as a CAV: a unit direction and an offset."""
     weights = planes.weights[0]
     length = float(np.linalg.norm(weights)) or 1.0
-    return _Parts(
+    return _CardParts(
         kind="cav",
         title="CAV, joint",
         estimator="LinearCAV",

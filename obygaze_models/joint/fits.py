@@ -65,11 +65,11 @@ class Planes:
     losses: Floats
 
     def decision_function(self, X: NDArray[Any]) -> Floats:
-        """Compute w z + b [N, K] for features X [N, D]."""
+        """Compute the value w z + b of each hyperplane for features X [N, D]: [N, K]."""
         return ((X - self.mean) / self.scale) @ self.weights.T + self.intercepts
 
     def distances(self, X: NDArray[Any]) -> Floats:
-        """Compute the signed distances (w z + b) / ||w|| [N, K]."""
+        """Compute the signed distances (w z + b) / ||w|| of features X [N, D] to the hyperplanes: [N, K]."""
         return Hyperplanes(self.weights, self.intercepts).distances((X - self.mean) / self.scale)
 
 
@@ -141,19 +141,19 @@ class Joint:
         return Joint(others)
 
     def learnable(self) -> tuple[str, ...]:
-        """List the concepts that some clips have and some have not, whichever film is left out."""
+        """List the concepts that vary among clips whichever film is left out, so that they can be learnt."""
         counts = self.sums.counts
         n_present = counts[:, None] * self.sums.means[:, self.about.n_features + 1 :]  # [F, concepts]
         n_present_in_others = n_present.sum(axis=0) - n_present
         n_clips_of_others = (counts.sum() - counts)[:, None]
-        # Counts are computed from means, which are rounded: less than half a clip is none.
+        # Counts are computed back from rounded means: less than half a clip counts as none.
         has_clips_with = n_present_in_others > 0.5
         has_clips_without = n_present_in_others < n_clips_of_others - 0.5
         varies = (has_clips_with & has_clips_without).all(axis=0)
         return tuple(name for name, is_varying in zip(self.about.concepts, varies, strict=True) if is_varying)
 
     def cav(self, *concepts: str, penalty: float | None = None) -> Planes:
-        """Fit ridge CAVs of concepts: the hyperplane is midway between the classes' mean projections.
+        """Fit ridge CAVs of concepts, with hyperplanes midway between the mean projections of both classes.
 
         Parameters
         ----------
@@ -172,7 +172,13 @@ class Joint:
         return self._ridge(columns, penalty, midway=True)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
-        """Fit ridge regression of the label (1 and 0) with an intercept; least squares with penalty 0.
+        """Fit ridge regression of the label (1 or 0) with an intercept.
+
+        Parameters
+        ----------
+        penalty : float, optional
+            Weight of the squares of w, 0 for least squares; by default it is chosen by leaving one film out
+            at a time.
 
         Raises
         ------
@@ -202,7 +208,9 @@ class Joint:
         with one_blas_thread():
             for row, movie in enumerate(self.about.movies):
                 others = self.without([movie])
-                cavs_of_others = others._solved((cavs.mean, cavs.scale), columns, cavs.penalties, midway=True)
+                cavs_of_others = others._solve_ridge(
+                    (cavs.mean, cavs.scale), columns, cavs.penalties, midway=True
+                )
                 to_values, shift = self._to_distances(cavs_of_others)
                 means[row] = to_values @ self.sums.means[row] + shift
                 products[row] = to_values @ self.sums.products[row] @ to_values.T
@@ -211,7 +219,7 @@ class Joint:
         return Bottleneck(cavs, names, head)
 
     def _to_distances(self, cavs: Planes) -> tuple[Floats, Floats]:
-        """Make the affine map from a clip's vector u [P] to its distances to K CAVs and its label.
+        """Compute the affine map from a clip's vector u [P] to its distances to K CAVs, and its label.
 
         Returns
         -------
@@ -229,7 +237,7 @@ class Joint:
         return matrix, np.append(at_zero / lengths, 0.0)
 
     def film_errors(self, planes: Planes, target: str = "") -> dict[str, float]:
-        """Compute the mean squared error of the first hyperplane on each film, from its sums.
+        """Compute the mean squared error of the first hyperplane on each film, from the film's sums.
 
         Parameters
         ----------
@@ -238,15 +246,15 @@ class Joint:
         """
         first = replace(planes, weights=planes.weights[:1], intercepts=planes.intercepts[:1])
         columns = [self.about.column(target)]
-        errors = [self._errors(first, columns, row)[0] for row in range(len(self.about.movies))]
+        errors = [self._film_squared_errors(first, columns, row)[0] for row in range(len(self.about.movies))]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
 
     def lab_error(self, movies: Collection[str], penalty: float, target: str = "") -> tuple[float, float]:
-        """Compare ridge regression on all other labs' films with their share of positives, on a lab's films.
+        """Compute the errors of two predictions for a lab's films, both made from the other labs' films.
 
-        A lab where the regression's error is far above that of the share has other films, or sums that are
-        not what they say.
+        The predictions are ridge regression and the share of positives. If the error of the regression is far
+        above that of the share, the lab's films are of another kind, or its sums are wrong.
 
         Parameters
         ----------
@@ -270,58 +278,66 @@ class Joint:
         others = self.without(movies)
         columns = [self.about.column(target)]
         fitted = others._ridge(columns, penalty, midway=False)
-        share = replace(fitted, weights=0 * fitted.weights, intercepts=others._whole.mean[columns])
+        share = replace(fitted, weights=0 * fitted.weights, intercepts=others._moments_of_all.mean[columns])
         counts_of_lab = self.sums.counts * np.isin(self.about.movies, list(movies))
-        error, error_of_share = (
-            float(np.average(list(self.film_errors(planes, target).values()), weights=counts_of_lab))
-            for planes in (fitted, share)
-        )
+        errors = []
+        for planes in (fitted, share):
+            errors_of_films = list(self.film_errors(planes, target).values())
+            errors.append(float(np.average(errors_of_films, weights=counts_of_lab)))
+        error, error_of_share = errors
         return error, error_of_share
 
     # --- arithmetic
     @cached_property
-    def _whole(self) -> "_Moments":
-        """Put films together, as Chan, Golub and LeVeque (1983) do, which is exact where means are large."""
+    def _moments_of_all(self) -> "_Moments":
+        """Moments of all films together, combined from those of films (Chan, Golub and LeVeque 1983).
+
+        Unlike sums of squares, this stays precise if means are large.
+        """
         counts = self.sums.counts
         means = self.sums.means
         n_clips = counts.sum()
         mean = counts @ means / n_clips
-        apart = means - mean
-        between_films = (apart.T * counts) @ apart
+        deviations = means - mean
+        between_films = (deviations.T * counts) @ deviations
         return _Moments(float(n_clips), mean, self.sums.products.sum(axis=0) + between_films)
 
-    def _standard(self) -> Standard:
+    def _mean_and_deviation(self) -> Standard:
         """Compute mean and deviation [D] of the features over all clips; 1 for constant features."""
         n_features = self.about.n_features
-        whole = self._whole
+        whole = self._moments_of_all
         mean = whole.mean[:n_features]
         deviation = np.sqrt(np.diag(whole.products)[:n_features] / whole.n_clips)
         is_constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean)
         return mean, np.where(is_constant, 1.0, deviation)
 
     def _refuse_constant(self, columns: list[int], where: str) -> None:
-        """Refuse targets that are in all clips or in none; `where` says of which sums."""
+        """Raise if a target, given by its column, is in all clips or in none; `where` begins the message."""
         names = ["the positive class", *(f"concept {name}" for name in self.about.concepts)]
         for column in columns:
-            share = self._whole.mean[column]
+            share = self._moments_of_all.mean[column]
             if not 0 < share < 1:
                 name = names[column - self.about.n_features]
                 raise ModelError(f"{where}: {name} is in {'all' if share else 'none'} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None, *, midway: bool) -> Planes:
-        """Fit ridge regression of targets, with a penalty or with those chosen by leaving films out."""
+        """Fit ridge regression of K targets, given by their columns.
+
+        The penalty is the same for all targets or, if None, chosen for each by leaving films out. With
+        `midway`, hyperplanes are moved midway between the mean projections of both classes.
+        """
         self._refuse_constant(columns, "these sums")
         with one_blas_thread():
-            standard = self._standard()
+            standard = self._mean_and_deviation()
             if penalty is None:
-                penalties, losses = self._choose(standard, columns)
+                penalties, losses = self._choose_penalties(standard, columns)
             else:
                 penalties = np.full(len(columns), penalty, np.float64)
                 losses = np.full(len(columns), np.nan)
-            return replace(self._solved(standard, columns, penalties, midway=midway), losses=losses)
+            return replace(self._solve_ridge(standard, columns, penalties, midway=midway), losses=losses)
 
-    def _choose(self, standard: Standard, columns: list[int]) -> tuple[Floats, Floats]:
-        """Choose for each target the penalty with the least squared error on films left out.
+    def _choose_penalties(self, standard: Standard, columns: list[int]) -> tuple[Floats, Floats]:
+        """Choose the penalty of each target, given by its column, by the squared error on films left out.
 
         Returns
         -------
@@ -333,7 +349,7 @@ class Joint:
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
         n_features = self.about.n_features
-        whole = self._whole
+        whole = self._moments_of_all
         _, scale = standard
         # Penalties are multiples of the mean variance of a direction.
         squares = float((np.diag(whole.products)[:n_features] / scale**2).sum())
@@ -344,50 +360,53 @@ class Joint:
             others._refuse_constant(columns, f"without film {movie}")
             for index, penalty in enumerate(candidates):
                 penalties = np.full(len(columns), penalty)
-                solved = others._solved(standard, columns, penalties, midway=False)
-                errors[index] += self._errors(solved, columns, row)
+                solved = others._solve_ridge(standard, columns, penalties, midway=False)
+                errors[index] += self._film_squared_errors(solved, columns, row)
         losses = errors / whole.n_clips
         return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
-    def _solved(self, standard: Standard, columns: list[int], penalties: Floats, *, midway: bool) -> Planes:
+    def _solve_ridge(
+        self, standard: Standard, columns: list[int], penalties: Floats, *, midway: bool
+    ) -> Planes:
         """Solve ridge regression of K targets for weights and intercepts.
 
         Parameters
         ----------
         standard : tuple of ndarray
-            By which features are standardised.
+            Mean and deviation by which features are standardised.
         columns : list of int
+            Columns of the targets.
         penalties : ndarray, shape [K]
         midway : bool
-            Whether a hyperplane lies midway between the classes' mean projections, or where regression has
-            it.
+            Whether hyperplanes are moved midway between the mean projections of both classes.
         """
         n_features = self.about.n_features
-        # Of features, then targets: means [D + targets], and the sums of products of their deviations.
-        n_clips, mean, products = self._whole
+        # Means of features and targets, and the sums of products of their deviations.
+        n_clips, mean, products = self._moments_of_all
         centre, scale = standard
-        # What standardised features have: their means [D], the products among them, and with targets.
+        # The same of standardised features: their means [D], products among them, and products with targets.
         z_mean = (mean[:n_features] - centre) / scale
         gram = products[:n_features, :n_features] / np.outer(scale, scale)  # [D, D]
         moments = products[:n_features, columns] / scale[:, None]  # [D, K]
         weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):
             has_penalty = penalties == penalty
-            weights[has_penalty] = _solve(gram, moments[:, has_penalty], float(penalty)).T
+            weights[has_penalty] = _solve_system(gram, moments[:, has_penalty], float(penalty)).T
         share = mean[columns]
         intercepts = share - weights @ z_mean
         if midway:
-            # The class with the target lies covariance / share from the mean, and the other one
-            # covariance / (1 - share) to the other side.
+            # The mean of clips with the target is covariance / share away from the mean of all clips, and
+            # that of the others covariance / (1 - share) to the other side.
             covariance = moments / n_clips
             middle = (covariance / share - covariance / (1 - share)) / 2 + z_mean[:, None]
             intercepts = -np.einsum("kd,dk->k", weights, middle)
         return Planes(centre, scale, weights, intercepts, penalties, np.full(len(columns), np.nan))
 
-    def _errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
-        """Compute the sum of the squared errors [K] of w z + b on the clips of one film.
+    def _film_squared_errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
+        """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.
 
-        It is the number of clips times the square of the mean error, and the squares around that mean.
+        It is the number of clips times the squared mean error, plus the sum of squares around that mean.
+        `columns` are those of the targets, `row` is the film's.
         """
         n_features = self.about.n_features
         weights = planes.weights / planes.scale
@@ -395,10 +414,10 @@ class Joint:
         mean = self.sums.means[row]
         products = self.sums.products[row]
         mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
-        of_targets = np.diag(products)[columns]
-        of_both = np.einsum("kd,dk->k", weights, products[:n_features, columns])
-        of_predictions = np.einsum("kd,de,ke->k", weights, products[:n_features, :n_features], weights)
-        around_mean = of_targets - 2 * of_both + of_predictions
+        target_squares = np.diag(products)[columns]
+        cross_products = np.einsum("kd,dk->k", weights, products[:n_features, columns])
+        prediction_squares = np.einsum("kd,de,ke->k", weights, products[:n_features, :n_features], weights)
+        around_mean = target_squares - 2 * cross_products + prediction_squares
         return np.asarray(n_clips * mean_error**2 + around_mean)
 
 
@@ -419,19 +438,22 @@ class _Moments(NamedTuple):
     products: Floats
 
 
-def _solve(gram: Floats, moments: Floats, penalty: float) -> Floats:
-    """Solve (gram + penalty I) w = moments; without a penalty, find the shortest w of least squares."""
+def _solve_system(gram: Floats, moments: Floats, penalty: float) -> Floats:
+    """Solve the normal equations (gram + penalty I) w = moments of ridge regression.
+
+    With penalty 0 the result is the least-squares solution of smallest length.
+    """
     if penalty > 0:
         return linalg.solve(gram + penalty * np.eye(len(gram)), moments, assume_a="pos")
     sizes, axes = linalg.eigh(gram)
-    # Directions with less than rounding have no weight.
+    # Directions whose eigenvalue is only rounding get no weight.
     is_real = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
     return np.asarray((axes[:, is_real] / sizes[is_real]) @ (axes[:, is_real].T @ moments))
 
 
 @checked
 def join(several: Sequence[Sums]) -> Joint:
-    """Put the sums of several labs together.
+    """Join the sums of several labs, such that models can be fitted to all their films.
 
     Raises
     ------
@@ -455,7 +477,7 @@ def join(several: Sequence[Sums]) -> Joint:
     twice = sorted({movie for movie in movies if movies.count(movie) > 1})
     if twice:
         raise ModelError(f"film {twice[0]} is in two of these sums: it would count twice")
-    # In the order of films, so that the labs' order changes no byte.
+    # Sorted by film, so that the order of the labs does not matter.
     order = np.argsort(np.array(movies))
     left_out: dict[str, int] = {}
     for sums in several:
@@ -469,7 +491,7 @@ def join(several: Sequence[Sums]) -> Joint:
     if len(trained) == len(several):
         n_films = [len(sums.about.movies) for sums in several]
         training = TrainingFilms.concatenated(trained, n_films).of_films(order.tolist())
-    together = Sums(
+    all_sums = Sums(
         about=about,
         counts=np.concatenate([sums.counts for sums in several])[order],
         means=np.concatenate([sums.means for sums in several])[order],
@@ -477,11 +499,11 @@ def join(several: Sequence[Sums]) -> Joint:
         start=first.start,
         training=training,
     )
-    return Joint(together)
+    return Joint(all_sums)
 
 
 def _refuse_different(several: Sequence[Sums]) -> None:
-    """Refuse sums of different features or targets, and losses at different models."""
+    """Raise if sums can't be joined: of different features or targets, or losses at different models."""
     first = several[0]
     shared_fields = [name for name in About.__struct_fields__ if name not in OF_LAB]
     for other in several[1:]:
@@ -514,9 +536,10 @@ class FitStep:
 
 @checked
 def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
-    """Make the next model from gradients and curvatures at the last one.
+    """Take a step of Newton's method for joint logistic regression, from gradients and curvatures of labs.
 
-    It is a step of Newton's method towards the minimum of half ||w||^2 + C times the sum of log losses.
+    The step goes from the model at which these were computed towards the minimum of half ||w||^2 plus C times
+    the sum of log losses.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def gram(
     licence: str = NO_LICENCE,
     label_policy: str = "",
 ) -> Sums:
-    """Sum up the clips of a task, film by film.
+    """Compute the sums of each film over the clips of a task: counts, means and products of clips' vectors.
 
     Parameters
     ----------
@@ -136,9 +136,10 @@ def gram(
     task : str
         Name of a task of two classes.
     least : int
-        A film with fewer clips is left out, and counted.
+        Films with fewer clips are left out, and counted.
     at : Model, optional
-        A joint linear model: sum up gradients and curvatures of the logistic loss at it (`newton_step`).
+        A joint linear model: gradients and curvatures of the logistic loss at it are summed instead
+        (`newton_step`).
     licence, label_policy : str
 
     Raises
@@ -187,13 +188,16 @@ def gram(
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
-    start = {} if at is None else _start(at)
+    start = {} if at is None else _read_linear_model(at)
     means = []
     products = []
     with one_blas_thread():
         for film in summed_films:
-            of_film = vectors[film_of == film]
-            mean, product = _losses(of_film, start) if start else _moments(of_film)
+            vectors_of_film = vectors[film_of == film]
+            if start:
+                mean, product = _loss_derivatives(vectors_of_film, start)
+            else:
+                mean, product = _film_moments(vectors_of_film)
             means.append(mean)
             products.append(product)
     summed_rows = rows[np.isin(film_of, summed_films)]
@@ -208,19 +212,19 @@ def gram(
 
 
 def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Find the clips that a task is about: their rows [N], and their labels [N], 1 or 0."""
+    """Find the clips of a dataset that are in a task: their rows [N], and their labels [N], 1 or 0."""
     labels = find_target(task, data.codebook).of(data.labels)
     rows = np.flatnonzero(labels != NOT_ASKED)
     return rows, labels[rows]
 
 
-def _moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the mean [P] of clips' vectors [N, P], and the sum of their products around it [P, P]."""
+def _film_moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the mean [P] of a film's vectors [N, P], and the sum of products of their deviations [P, P]."""
     mean = vectors.mean(axis=0)
     return mean, (vectors - mean).T @ (vectors - mean)
 
 
-def _losses(
+def _loss_derivatives(
     vectors: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute gradient [D + 1] and curvature [D + 1, D + 1] of the log losses of clips at a model.
@@ -228,6 +232,7 @@ def _losses(
     Parameters
     ----------
     vectors : ndarray, shape [N, P]
+        Vectors of the clips: features, then the label.
     start : mapping
         Arrays of the model, by the names `START`.
     """
@@ -235,15 +240,15 @@ def _losses(
     n_features = len(mean)
     y = vectors[:, n_features]
     standard = (vectors[:, :n_features] - mean) / scale
-    Z = np.column_stack([standard, np.ones(len(vectors))])  # the last column is that of the intercept
-    p = expit(Z @ np.append(weights, intercept))
-    gradient = Z.T @ (p - y)
-    curvature = (Z.T * (p * (1 - p))) @ Z
+    design = np.column_stack([standard, np.ones(len(vectors))])  # the last column is that of the intercept
+    p = expit(design @ np.append(weights, intercept))
+    gradient = design.T @ (p - y)
+    curvature = (design.T * (p * (1 - p))) @ design
     return gradient, curvature
 
 
-def _start(model: Model) -> dict[str, NDArray[np.float64]]:
-    """Read the arrays of a linear model, by the names `START`."""
+def _read_linear_model(model: Model) -> dict[str, NDArray[np.float64]]:
+    """Return mean, scale, weights and intercept of a saved linear model, by the names in `START`."""
     if model.card.kind != "linear" or len(getattr(model.estimator, "steps", ())) != 2:
         raise ModelError("curvatures are of linear models, such as `model join` writes")
     (_, scaler), (_, head) = model.estimator.steps
@@ -303,7 +308,7 @@ def read_sums(path: Path | str) -> Sums:
         with safe_open(place, "numpy") as file:
             about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
-        _check(about, arrays)
+        _check_sums(about, arrays)
     except ObygazeError as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
@@ -317,8 +322,8 @@ def read_sums(path: Path | str) -> Sums:
     return Sums(about, counts, means, products, arrays, training)
 
 
-def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays that no films can have: sums of strangers must not spoil a joint model unseen."""
+def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if arrays read from a file can't be sums over films, as wrong sums would spoil a joint model."""
     n_films = len(set(about.movies))
     n_features = about.n_features
     is_of_losses = about.at == "losses"
@@ -336,13 +341,13 @@ def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # a clip refuses names that no manifest has
     with np.errstate(all="ignore"):
-        for is_wrong, reason in _faults(about, arrays):
+        for is_wrong, reason in _find_faults(about, arrays):
             if is_wrong:
                 raise ModelError(reason)
 
 
-def _faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
-    """Yield for each rule that sums of films obey whether it is broken, and what is then wrong."""
+def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
+    """Yield, for each rule that sums over films obey, whether it is broken, and the message for that case."""
     counts, means, products = (arrays[name] for name in ARRAYS)
     n_features = about.n_features
     is_finite = all(np.isfinite(array).all() for array in arrays.values())
@@ -351,31 +356,33 @@ def _faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[
     yield not bool(is_possible.all()), f"a film has not {about.least} whole clips or more"
     is_symmetric = np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9)
     yield not is_symmetric, "products are not symmetric"
-    is_of_squares = all(_is_of_squares(of_film) for of_film in products)
-    yield not is_of_squares, "products are no sums of squares and products of anything"
+    are_semidefinite = all(_is_positive_semidefinite(products_of_film) for products_of_film in products)
+    yield not are_semidefinite, "products are no sums of squares and products of anything"
     if about.at == "losses":
         # In the column of the intercept p (1 - p) is at most 1/4 for a clip, and p - y at most 1.
-        is_too_large = (products[:, n_features, n_features] > counts / 4 + WHOLE) | (
-            abs(means[:, n_features]) > counts
+        has_large_curvature = products[:, n_features, n_features] > counts / 4 + WHOLE
+        has_large_gradient = abs(means[:, n_features]) > counts
+        yield (
+            bool((has_large_curvature | has_large_gradient).any()),
+            "gradients or curvatures are larger than any",
         )
-        yield bool(is_too_large.any()), "gradients or curvatures are larger than any"
         return
     largest_mean = abs(means[:, :n_features]) > np.finfo(np.float32).max
     yield bool(largest_mean.any()), "a mean is larger than any feature"
     shares = means[:, n_features:]
     yield bool(((shares < 0) | (shares > 1)).any()), "a share of clips is not between 0 and 1"
     yield (
-        not _are_whole(counts, shares, products[:, n_features:, n_features:]),
+        not _are_whole_counts(counts, shares, products[:, n_features:, n_features:]),
         ("labels and concepts are in no whole numbers of clips"),
     )
 
 
-def _are_whole(
+def _are_whole_counts(
     counts: NDArray[np.float64], shares: NDArray[np.float64], products: NDArray[np.float64]
 ) -> bool:
-    """Tell whether labels and concepts are in whole numbers of clips, alone and two at a time.
+    """Tell whether labels and concepts are in whole numbers of clips, singly and in pairs.
 
-    Of columns that are 0 or 1, the products not taken around means count the clips that have both.
+    For columns of 0 and 1, the sum of products (not around means) is the number of clips that have both.
 
     Parameters
     ----------
@@ -387,23 +394,22 @@ def _are_whole(
     """
     n_clips = counts[:, None]
     n_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]
-    # With itself a column has as many clips as it has alone.
+    # The clips that have a column "and itself" are those that have it.
     off_diagonal = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
     is_whole = (abs(n_both - n_both.round()) <= WHOLE).all()
     return bool(is_whole and (n_both >= -WHOLE).all() and (off_diagonal <= WHOLE).all())
 
 
-def _is_of_squares(products: NDArray[np.float64]) -> bool:
-    """Tell whether a matrix [P, P] can be a sum of products u u' of vectors, as sums of other labs must be.
+def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
+    """Tell whether a matrix [P, P] is positive semidefinite, as every sum of products u u' is.
 
-    It is one if no eigenvalue is below 0; then a Cholesky decomposition goes through. Its diagonal is then
-    not below 0 either, and none of its correlations is above 1, so that these need no check of their own.
+    It is, up to rounding, if the Cholesky decomposition of its correlations succeeds.
     """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
     correlations = products / scale / scale[:, None]
     try:
-        # A little is added to eigenvalues, so that those of 0 pass with rounding.
+        # A small number is added to the eigenvalues, so that rounding of those at 0 does no harm.
         np.linalg.cholesky(correlations + 1e-9 * len(squares) * np.eye(len(squares)))
     except np.linalg.LinAlgError:
         return False
@@ -440,7 +446,7 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     columns: dict[str, list[str]]
 
     def apart(self, other: "SumsGiven") -> Iterator[int]:
-        """Count the clips in which another delivery of the film differs: in clips, label and each concept."""
+        """Yield in how many clips two deliveries of a film differ: as to the clips, and as to each column."""
         yield len(set(self.clips) ^ set(other.clips))
         for name in self.columns.keys() & other.columns.keys():
             yield len(set(self.columns[name]) ^ set(other.columns[name]))
@@ -448,7 +454,9 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @contextmanager
 def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
-    """Record that sums are given out, in a file beside their store, which is locked while they are written.
+    """Record that sums are given out, in a file beside their store, and refuse sums that reveal single clips.
+
+    The record is locked while the block of the ``with`` statement runs, which writes the sums.
 
     Raises
     ------
@@ -458,20 +466,18 @@ def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     with locked(path.parent, wait=True):
         lines = read_text(path).splitlines() if path.is_file() else []
         earlier = _read_record(lines, path)
-        for film in _films(data, sums):
+        for film in _films_to_record(data, sums):
             deliveries = [given for given in earlier.get(film.movie, ()) if given.features == film.features]
-            _refuse_near(film, deliveries, sums.about.least, path)
-            is_recorded = any(
-                given.columns == film.columns and given.clips == film.clips for given in deliveries
-            )
-            if not is_recorded:
+            _refuse_near_deliveries(film, deliveries, sums.about.least, path)
+            recorded_contents = [(given.clips, given.columns) for given in deliveries]
+            if (film.clips, film.columns) not in recorded_contents:
                 lines.append(msgspec.json.encode(film).decode())
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
 
 
 def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[SumsGiven]]:
-    """Read the lines of a record: film -> its deliveries."""
+    """Parse the lines of a record of sums that were given out: film -> its deliveries."""
     deliveries: dict[str, list[SumsGiven]] = {}
     for number, line in enumerate(lines, start=1):
         try:
@@ -482,8 +488,11 @@ def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[SumsGiven]]
     return deliveries
 
 
-def _refuse_near(film: SumsGiven, deliveries: Sequence[SumsGiven], least: int, path: Path) -> None:
-    """Refuse a film that differs from an earlier delivery in some clips, but fewer than `least`."""
+def _refuse_near_deliveries(film: SumsGiven, deliveries: Sequence[SumsGiven], least: int, path: Path) -> None:
+    """Raise if a film differs from an earlier delivery in some clips, but in fewer than `least`.
+
+    Subtracting one delivery from the other would reveal the features of these clips.
+    """
     for given in deliveries:
         differences = [n_clips for n_clips in film.apart(given) if 0 < n_clips < least]
         if differences:
@@ -494,8 +503,8 @@ def _refuse_near(film: SumsGiven, deliveries: Sequence[SumsGiven], least: int, p
             )
 
 
-def _films(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
-    """Yield what a record keeps of each film in sums."""
+def _films_to_record(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
+    """Yield the entry of each film in sums for the record: its clips, label and concepts."""
     about = sums.about
     rows, labels = asked_clips(data, about.target["name"])
     clip_ids = data.clip_ids[rows]

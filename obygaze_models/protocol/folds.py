@@ -85,13 +85,13 @@ class Split:
 
 @checked
 def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Make each movie a fold of its own; folds are numbered in the order of the movies' names.
+    """Make a fold table in which each movie is a fold of its own, numbered in the order of names.
 
     Raises
     ------
     ProtocolError
-        There are fewer than 3 movies. One is tested, and selection needs two more: one to learn from and one
-        to look at.
+        There are fewer than 3 movies. One is tested, and inner selection needs two more: one to train on and
+        one to hold out.
 
     Examples
     --------
@@ -109,11 +109,11 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
 
 
 def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: int | None = None) -> FoldTable:
-    """Make folds of whole movies: up to 500 movies each is a fold, more are divided into 20 folds.
+    """Make folds of whole movies: one fold for each, or 20 folds if there are more than 500 movies.
 
-    If `n_folds` is given and there are more movies, these are divided into so many folds. Folds have about as
-    many clips each: the movies with most clips are assigned first, each to the fold with the fewest clips so
-    far. Labels play no part.
+    If `n_folds` is given and there are more movies than that, they are divided into `n_folds` folds. Folds
+    get about the same number of clips: the movies with most clips are assigned first, each to the fold with
+    the fewest clips so far. Labels are not used.
 
     Raises
     ------
@@ -176,15 +176,18 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     """
     for fold in sorted(set(table.folds.tolist()) - {-1}):
         in_fold = table.folds == fold
-        not_trained_on = in_fold if table.by_movie else _with_gap(in_fold, np.asarray(table.movies))
+        not_trained_on = in_fold if table.by_movie else _mark_with_gap(in_fold, np.asarray(table.movies))
         split = Split(fold, np.flatnonzero(train & ~not_trained_on), np.flatnonzero(test & in_fold))
         if split.test.size:
             check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
             yield split
 
 
-def _with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Mark the clips [N] of a fold and the `GAP` clips of the same movie on either side of each of them."""
+def _mark_with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Mark the clips [N] of a fold, and `GAP` clips before and after each of them in the same movie.
+
+    `in_fold` [N] marks the clips of the fold; a movie's clips must be in the order of the film.
+    """
     is_near = in_fold.copy()
     for movie in np.unique(movies):
         clips = np.flatnonzero(movies == movie)
@@ -198,12 +201,12 @@ def _with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDArray[n
 def check_split(
     split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
 ) -> None:
-    """Refuse a split that has a clip on both of its sides, or, if `by_movie`, a movie.
+    """Raise if a clip or, with `by_movie`, a movie is on both sides of a split.
 
     Raises
     ------
     ProtocolError
-        Names the first clip or movie that leaks.
+        Something leaks; the message names the first clip or movie.
     """
     names = {"clip": clip_ids}
     if by_movie:
@@ -211,9 +214,10 @@ def check_split(
     for noun, name_of in names.items():
         train = {name_of[row] for row in split.train.tolist()}
         test = {name_of[row] for row in split.test.tolist()}
-        if train & test:
+        leaking = train & test
+        if leaking:
             raise ProtocolError(
-                f"fold {split.fold} leaks: {noun} {min(train & test)} is in training and in test; "
+                f"fold {split.fold} leaks: {noun} {min(leaking)} is in training and in test; "
                 "the strict protocol allows neither a clip nor a movie on two sides"
             )
 
@@ -224,9 +228,9 @@ def check_split(
 
 @checked
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Divide each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
+    """Make a fold table of scenes: each movie is divided into `N_BLOCKS` blocks, and fold k tests block k.
 
-    The order must be that of the film, as in the manifest; it is not checked.
+    A movie's clips must be given in the order of the film, which is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
     movie_of = np.asarray(movies)
@@ -261,9 +265,11 @@ class Fold:
 
 @checked
 def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold, ...]:
-    """Make a fold of each movie: its clips of the test, and the other movies' clips to train on.
+    """List the clip ids of each leave-one-movie-out fold, for evaluating models outside of obygaze.
 
-    No fold has a validation side: models are selected by an inner loop over the training movies.
+    A fold tests the clips of one movie that are in the target `test`, and trains on the clips of the other
+    movies that are in the target `train`. No fold has a validation side: models are selected by an inner loop
+    over the training movies.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class HeldOut:
 
     @classmethod
     def beside(cls, several: Sequence[Self]) -> Self:
-        """Put scores [N] of the same clips by M models side by side [N, M]."""
+        """Combine the held-out scores [N] of M models on the same clips into one object, [N, M]."""
         first = several[0]
         scores = np.stack([held_out.scores for held_out in several], axis=1)
         zeros = np.stack([held_out.zeros for held_out in several], axis=1)
@@ -80,9 +80,9 @@ class HeldOut:
         return np.asarray(self.scores - self.zeros)
 
     def cells(self) -> NDArray[np.intp]:
-        """Return the cell of each clip [N], numbered from 0.
+        """Return the number of each clip's cell, [N].
 
-        A cell has the clips of one movie in one fold: the model of the fold scored them all.
+        A cell is the clips of one movie in one fold, which were all scored by the same model.
         """
         movie = np.unique(self.movies, return_inverse=True)[1]
         movie_and_fold = movie * (1 + self.folds.max()) + self.folds
@@ -97,13 +97,13 @@ class HeldOut:
         return np.asarray((wide - means[cell]).reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
-        """Divide centred scores by their deviations.
+        """Standardise scores within cells: centre them, and divide by their deviation.
 
         Returns
         -------
         standard : ndarray, shape [N, M]
         deviations : ndarray, shape [M]
-            Infinite where the scores of each cell are all equal, so that standard scores are then 0.
+            Infinite if scores are equal within every cell; standard scores are then 0.
         """
         centred = self.centred().reshape(len(self.y), -1)
         scores = self.scores.reshape(len(self.y), -1)
@@ -113,9 +113,9 @@ class HeldOut:
         return centred / deviations, deviations
 
     def ordered_pairs(self) -> float:
-        """Compute the share of pairs that scores [N] order rightly, a tie counting half; .5 without any pair.
+        """Compute the share of pairs in which the positive clip scores higher than the negative one.
 
-        A pair is a positive and a negative clip of one cell. Every pair counts alike.
+        Pairs are of clips of one cell; a tie counts half. It is .5 if there are no pairs.
         """
         from scipy.stats import rankdata  # noqa: PLC0415 - slow, and most read what was calibrated before
 
@@ -136,22 +136,23 @@ class HeldOut:
         return float(n_right / n_pairs) if n_pairs else 0.5
 
     def threshold(self) -> float:
-        """Find the score from which on clips are called positive, by `best_threshold` of scores [N].
+        """Find the score from which on clips are called positive: the one with the highest f1_pos.
 
-        Scores stay as they are: `levels` give no better f1_pos on new movies (`benchmarks/planted`).
+        Scores are taken as they are: `levels` give no better f1_pos on new movies (`benchmarks/planted`).
         """
         return best_threshold(self.y, self.scores)
 
     def weights(self) -> tuple[Floats, float]:
-        """Fit logistic regression of the label on scores [N, M], with weights of at least 0.
+        """Fit the weights of M models in a joint logit, by logistic regression of the label on their scores.
 
-        Scores are standardised within cells; the penalty is half the sum of the squared weights.
+        Weights are at least 0. Scores are standardised within cells; the penalty is half the sum of squared
+        weights.
 
         Returns
         -------
         weights : ndarray, shape [M]
-            Weights of `levels`. Where no score rises with the label within movies, the score whose
-            correlation with the label is largest has the weight 1, and the others have 0.
+            Weights of `levels`. If no score rises with the label within movies, the one with the largest
+            correlation gets the weight 1, and the others 0.
         intercept : float
             The intercept with which the mean probability is the share of positives.
         """
@@ -178,7 +179,7 @@ def logistic(
     penalty: float = 0.0,
     least: float | None = 0.0,
 ) -> Floats:
-    """Fit logistic regression by maximum likelihood, with an optional L2 penalty.
+    """Fit logistic regression by maximum likelihood, with an optional L2 penalty and bounds of the weights.
 
     Parameters
     ----------
@@ -187,13 +188,13 @@ def logistic(
     targets : ndarray, shape [N]
         Labels, or probabilities.
     times : ndarray, shape [N]
-        How often each clip counts.
+        Weight of each clip.
     offsets : ndarray, shape [N], or float
         Added to the logits.
     penalty : float
-        Half of it, times the sum of squared weights, is added to the loss.
+        Strength of the penalty: half of it times the sum of squared weights is added to the loss.
     least : float, optional
-        No weight is below it.
+        Lower bound of the weights; None for no bound.
 
     Returns
     -------
@@ -235,10 +236,10 @@ MOST_PROBABILITIES = 1 << 18
 
 
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
-    """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B].
+    """Find the intercept of each of B sigmoids with which the mean probability of clips is a given share.
 
-    Newton's method on the logit of the mean, for all at once. A step that would leave the interval in which
-    an intercept is known to lie is replaced by half of that interval.
+    By Newton's method on the logit of the mean, for all sigmoids at once. A step that would leave the bracket
+    of an intercept is replaced by the bracket's middle.
 
     Parameters
     ----------
@@ -246,13 +247,17 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
     levels : ndarray, shape [N]
         Scores of the clips; a probability is 1 / (1 + exp(-(slope * level + intercept))).
     times : ndarray, shape [B, N] or [1, N]
-        How often each clip counts.
+        Weights of the clips in the mean.
     shares : ndarray, shape [B]
-        Above 0 and below 1.
+        Wanted mean probabilities, above 0 and below 1.
+
+    Returns
+    -------
+    ndarray, shape [B]
     """
     logit_of_share = np.log(shares / (1 - shares))
-    # With the first intercept no clip has a higher probability than the share, with the second none a lower.
-    # A score times the slope is largest at one end of the scores, and smallest at the other.
+    # The bracket: at its lower end no clip has a higher probability than the share, at the upper end none a
+    # lower one. Slope times score is largest and smallest at the ends of the scores.
     ends = slopes[:, None] * np.array([levels.min(), levels.max()])  # [B, 2]
     low = logit_of_share - ends.max(axis=1)
     high = logit_of_share - ends.min(axis=1)
@@ -263,9 +268,9 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all probabilities are 0, or 1
-            missing = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
+            excess = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
             slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
-            newton = intercepts - missing / slope_of_logit
+            newton = intercepts - excess / slope_of_logit
         is_small = np.abs(newton - intercepts) <= SMALL_STEP
         is_between = (newton > low) & (newton < high)
         intercepts = np.where(is_small | is_between, newton, (low + high) / 2)
@@ -277,9 +282,14 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
 def _mean_probabilities(
     slopes: Floats, intercepts: Floats, levels: Floats, times: Floats
 ) -> tuple[Floats, Floats]:
-    """Compute the mean probability of clips under each sigmoid [B], and its derivative by the intercept [B].
+    """Compute the mean probability of clips under each of B sigmoids, and its derivative by the intercept.
 
-    A few sigmoids at a time, so that memory does not hold the probabilities of all clips under each.
+    Arguments are those of `find_intercepts`, with the intercepts [B]. A few sigmoids are handled at a time,
+    to bound the memory.
+
+    Returns
+    -------
+    means, derivatives : ndarray, shape [B]
     """
     times = np.broadcast_to(times, (len(slopes), len(levels)))
     n_at_once = max(1, MOST_PROBABILITIES // len(levels))

@@ -12,7 +12,7 @@ from obygaze_models.errors import ProtocolError
 
 @checked
 def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np.int64]:
-    """Assign whole movies to inner folds with similar numbers of positive clips and, then, of clips.
+    """Assign whole movies to inner folds, which get similar numbers of positive clips and of all clips.
 
     Parameters
     ----------
@@ -45,12 +45,13 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     positives_in_fold = np.zeros(n)
     clips_in_fold = np.zeros(n)
     fold_of_movie = np.empty(names.size, dtype=np.int64)
-    # The movies hardest to place go first; lexsort's last key counts most, and names (sorted) settle ties.
+    # Movies with most positive clips go first, then those with most clips; ties are in the order of names.
+    # The last key of lexsort counts most.
     for movie in np.lexsort((-n_clips, -n_positive)):
         if n_positive[movie]:
             fewest_first = np.lexsort((clips_in_fold, positives_in_fold))
         else:
-            # By positives first, all movies without a positive clip would go to one fold.
+            # By positives first, all movies without a positive clip would go to the same fold.
             fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
         fold = int(fewest_first[0])
         fold_of_movie[movie] = fold
@@ -97,7 +98,7 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
         raise ProtocolError("no threshold can be tuned without a positive clip")
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
-    # f1_pos if the clips up to each one, from the highest score down, are called positive.
+    # f1_pos if each clip, and all with higher scores, are called positive.
     n_hits = np.cumsum(labels[order])
     n_called = np.arange(1, ranked.size + 1)
     f1 = 2 * n_hits / (n_called + n_hits[-1])
@@ -110,5 +111,7 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     lowest_called = ranked[last_called]
     highest_not_called = ranked[last_called + 1]
     middle = highest_not_called + (lowest_called - highest_not_called) / 2
-    # Between neighbouring floats there is no middle.
-    return float(middle if middle > highest_not_called else lowest_called)
+    # Two neighbouring floats have no middle.
+    if middle > highest_not_called:
+        return float(middle)
+    return float(lowest_called)

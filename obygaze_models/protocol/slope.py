@@ -71,9 +71,9 @@ class SlopePosterior:
     unit: float
 
     def quantiles(self, levels: ArrayLike) -> Floats:
-        """Compute the quantiles of the slope at some levels [B], in logits for each unit of the score."""
+        """Compute quantiles of the slope at some levels [B], in logits per unit of the score."""
         p_unskilled = 1 - self.p_skilled
-        # Levels up to p_unskilled are at the slope 0; the others are levels of the slopes above 0.
+        # Levels up to p_unskilled have slope 0; the others are rescaled to levels of the slopes above 0.
         level_above = (np.asarray(levels, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
         slopes = np.where(level_above > 0, np.interp(level_above, self.cumulative, GRID), 0.0)
         return slopes / self.unit
@@ -98,7 +98,7 @@ class SlopeLikelihood:
 
     @classmethod
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
-        """Compute the likelihood from held-out scores [N] of one model."""
+        """Compute the likelihood of each film, given one model's held-out scores [N]."""
         standard, deviations = held_out.standardised()
         log_of_movie: dict[Any, Floats] = {}
         for rows in rows_of_groups(held_out.cells()):
@@ -112,18 +112,18 @@ class SlopeLikelihood:
         return cls(np.array(list(log_of_movie)), logs, float(deviations[0]))
 
     @cached_property
-    def _films(self) -> CubicSpline:
-        """The log likelihoods of the films between the knots."""
+    def _film_splines(self) -> CubicSpline:
+        """Cubic splines of the films' log likelihoods through their values at the knots."""
         return CubicSpline(KNOTS, self.logs, axis=1)
 
     @cached_property
     def _sums_on_grid(self) -> tuple[Floats, Floats]:
-        """The log likelihoods at `GRID` of the films before each film, and of those after it [M + 1, G].
+        """Sums of the films' log likelihoods at `GRID`: of the films before each film, and from each film on.
 
-        The sum of the others is that of the two. To add them up anew for each film would cost films times
-        films, and to subtract a film from all would leave its rounding behind.
+        Both are of shape [M + 1, G]. From them the sum of all other films follows for each film, without
+        summing anew, and without the rounding errors of subtracting a film from the total.
         """
-        films = self._films(GRID)
+        films = self._film_splines(GRID)
         before = np.zeros((len(films) + 1, len(GRID)))
         after = np.zeros_like(before)
         np.cumsum(films, axis=0, out=before[1:])
@@ -131,7 +131,7 @@ class SlopeLikelihood:
         return before, after
 
     def posterior(self, without: object = None) -> SlopePosterior:
-        """Combine likelihood and prior, for all films or without one movie."""
+        """Compute the posterior of the slope, of all films or, if one is named, without that movie."""
         from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
         is_used = np.ones(len(self.movies), dtype=np.bool_)
@@ -145,9 +145,11 @@ class SlopeLikelihood:
             if len(left_out):
                 log_likelihood = before[left_out[0]] + after[left_out[0] + 1]
             mode = float(GRID[np.argmax(log_likelihood)])
-            power = _power(self._films(mode, 1)[is_used], self._films(mode, 2)[is_used])
+            power = _likelihood_power(
+                self._film_splines(mode, 1)[is_used], self._film_splines(mode, 2)[is_used]
+            )
             log_likelihood = power * log_likelihood
-        # The log likelihood at a slope of 0 is 0. Subtracting the highest one keeps exp from overflowing.
+        # The log likelihood at slope 0 is 0. The highest one is subtracted so that exp does not overflow.
         highest = max(float(log_likelihood.max()), 0.0)
         prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_FREEDOM) / SLOPE_SCALE
         weights = prior * np.gradient(GRID) * np.exp(log_likelihood - highest)
@@ -164,8 +166,12 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     return np.split(order, ends[:-1])
 
 
-def _power(first_derivatives: Floats, second_derivatives: Floats) -> float:
-    """Compute the power of the likelihood from the derivatives of films' log likelihoods [M] at its mode."""
+def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
+    """Compute the power, at most 1, to which the likelihood is raised, as a film's clips are not independent.
+
+    It is the ratio of the curvature at the mode to the variance of the films' score functions, from the first
+    and second derivatives [M] of the films' log likelihoods there.
+    """
     curvature = -float(second_derivatives.sum())
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
@@ -178,20 +184,20 @@ def _power(first_derivatives: Floats, second_derivatives: Floats) -> float:
 
 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
-    """Compute the log likelihood of a film's labels, given how many are positive, less that at a slope of 0.
+    """Compute the log likelihood of a film's labels given how many are positive, at each slope of `KNOTS`.
 
-    It is the log probability of the labels of independent clips less that of their sum. Any intercept gives
-    the same; it is chosen such that the sum is the expected one, where few nodes suffice for `_log_p_of_sum`.
+    It is the log probability of the labels, of independent clips, less that of their sum. It does not depend
+    on the intercept, which is chosen such that the expected sum is the actual one. The value at slope 0 is
+    subtracted.
 
     Parameters
     ----------
     scores, labels : ndarray, shape [N]
-        Labels are 0 and 1, both of which occur.
+        Labels are 0 and 1, and both occur.
 
     Returns
     -------
     ndarray, shape [K]
-        At each slope of `KNOTS`.
 
     Examples
     --------
@@ -205,28 +211,28 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     intercepts = find_intercepts(KNOTS, scores, np.ones((1, n_clips)), shares)
     logits = KNOTS[:, None] * scores + intercepts[:, None]  # [K, N]
     log_p_of_labels = np.sum(labels * logits - np.logaddexp(0, logits), axis=1)
-    logs = log_p_of_labels - _log_p_of_sum(expit(logits), n_positive)
+    logs = log_p_of_labels - _log_probability_of_sum(expit(logits), n_positive)
     return np.asarray(logs - logs[0])
 
 
-def _log_p_of_sum(p: Floats, n_positive: float) -> Floats:
-    """Compute the log probability [K] that n independent clips have so many positives among them.
+def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
+    """Compute the log probability that exactly `n_positive` of N independent clips are positive, [K].
 
-    This is the inverse Fourier transform of the characteristic function of their sum, at `n_positive`.
+    It is the inverse Fourier transform, at `n_positive`, of the characteristic function of their sum.
 
     Parameters
     ----------
     p : ndarray, shape [K, N]
-        Probability of each clip to be positive; the expected sum is `n_positive`.
+        Probability of each clip to be positive, for each of K slopes; the expected sum is `n_positive`.
     n_positive : float
     """
     n_clips = p.shape[1]
     deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
-    # With m nodes, sums that differ by m are taken for one: within 7 deviations of the expected sum all
-    # others have a probability below 1e-10.
+    # With m nodes, sums that differ by m can't be told apart. Sums beyond 7 deviations of the expected one,
+    # which could be confused with it, have a probability below 1e-10.
     n_nodes = min(n_clips + 1, int(np.ceil(7 * deviation)) + 8)
-    # The function at -angle is the conjugate of that at angle: half of the nodes suffice, and all but those
-    # at 0 and pi count twice.
+    # The function at -angle is the conjugate of that at angle. So half of the nodes suffice, of which all but
+    # those at 0 and pi count twice.
     angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
     times = np.full(len(angles), 2.0)
     times[0] = 1.0

@@ -52,7 +52,7 @@ class CodebookRecord(TypedDict):
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
-    """Describe a codebook in the records of runs and models."""
+    """Make the record of a codebook for runs and models: name, digest and, unless built in, its meaning."""
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
     if codebook.name not in BUILTIN and codebook.construct:
         record["construct"] = codebook.construct
@@ -131,12 +131,14 @@ class Labels:
 
 @checked
 def labels_of(manifest: Manifest) -> Labels:
-    """Collect the labels of a manifest's clips in its order; rows of several annotators are merged.
+    """Collect the labels of a manifest's clips, in its order.
+
+    Rows of several annotators are merged; each annotator's labels are kept too (`Labels.experts`).
 
     Raises
     ------
     ManifestError
-        A cell of a scale's column is no level of it, or the labels were given under two definitions.
+        A cell in the column of a scale is no level of it, or labels were given under two definitions.
     """
     judgements_of(manifest).refuse_two_definitions()
     if manifest.is_per_annotator:
@@ -148,7 +150,7 @@ def labels_of(manifest: Manifest) -> Labels:
     concepts = codebook.visual_concepts
     present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
     for index, name in enumerate(concepts):
-        present[:, index] = _has_concept(clips, name)
+        present[:, index] = _mark_concept(clips, name)
     not_visual = [concept.name for concept in codebook.concepts if concept.name not in concepts]
     seen_score = None
     if clips and SEEN_SCORE in clips[0].extras:
@@ -159,9 +161,9 @@ def labels_of(manifest: Manifest) -> Labels:
         levels=np.array([clip.level or "" for clip in clips], dtype=str),
         present=present,
         concepts=concepts,
-        scales=_ranks_on_scales(manifest),
+        scales=_read_scale_ranks(manifest),
         seen_score=seen_score,
-        not_visual={name: _has_concept(clips, name) for name in not_visual},
+        not_visual={name: _mark_concept(clips, name) for name in not_visual},
         annotators=_annotators(manifest),
     )
 
@@ -171,13 +173,16 @@ def _annotators(manifest: Manifest) -> tuple[str, ...]:
     return tuple(sorted({clip.annotator for clip in manifest if clip.level is not None and clip.annotator}))
 
 
-def _has_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have a concept."""
+def _mark_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a concept, as booleans."""
     return np.array([concept in clip.concepts for clip in clips], dtype=np.bool_)
 
 
-def _ranks_on_scales(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
-    """Read the rank of each clip on every further scale that has a column in the manifest."""
+def _read_scale_ranks(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
+    """Read the rank of each clip on each further scale of the codebook: scale -> ranks [N], -1 if unknown.
+
+    Scales without a column in the manifest are left out.
+    """
     clips = manifest.clips
     ranks_of = {}
     for scale in manifest.codebook.scales:
@@ -194,7 +199,10 @@ def _ranks_on_scales(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
 
 
 def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
-    """Collect each annotator's labels of the clips of `merged`; a clip that one did not see has no level."""
+    """Collect the labels that each annotator gave to the clips of a merged manifest: annotator -> labels.
+
+    Clips that an annotator did not judge have no level and no concepts.
+    """
     judgements = judgements_of(manifest)
     labels = {}
     for annotator in sorted({clip.annotator for clip in manifest}):
@@ -258,7 +266,7 @@ class Target:
         return tuple(level for side in self.classes for level in side)
 
     def of(self, labels: Labels) -> NDArray[np.int64]:
-        """Label each clip [N] with its class, or with `NOT_ASKED` if the target is not about it.
+        """Return the class of each clip [N] in this target, or `NOT_ASKED` for clips that are not in it.
 
         Raises
         ------
@@ -283,7 +291,9 @@ class Target:
 
 @checked
 def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
-    """Make the target of a concept's presence; `against` limits the levels of the clips without it.
+    """Make the target of a concept's presence.
+
+    Clips without the concept are limited to the levels in `against`, if any are given.
 
     Raises
     ------
@@ -332,22 +342,25 @@ def find_target(name: str, codebook: Codebook) -> Target:
     if name == "levels":
         if len(codebook.labels) < 2:
             raise ProtocolError(f"the codebook {codebook.name!r} has no two levels to put in order")
-        return _ordered(name, codebook.labels)
+        return _ordinal_target(name, codebook.labels)
     if colon and kind == "concept":
         return concept_target(rest, codebook)
     if colon and kind == "scale":
         scale = codebook.scale(rest)
-        return _ordered(name, tuple(level.name for level in scale.levels), scale.name)
+        return _ordinal_target(name, tuple(level.name for level in scale.levels), scale.name)
     return task_target(codebook.task(name))
 
 
 def all_levels(codebook: Codebook) -> Target:
     """Make the target of all of the codebook's levels in their order, also of those in no task."""
-    return replace(_ordered("levels", codebook.level_names), title="all levels")
+    return replace(_ordinal_target("levels", codebook.level_names), title="all levels")
 
 
-def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
-    """Make the target of ordered levels; two levels are two classes."""
+def _ordinal_target(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
+    """Make the target of ordered levels, from low to high; with two levels it has two classes.
+
+    `scale` is the name of the further scale that the levels are of, or "".
+    """
     classes = tuple((level,) for level in levels)
     kind: Kind = "ordinal" if len(levels) > 2 else "levels"
     return Target(name, " < ".join(levels), kind, classes, scale=scale)
@@ -355,7 +368,7 @@ def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
 
 @checked
 def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codebook: Codebook) -> Target:
-    """Make a task of levels that the codebook doesn't name.
+    """Make a target of two classes from negative and positive levels of a codebook.
 
     Raises
     ------
@@ -420,7 +433,10 @@ def choose_targets(
 
 
 def _example_of_sides(codebook: Codebook) -> str:
-    """Write the options that make a task of a codebook's lowest and highest level; empty for a single one."""
+    """Write example options that make a task of a codebook's lowest and highest level, for a message.
+
+    The text is empty if the codebook has one level only.
+    """
     if len(codebook.levels) < 2:
         return ""
     lowest, *_, highest = codebook.level_names

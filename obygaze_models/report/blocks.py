@@ -126,21 +126,26 @@ class Report:
 
 
 def _html_table(block: Block) -> str:
-    """Write a block's cells as an HTML table."""
+    """Format the cells of a block as an HTML table."""
     return tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
 
 
 @checked
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number with a fixed number of digits; an undefined one is never written as 0."""
+    """Format a number with a fixed number of decimals; "undefined" for NaN, a dash for None."""
     if value is None:
         return NOTHING
-    return "undefined" if math.isnan(value) else f"{value:.{digits}f}"
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:.{digits}f}"
 
 
 @checked
 def mean_sd(values: Sequence[float]) -> str:
-    """Write the mean of values and, for several, their standard deviation (not the standard error)."""
+    """Format the mean of values and, if there are several, their standard deviation (not standard error).
+
+    Undefined values (NaN) are left out and counted.
+    """
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return "undefined"
@@ -155,25 +160,27 @@ def mean_sd(values: Sequence[float]) -> str:
 
 @checked
 def interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Write a number with its interval."""
-    form = "{:+.3f}" if signed else "{:.3f}"
+    """Format a number with its interval, as "0.70 [0.60, 0.80]"; with `signed`, numbers have a sign."""
+    number_format = "+.3f" if signed else ".3f"
     if math.isnan(value):
         return "undefined"
     if math.isnan(low):
-        return f"{form.format(value)} [undefined]"
-    return f"{form.format(value)} [{form.format(low)}, {form.format(high)}]"
+        return f"{value:{number_format}} [undefined]"
+    return f"{value:{number_format}} [{low:{number_format}}, {high:{number_format}}]"
 
 
 @checked
 def cell(value: object) -> str:
-    """Write any value as a cell: four significant digits, a dash for a missing value."""
+    """Format any value as the text of a cell: floats with four significant digits, a dash for None."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return "undefined" if math.isnan(value) else f"{value:.4g}"
-    return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:.4g}"
 
 
 # --- tables by columns
@@ -187,8 +194,10 @@ signed = partial(interval, signed=True)
 
 @checked
 def p_value(value: float | None) -> str:
-    """Write a p-value, which is never 0."""
-    return "< .0001" if value is not None and value < 1e-4 else number(value, 4)
+    """Format a p-value with four decimals; smaller ones as "< .0001", since no p is 0."""
+    if value is not None and value < 1e-4:
+        return "< .0001"
+    return number(value, 4)
 
 
 @checked
@@ -201,31 +210,33 @@ def block(
     *,
     reference: float | None = None,
 ) -> Block:
-    """Make a table.
+    """Make a table of a report from rows of values, with a function for each column that formats them.
 
     Parameters
     ----------
     title : str
     columns : sequence of Column
+        For each column its heading, the keys of its values in a row, and the function that formats them.
     rows : iterable of mapping
         Key -> value of each row.
     notes : sequence of str
     last : sequence of sequence of str
-        Cells of rows that stand below these, written already.
+        Further rows at the end, of cells that are formatted already.
     reference : float, optional
         Value of chance in the first column that has intervals; of a column of differences it is 0.
     """
     rows = list(rows)
     headers = tuple(heading for heading, _, _ in columns)
-    cells = tuple(tuple(_cells(row, columns)) for row in rows)
-    written = tuple(tuple(texts) for texts in last)
-    table = Block(title, headers, (*cells, *written), tuple(notes))
-    drawn = _first_with_interval(columns)
-    if drawn is None:
+    cells = tuple(tuple(_row_cells(row, columns)) for row in rows)
+    last_cells = tuple(tuple(texts) for texts in last)
+    table = Block(title, headers, (*cells, *last_cells), tuple(notes))
+    # A page draws the values of the first column with intervals.
+    drawn_column = _first_with_interval(columns)
+    if drawn_column is None:
         return table
-    _, keys, write = columns[drawn]
-    value, low, high = _keys(keys)
-    n_naming = max(1, min(drawn, columns_that_name(headers, table.rows)))
+    _, keys, write = columns[drawn_column]
+    value, low, high = _column_keys(keys)
+    n_naming = max(1, min(drawn_column, columns_that_name(headers, table.rows)))
     dots = []
     for texts, row in zip(cells, rows, strict=True):
         name = " ".join(texts[:n_naming])
@@ -233,7 +244,7 @@ def block(
     return replace(
         table,
         dots=tuple(dots),
-        measured=headers[drawn],
+        measured=headers[drawn_column],
         reference=0.0 if write is signed else reference,
     )
 
@@ -246,20 +257,22 @@ def _first_with_interval(columns: Sequence[Column]) -> int | None:
     return None
 
 
-def _cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
-    """Write the cells of a row."""
+def _row_cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
+    """Yield the formatted cells of a row, one for each column."""
     for _, keys, write in columns:
-        values = [row[key] for key in _keys(keys)]
+        values = [row[key] for key in _column_keys(keys)]
         yield write(*values)
 
 
-def _keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the keys of a column, which may be written as one text."""
-    return (keys,) if isinstance(keys, str) else keys
+def _column_keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the keys of a column as a tuple, also if it has a single key."""
+    if isinstance(keys, str):
+        return (keys,)
+    return keys
 
 
 def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Count the leading columns that tell all rows apart; 1 if no number of columns does."""
+    """Return how many leading columns are needed to tell all rows apart; 1 if they can't be told apart."""
     for n_columns in range(1, len(headers)):
         if len({tuple(row[:n_columns]) for row in rows}) == len(rows):
             return n_columns

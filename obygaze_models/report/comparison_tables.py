@@ -22,7 +22,7 @@ Row = Mapping[Any, Any]
 
 @checked
 def comparison_report(comparison: Comparison) -> Report:
-    """Lay out a comparison: one row per metric, for these models and for the methods.
+    """Make the report of a comparison of two models: a table for these models, and one for the methods.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def comparison_report(comparison: Comparison) -> Report:
     metrics = metrics_of(comparison.a.predictions.n_classes)
     record = _comparison_record(comparison, n_paired)
     name: Column = ("metric", "metric", lambda metric: metrics[metric].title)
-    of_models: list[Column] = [
+    models_columns: list[Column] = [
         name,
         ("A", "a", number),
         ("B", "b", number),
@@ -48,7 +48,7 @@ def comparison_report(comparison: Comparison) -> Report:
         ("p", "p", p_value),
         ("p Holm", "p_holm", p_value),
     ]
-    of_methods: list[Column] = [
+    methods_columns: list[Column] = [
         name,
         ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
         ("p", "method_p", p_value),
@@ -59,10 +59,10 @@ def comparison_report(comparison: Comparison) -> Report:
         title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
         notes=_notes(comparison, record, n_paired),
         blocks=(
-            block("do these trained models differ on movies like these?", of_models, rows),
+            block("do these trained models differ on movies like these?", models_columns, rows),
             block(
                 "do the methods differ, retrained on movies like these?",
-                of_methods,
+                methods_columns,
                 rows,
                 ("corrected resampled t test (Nadeau and Bengio 2003)",),
             ),
@@ -74,7 +74,10 @@ def comparison_report(comparison: Comparison) -> Report:
 
 
 def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> tuple[str, ...]:
-    """Say what was compared, how it was tested, and what so many movies can show; a note a line."""
+    """Write the notes of a comparison: what was compared, how it was tested, and what it can show.
+
+    `record` is the comparison's record, and `n_paired` the number of movies that are paired.
+    """
     tests = comparison.metrics
     exact = "exact " if tests["exact"].all() else ""
     n_patterns = int(tests["n_patterns"].max())
@@ -86,8 +89,8 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     )
     clips = f"{counted(record['n_clips'], 'test clip')} of {counted(record['n_movies'], 'movie')}"
     lines = [
-        _on_side("A", record["a"]),
-        _on_side("B", record["b"]),
+        _describe_side("A", record["a"]),
+        _describe_side("B", record["b"]),
         f"{clips}; metrics are means over the movies that define them",
         f"p: {exact}sign-flip test over movies, {n_patterns} patterns; Holm over {n_tests} metrics",
         CAPTIONS["p"],
@@ -99,8 +102,8 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     return tuple(visible(line, lines=False) for line in lines)
 
 
-def _on_side(letter: str, side: Mapping[str, Any]) -> str:
-    """Say which model of which run is compared."""
+def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
+    """Write which model of which run is side A or B, and what it was trained on, from the side's record."""
     trained_on = (side["trained_on"] or {}).get("title", side["task"])
     line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {side['store'][:12]}"
     n_seeds = len(side["seeds"])
@@ -110,13 +113,18 @@ def _on_side(letter: str, side: Mapping[str, Any]) -> str:
 
 
 def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
-    """Say whether the models differ in the first of their main metrics."""
+    """Write whether the models differ in the main metric, by which movie it is compared.
+
+    `rows` are those of `Comparison.metrics`.
+    """
     main_rows = [row for row in rows if metrics[row["metric"]].answers]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
     a_is_higher = row["difference"] > 0
     better = "A" if a_is_higher == metric.higher_is_better else "B"
-    claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
+    claim = "no difference is shown"
+    if row["p_holm"] < 0.05:
+        claim = f"{better} is better"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
         f"{claim} in {metric.title} by movie: A - B is {difference} on "
@@ -126,7 +134,7 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
 
 
 def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
-    """Describe a comparison as JSON values."""
+    """Make the record of a comparison as JSON values; `n_paired` is the number of paired movies."""
     table = comparison.a.predictions.table
     lowest = detectable(n_paired)
     return {

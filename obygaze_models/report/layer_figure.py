@@ -54,10 +54,10 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
 
 
 def shown_metrics(n_classes: int) -> dict[str, str]:
-    """Return the metrics that are drawn, of two classes or of ordered levels: name -> title."""
+    """Return names and titles of the metrics that are drawn, of two classes or of ordered levels."""
     names = SHOWN if n_classes == 2 else SHOWN_OF_LEVELS
-    every = metrics_of(n_classes)
-    return {name: every[name].title for name in names}
+    metrics = metrics_of(n_classes)
+    return {name: metrics[name].title for name in names}
 
 
 def draw_layers(
@@ -98,7 +98,11 @@ def draw_layers(
 
 
 def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]]) -> None:
-    """Draw one metric of each model by layer, with intervals, and a line at chance."""
+    """Draw one metric by layer into axes: a line with intervals for each model, and one at chance.
+
+    `metrics` holds the metric's rows, by the names of models; `layers` maps a model to its layers, and these
+    to the names of their models.
+    """
     for colour, (model, names) in zip(COLOURS, layers.items(), strict=False):
         rows = metrics.loc[list(names.values())]
         mean = rows["movie_mean"].to_numpy()

@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -54,7 +54,7 @@ def page(
     sources: Mapping[str, str] | None = None,
     **values: object,
 ) -> str:
-    """Fill a template; every text is escaped.
+    """Render an HTML page from a template, with style, script and security policy inside; texts are escaped.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def page(
         .render(
             style=Markup(whole_style),  # noqa: S704 - ours
             script=Markup(script),  # noqa: S704 - ours
-            policy=_policy(whole_style, script, sources or {}),
+            policy=_content_security_policy(whole_style, script, sources or {}),
             version=version("obygaze"),
             **values,
         )
@@ -89,7 +89,7 @@ def page(
 
 @cache
 def _environment(package: str) -> "Environment":
-    """Make the environment that finds templates of a package, and of this one."""
+    """Make the Jinja environment that finds templates in the assets of a package, and of this one."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow
 
     return Environment(
@@ -101,18 +101,18 @@ def _environment(package: str) -> "Environment":
     )
 
 
-def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
+def _content_security_policy(style: str, script: str, sources: Mapping[str, str]) -> str:
     """Write a content security policy: only this style, this script, embedded pictures, and `sources`."""
-    allowed = {"default-src": "'none'", "style-src": _source(style), "img-src": "data:"}
+    allowed = {"default-src": "'none'", "style-src": _digest_source(style), "img-src": "data:"}
     if script:
-        allowed["script-src"] = _source(script)
+        allowed["script-src"] = _digest_source(script)
     allowed |= sources
     rules = [f"{kind} {source}" for kind, source in allowed.items()]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
-def _source(text: str) -> str:
-    """Name a style sheet or script by its digest, as policies do."""
+def _digest_source(text: str) -> str:
+    """Return the source expression of a style sheet or script in a security policy: its SHA-256."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -157,7 +157,7 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
         known={},
         chart=_chart,
         embedded=_embedded,
-        numbers=_numbers,
+        numbers=_numeric_columns,
         dumps=partial(json.dumps, indent=2, ensure_ascii=False),
     )
 
@@ -187,7 +187,7 @@ def write_html(
     write_whole(path, to_html(reports, title))
 
 
-def _numbers(block: Block) -> list[bool]:
+def _numeric_columns(block: Block) -> list[bool]:
     """Mark the columns that hold numbers, which a page aligns to the right."""
     if not block.rows:
         return [False] * len(block.headers)
@@ -195,7 +195,7 @@ def _numbers(block: Block) -> list[bool]:
 
 
 def _chart(block: Block) -> Mapping[str, Any] | None:
-    """Place the values of a table and their intervals on a common axis.
+    """Compute where a chart draws the values of a table with their intervals, on a common axis.
 
     Returns
     -------
@@ -203,37 +203,63 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
         Rows (name, value, low, high), reference and ticks, their positions in percent of the chart's width.
         None where fewer than two rows have an interval.
     """
-    rows = [(name, value, low, high) for name, value, low, high in block.dots if not math.isnan(low)]
-    if len(rows) < 2:
+    dots = [dot for dot in block.dots if not math.isnan(dot[2])]
+    if len(dots) < 2:
         return None
+    reference = block.reference
+    if reference is not None and math.isnan(reference):
+        reference = None
+    numbers = [] if reference is None else [reference]
+    for _, value, low, high in dots:
+        numbers += [value, low, high]
+    axis = _axis_around(numbers)
+    rows = []
+    for name, value, low, high in dots:
+        rows.append((name, axis.position(value), axis.position(low), axis.position(high)))
     references = []
-    if block.reference is not None and not math.isnan(block.reference):
-        references.append(block.reference)
-    shown = list(references)
-    for _, value, low, high in rows:
-        shown += [value, low, high]
-    step = _step(max(shown) - min(shown))
-    # The axis goes from one tick to another, both numbered in steps from 0.
-    first = math.floor(min(shown) / step)
-    last = max(math.ceil(max(shown) / step), first + 1)
-    n_digits = max(0, -math.floor(math.log10(step)))
-
-    def position(value: float) -> str:
-        width = 100 - 2 * MARGIN
-        return f"{MARGIN + width * (value / step - first) / (last - first):.2f}%"
-
-    ticks = [tick * step for tick in range(first, last + 1)]
+    if reference is not None:
+        label = f"chance {reference:.2f}" if reference else "no difference"
+        references.append((axis.position(reference), label))
+    n_digits = max(0, -math.floor(math.log10(axis.step)))
+    ticks = [tick * axis.step for tick in range(axis.first, axis.last + 1)]
     return {
-        "rows": [(name, position(value), position(low), position(high)) for name, value, low, high in rows],
-        "reference": [
-            (position(value), f"chance {value:.2f}" if value else "no difference") for value in references
-        ],
-        "ticks": [(position(tick), f"{tick:.{n_digits}f}") for tick in ticks],
+        "rows": rows,
+        "reference": references,
+        "ticks": [(axis.position(tick), f"{tick:.{n_digits}f}") for tick in ticks],
     }
 
 
-def _step(span: float) -> float:
-    """Choose the least distance between ticks with which an axis of this length has few enough."""
+class _Axis(NamedTuple):
+    """An axis from one tick to another; ticks are numbered in steps from 0.
+
+    Attributes
+    ----------
+    step : float
+        Distance between ticks.
+    first, last : int
+        Numbers of the ticks at its ends.
+    """
+
+    step: float
+    first: int
+    last: int
+
+    def position(self, value: float) -> str:
+        """Return the position of a value in percent of the chart's width, as CSS text."""
+        width = 100 - 2 * MARGIN
+        return f"{MARGIN + width * (value / self.step - self.first) / (self.last - self.first):.2f}%"
+
+
+def _axis_around(numbers: Sequence[float]) -> _Axis:
+    """Make the shortest axis that has all of these numbers between its first and last tick."""
+    step = _tick_distance(max(numbers) - min(numbers))
+    first = math.floor(min(numbers) / step)
+    last = max(math.ceil(max(numbers) / step), first + 1)
+    return _Axis(step, first, last)
+
+
+def _tick_distance(span: float) -> float:
+    """Choose the smallest distance in `STEPS` with which an axis of this length has at most `MOST_TICKS`."""
     for step in STEPS:
         if span <= step * MOST_TICKS:
             return step
@@ -241,7 +267,7 @@ def _step(span: float) -> float:
 
 
 def _embedded(picture: Picture) -> str:
-    """Draw a figure as a data URL, in which scripts of SVG files cannot run."""
+    """Draw a figure as SVG, and return it as a data URL; as an image, it can run no scripts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{picture.name}.svg")
         picture.draw(path)

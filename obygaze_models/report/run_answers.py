@@ -36,27 +36,30 @@ MEANING = "of two clips of one movie, one positive and one negative, "
 
 
 def answers(run: Run) -> tuple[str, ...]:
-    """Write for each task which models beat the baselines, and on how many movies the best of them does."""
+    """Write the answers of a run as sentences: which models beat the baselines, and what concepts hold.
+
+    There are sentences for each task; those on refits come last.
+    """
     metrics = metrics_of(run.predictions.n_classes)
     metric = next(metric for metric in metrics.values() if metric.answers)
-    on_models: list[str] = []
-    on_concepts: list[str] = []
+    model_sentences: list[str] = []
+    concept_sentences: list[str] = []
     layers = models_of_layers(run)
-    for task in _tasks(run, metric):
-        standing = _compared(task, metric)
+    for task in _iterate_tasks(run, metric):
+        standing = _compare_with_baselines(task, metric)
         if layers:
-            on_models += _on_layers(run, task, layers)
+            model_sentences += _layer_sentences(run, task, layers)
         elif standing is not None:
-            on_models += _on_models(task.before, standing, metric)
-        completeness = _completeness(task)
+            model_sentences += _baseline_sentences(task.before, standing, metric)
+        completeness = _measure_completeness(task)
         if completeness is not None and metric.name == "auc":
-            on_concepts.append(_on_concepts(task.before, completeness))
-    lines = [*on_models, *on_concepts, *_on_refits(run, metrics)]
+            concept_sentences.append(_concepts_sentence(task.before, completeness))
+    lines = [*model_sentences, *concept_sentences, *_refit_sentences(run, metrics)]
     return tuple(visible(line, lines=False) for line in lines)
 
 
 def title_prefix(run: Run, task: object) -> str:
-    """Begin a title or sentence with its task, where a run has several."""
+    """Return "TASK: " to begin a title or sentence with, if the run has several tasks; else ""."""
     n_tasks = len(run.metrics["task"].unique())
     return f"{task}: " if n_tasks > 1 else ""
 
@@ -69,7 +72,7 @@ def is_yardstick(name: str) -> bool:
 
 
 def constant_controls(run: Run, task: str) -> list[str]:
-    """List the controls whose scores are equal for all clips of a movie, so that they control nothing."""
+    """List the controls whose scores do not vary within movies, so that they control nothing."""
     constant = constant_models(run.predictions, task)
     return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
@@ -94,12 +97,12 @@ class _Task(NamedTuple):
     constant: list[str]
 
 
-def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
-    """Yield the tasks of a run, with the values of one metric."""
-    for task, of_task in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
+def _iterate_tasks(run: Run, metric: Metric) -> Iterator[_Task]:
+    """Yield each task of a run, with the values by movie of one metric for each model."""
+    for task, rows_of_task in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
         values = {}
-        for model, of_model in of_task.groupby("model", sort=False):
-            values[str(model)] = of_model.set_index("movie")["value"]
+        for model, rows_of_model in rows_of_task.groupby("model", sort=False):
+            values[str(model)] = rows_of_model.set_index("movie")["value"]
         yield _Task(title_prefix(run, task), str(task), values, constant_models(run.predictions, str(task)))
 
 
@@ -145,42 +148,52 @@ class _Difference(NamedTuple):
     n_better: int
 
 
-def _compared(task: _Task, metric: Metric) -> _Standing | None:
-    """Find the models of a task that beat the baselines; None where there are none to compare.
+def _compare_with_baselines(task: _Task, metric: Metric) -> _Standing | None:
+    """Find the models of a task that beat all baselines; None if there are no models or no baselines.
 
-    A model beats them if the interval of its difference to each lies above 0. As the best of several models
-    is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
-    wider than those of the trained models.
+    A model beats a baseline if the interval of their difference by movie lies above 0. The intervals are
+    those of the methods, and hold for all models together (Bonferroni), as the best of several is named.
     """
     values = task.values
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
-    # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
+    # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
     sign = 1 if metric.higher_is_better else -1
     nearest: dict[str, _Difference] = {}
     for model, baseline in product(models, baselines):
-        by_film = (values[model] - values[baseline]) * sign
+        differences = (values[model] - values[baseline]) * sign
         has_known_auc = metric.name == "auc" and baseline in task.constant
         known_value = UNVARYING_AUC if has_known_auc else None
         least, most = difference_bounds(metric.bounds, second=known_value)
         possible = (least, most) if sign > 0 else (-most, -least)
-        above = t_interval(by_film, 1 - 0.05 / len(models), covers="method", possible=possible)
-        # The nearest baseline is the one with the lowest interval. Where an interval is undefined (NaN), the
-        # last baseline counts.
-        is_further = model in nearest and above.low > nearest[model].interval.low
+        lead = t_interval(differences, 1 - 0.05 / len(models), covers="method", possible=possible)
+        # The nearest baseline is the one with the lowest interval; if an interval is undefined (NaN), the
+        # last baseline.
+        is_further = model in nearest and lead.low > nearest[model].interval.low
         if not is_further:
-            nearest[model] = _Difference(above, baseline, int((by_film > 0).sum()))
+            nearest[model] = _Difference(lead, baseline, int((differences > 0).sum()))
     if not nearest:
         return None
     beating = [model for model in models if nearest[model].interval.low > 0]
     best = max(beating or models, key=lambda model: nearest[model].interval.mean)
     difference, baseline, n_better = nearest[best]
-    mean = float(values[best].mean())
-    return _Standing(len(models), baselines, beating, best, baseline, difference, n_better, mean)
+    return _Standing(
+        n_models=len(models),
+        baselines=baselines,
+        beating=beating,
+        best=best,
+        nearest=baseline,
+        difference=difference,
+        n_better=n_better,
+        mean=float(values[best].mean()),
+    )
 
 
-def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
-    """Say which models are better than each baseline, by how much the best is, and what its AUC means."""
+def _baseline_sentences(before: str, standing: _Standing, metric: Metric) -> list[str]:
+    """Write which models beat all baselines, by how much the best one leads, and what its AUC means.
+
+    `before` begins each sentence.
+    """
     n_movies = standing.difference.n_movies
     if n_movies == 0:
         line = (
@@ -193,10 +206,11 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
     if standing.beating:
         sentence = f"better than each of the baselines {baselines}: {', '.join(standing.beating)}"
     together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
-    is_behind = standing.difference.mean < 0
-    where = f"{'ahead on' if is_behind else 'on'} {standing.n_better} of {counted(n_movies, 'movie')}"
+    where = f"on {standing.n_better} of {counted(n_movies, 'movie')}"
+    if standing.difference.mean < 0:
+        where = f"ahead {where}"
     line = (
-        f"{before}{sentence}; {standing.best} is {_lead(standing)} in {metric.title} by movie, "
+        f"{before}{sentence}; {standing.best} is {_describe_lead(standing)} in {metric.title} by movie, "
         f"{where} (95 %{together}, retrained)"
     )
     if metric.name != "auc":
@@ -209,12 +223,12 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
     return [line, meaning]
 
 
-def _lead(standing: _Standing) -> str:
-    """Say by how much the best model is ahead of the nearest baseline, or behind it."""
+def _describe_lead(standing: _Standing) -> str:
+    """Write by how much the best model is ahead of the nearest baseline, or behind it, with the interval."""
     mean = standing.difference.mean
     low = standing.difference.low
     high = standing.difference.high
-    if not high > low:  # the same lead on every movie has no interval
+    if not high > low:  # there is no interval if the lead is the same on every movie
         low = math.nan
         high = math.nan
     if mean >= 0:
@@ -226,30 +240,32 @@ def _lead(standing: _Standing) -> str:
 # --- which layer
 # ---------------------------------------------------------------------------
 def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
-    """List the models of which there is one for each layer: model -> layer -> its name in the run."""
-    found: dict[str, dict[str, str]] = {}
+    """Group the models of a run that are of single layers: model -> layer -> its name in the run."""
+    by_model: dict[str, dict[str, str]] = {}
     for name, settings in run.record["models"].items():
         model, _, layer = name.rpartition(":")
         if model and settings.get("estimator") == "LayerClassifier":
-            found.setdefault(model, {})[layer] = name
-    return found
+            by_model.setdefault(model, {})[layer] = name
+    return by_model
 
 
 def chosen_layers(run: Run) -> list[str]:
-    """Say which layers inner folds chose, and in how many folds, of each model."""
+    """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
     table = run.selection[run.selection["chosen"] == 1]
     layers = table["candidate"].astype(str).str.extract(rf"{LAYER}(\d+)$", expand=False)
     lines = []
-    for model, of_model in layers.dropna().groupby(table["model"], sort=False):
-        counts = of_model.value_counts()
-        chosen = ", ".join(f"{layer} in {n}" for layer, n in counts.items())
-        folds = counted(len(of_model), "fold")
-        lines.append(f"{model}: layer chosen by inner folds: {chosen} of {folds}")
+    for model, chosen in layers.dropna().groupby(table["model"], sort=False):
+        n_folds_of = chosen.value_counts()
+        counts = ", ".join(f"{layer} in {n}" for layer, n in n_folds_of.items())
+        lines.append(f"{model}: layer chosen by inner folds: {counts} of {counted(len(chosen), 'fold')}")
     return lines
 
 
-def _on_layers(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Write for each model which layer is best, and what the best of as many layers reaches by chance."""
+def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Write for each model which layer is best, and what the best of as many layers reaches by chance.
+
+    `layers` maps a model to its layers, and these to the names of their models.
+    """
     lines = []
     for model, names in layers.items():
         best = best_layer(run.predictions, task.name, model, names)
@@ -292,10 +308,11 @@ class _Completeness:
     beyond: list[str]
 
 
-def _completeness(task: _Task) -> _Completeness | None:
-    """Measure completeness; None without a model of annotated concepts, or without one of all features.
+def _measure_completeness(task: _Task) -> _Completeness | None:
+    """Measure how much of what features tell of the label is in the concepts' labels (completeness).
 
-    Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
+    It is the AUC above .5 of annotated concepts, divided by that of all features (Yeh et al. 2020). None if
+    the task has no model of annotated concepts, or none of all features.
     """
     values = task.values
     features = next((name for name in OF_FEATURES if name in values), "")
@@ -313,22 +330,22 @@ def _completeness(task: _Task) -> _Completeness | None:
     return _Completeness(features, labels, mean_of_features, share, beyond)
 
 
-def _on_concepts(before: str, completeness: _Completeness) -> str:
-    """Write how complete the concepts are."""
+def _concepts_sentence(before: str, completeness: _Completeness) -> str:
+    """Write how complete the concepts are, and how much models find beyond the concepts' labels."""
     share = completeness.share
     is_undefined = not completeness.auc_features > 0.5
-    held = "undefined" if is_undefined else interval(share.mean, share.low, share.high)
+    measured = "undefined" if is_undefined else interval(share.mean, share.low, share.high)
     return (
         f"{before}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
-        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {held}; "
+        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {measured}; "
         f"found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
     )
 
 
 # --- p by refits
 # ---------------------------------------------------------------------------
-def _on_refits(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
-    """Say p of each model that was trained again with films' labels exchanged."""
+def _refit_sentences(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
+    """Write the p-value of each model that was tested by refits with exchanged labels, if the run has any."""
     if "refits" not in run.record:
         return []
     refits: Mapping[str, Any] = run.record["refits"]

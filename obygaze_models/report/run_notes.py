@@ -14,31 +14,31 @@ from obygaze_models.report.run_answers import chosen_layers
 
 
 def notes(run: Run) -> tuple[str, ...]:
-    """Say how all numbers of a run came about, on which clips, and what limits them."""
+    """Write the notes of a run: on which clips and how its numbers were computed, and what limits them."""
     record = run.record
-    lines = [_on_features(record)]
-    if record["protocol"] != SEEN:  # else it is a limit
+    lines = [_features_note(record)]
+    if record["protocol"] != SEEN:  # a protocol of seen movies is listed among the limits
         lines.append(f"protocol {record['protocol']}")
     lines += [
-        _on_seeds(record["seeds"]),
-        _on_tested_clips(record),
-        _on_clips_left_out(record),
-        *_on_clips_in_sight(record["clips"]),
-        *_on_starts(run),
+        _seeds_note(record["seeds"]),
+        _tested_clips_note(record),
+        _clips_left_out_note(record),
+        *_seen_scores_note(record["clips"]),
+        *_starts_notes(run),
         *_limits(run),
-        *_on_rare_concepts(record),
-        _on_intervals(),
+        *_rare_concepts_note(record),
+        _intervals_note(),
     ]
     return tuple(visible(line, lines=False) for line in lines)
 
 
 def limits(run: Run) -> tuple[str, ...]:
-    """Say what limits all numbers of a run."""
+    """Write what limits all numbers of a run, such as an untrained network or models left out."""
     return tuple(visible(line, lines=False) for line in _limits(run))
 
 
 def _limits(run: Run) -> Iterator[str]:
-    """Yield what limits all numbers of a run."""
+    """Yield the sentences of `limits`, which may still hold control characters."""
     record = run.record
     if record["protocol"] == SEEN:
         yield f"protocol {SEEN}"
@@ -65,8 +65,8 @@ def _limits(run: Run) -> Iterator[str]:
 
 # --- notes of the whole report
 # ---------------------------------------------------------------------------
-def _on_features(record: Mapping[str, Any]) -> str:
-    """Name the codebook, the label policy and the features."""
+def _features_note(record: Mapping[str, Any]) -> str:
+    """Write the names of the codebook, the label policy and the features."""
     line = (
         f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
         f"features: {record['backbone']}, {record['features']} ({record['pool']})"
@@ -76,26 +76,25 @@ def _on_features(record: Mapping[str, Any]) -> str:
     return line
 
 
-def _on_seeds(seeds: list[int]) -> str:
-    """Name the seed, or the first and last of several."""
+def _seeds_note(seeds: list[int]) -> str:
+    """Write the seed, or the first and last of several seeds."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]} to {seeds[-1]}, metrics are means"
 
 
-def _on_tested_clips(record: Mapping[str, Any]) -> str:
-    """Count the tested clips, and say how many are positive."""
-    line = (
-        f"{counted(record['clips']['tested'], 'clip')} of {counted(record['movies_tested'], 'movie')} tested"
-    )
+def _tested_clips_note(record: Mapping[str, Any]) -> str:
+    """Write how many clips were tested, and the share of positive ones."""
+    n_clips = counted(record["clips"]["tested"], "clip")
+    line = f"{n_clips} of {counted(record['movies_tested'], 'movie')} tested"
     shares = [f"{share:.3f}" for share in record["prevalence"].values() if share is not None]
     if shares:
         line += f", prevalence {', '.join(shares)}"
     return line
 
 
-def _on_clips_left_out(record: Mapping[str, Any]) -> str:
-    """Count the clips of the manifest that were not used, by reason."""
+def _clips_left_out_note(record: Mapping[str, Any]) -> str:
+    """Write how many clips of the manifest were not used, for each reason."""
     clips = record["clips"]
     counts = {
         "of other levels": clips["other_levels"],
@@ -108,16 +107,19 @@ def _on_clips_left_out(record: Mapping[str, Any]) -> str:
     return f"left out of {counted(n_clips, 'clip')} in the manifest: {', '.join(left_out) or 'none'}"
 
 
-def _on_clips_in_sight(clips: Mapping[str, Any]) -> list[str]:
-    """Count the clips that were judged with a model's score in sight."""
+def _seen_scores_note(clips: Mapping[str, Any]) -> list[str]:
+    """Write how many clips were judged while a model's score was shown, if any were."""
     n_clips = clips.get("seen_score")
     if not n_clips:
         return []
     return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested"]
 
 
-def _on_starts(run: Run) -> list[str]:
-    """Say how far the losses of a network's starts lie apart; far apart, a single start may fail."""
+def _starts_notes(run: Run) -> list[str]:
+    """Write for each network how far apart the training losses of its random starts are.
+
+    If they are far apart, training from a single start could fail.
+    """
     losses = ["start_loss_low", "start_loss_high"]
     trainings = run.curves.dropna(subset=losses[0]).drop_duplicates(["model", "fold", "seed", "inner_fold"])
     lines = []
@@ -129,16 +131,19 @@ def _on_starts(run: Run) -> list[str]:
     return lines
 
 
-def _on_intervals() -> str:
-    """Say what the two kinds of intervals cover."""
+def _intervals_note() -> str:
+    """Write what the two kinds of intervals cover."""
     captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
     return f"{captions}; docs/evaluation.md has the measured coverage of each"
 
 
-def _on_rare_concepts(record: Mapping[str, Any]) -> list[str]:
-    """Say which concepts a model of them lacks, and in how many folds."""
-    n_folds = Counter(name for fold in record["folds"] for name in fold["concepts_left_out"])
-    if not n_folds or "pcbm" not in " ".join(record["models"]):
+def _rare_concepts_note(record: Mapping[str, Any]) -> list[str]:
+    """Write which concepts were too rare to be learnt, and in how many folds, if a model reads concepts."""
+    n_folds_of = Counter[str]()
+    for fold in record["folds"]:
+        n_folds_of.update(fold["concepts_left_out"])
+    has_concept_model = any("pcbm" in name for name in record["models"])
+    if not n_folds_of or not has_concept_model:
         return []
-    counts = ", ".join(f"{name} {count}" for name, count in n_folds.items())
+    counts = ", ".join(f"{name} {n_folds}" for name, n_folds in n_folds_of.items())
     return [f"concepts too rare to be learnt, in so many folds: {counts}"]

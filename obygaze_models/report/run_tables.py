@@ -30,7 +30,7 @@ NEAR = 0.9
 
 @checked
 def run_report(run: Run) -> Report:
-    """Lay out a run: metrics by movie with intervals, metrics over all clips, and the data behind them.
+    """Make the report of a run: tables of metrics by movie and over all clips, answers, notes, and data.
 
     Examples
     --------
@@ -43,22 +43,22 @@ def run_report(run: Run) -> Report:
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks: list[Block] = []
-    for task, before, models in _tasks(run):
-        tested = _tested(run, task)
-        shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
-        tables_of_task = [_by_movie(models, metrics[name], before, tested) for name in shown]
-        tables_of_task.append(_pooled(models, metrics, before, tested))
+    for task, before, models in _iterate_tasks(run):
+        tested = _describe_tested_clips(run, task)
+        names = [name for name in _metrics_by_movie(metrics, models) if _count_movies(models, name)]
+        tables_of_task = [_movie_table(models, metrics[name], before, tested) for name in names]
+        tables_of_task.append(_pooled_table(models, metrics, before, tested))
         constant = constant_controls(run, task)
-        blocks += [_without_constant(table, constant) for table in tables_of_task]
+        blocks += [_drop_constant_controls(table, constant) for table in tables_of_task]
     if len(run.record["seeds"]) > 1:
-        blocks.append(_spread(run, metrics))
+        blocks.append(_seed_spread_table(run, metrics))
     record = run.record
     tests = ", ".join(target["title"] for target in record["tests"])
     return Report(
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
         notes=notes(run),
-        blocks=tuple(_with_yardsticks(table) for table in blocks),
+        blocks=tuple(_mark_yardsticks(table) for table in blocks),
         data=run.metrics,
         record=record,
         pictures=layer_pictures(run),
@@ -67,8 +67,8 @@ def run_report(run: Run) -> Report:
     )
 
 
-def _without_constant(block: Block, controls: Sequence[str]) -> Block:
-    """Leave out the rows of controls whose scores do not vary, and note that they control nothing."""
+def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
+    """Remove the rows of controls whose scores do not vary within movies, and add a note on each."""
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
@@ -77,31 +77,44 @@ def _without_constant(block: Block, controls: Sequence[str]) -> Block:
     return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 
 
-def _with_yardsticks(block: Block) -> Block:
-    """Mark the rows of a table that only serve comparison."""
+def _mark_yardsticks(block: Block) -> Block:
+    """Mark the rows of a table that serve comparison only: baselines, controls and chance."""
     yardsticks = frozenset(row[0] for row in block.rows if is_yardstick(row[0]))
     return replace(block, beside=yardsticks)
 
 
 def short_report(run: Run) -> Report:
-    """Lay out what a run answers: one table a task, with a row for each model of features, and sentences."""
+    """Make the short report of a run for a terminal: one table per task, and the answers.
+
+    Tables have a row for each model that looks at features.
+    """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
-    for task, before, models in _tasks(run):
-        names = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
-        if _n_movies(models, names[0]):
-            title = f"{before}by movie, mean of {_n_movies(models, names[0])}; {_tested(run, task)}"
+    for task, before, models in _iterate_tasks(run):
+        names = sorted(_metrics_by_movie(metrics, models), key=lambda name: not metrics[name].answers)
+        if _count_movies(models, names[0]):
+            n_movies = _count_movies(models, names[0])
+            title = f"{before}by movie, mean of {n_movies}; {_describe_tested_clips(run, task)}"
             table = _short_table(title, models, [metrics[name] for name in names])
-            blocks.append(_without_constant(table, constant_controls(run, task)))
+            blocks.append(_drop_constant_controls(table, constant_controls(run, task)))
         else:
-            blocks.append(_pooled(models, metrics, before, _tested(run, task)))
+            blocks.append(_pooled_table(models, metrics, before, _describe_tested_clips(run, task)))
     full_report = run_report(run)
     short = tuple(line for line in full_report.answers if MEANING not in line)
     return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short)
 
 
 def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
-    """Lay out means over movies of each model by metric, the first metric with its interval; and chance."""
+    """Make the table of a short report: the mean over movies of each metric, for each model and for chance.
+
+    Parameters
+    ----------
+    title : str
+    models : mapping
+        Model -> metric -> its row in the run's metrics.
+    metrics : sequence of Metric
+        The first one is shown with its interval.
+    """
     first, *more_metrics = metrics
     names = [metric.name for metric in metrics]
     shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]}
@@ -110,19 +123,19 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     rows = {}
     for model, values in shown.items():
         if model == OTHER:
-            # Calls of people rank no clips: metrics of scores do not apply.
-            texts = _numbers(values, names, "movie_mean")
-            rows[model] = [
-                NOTHING if metric.reads == "score" else text
-                for metric, text in zip(metrics, texts, strict=True)
-            ]
+            texts = _format_numbers(values, names, "movie_mean")
+            # People's calls rank no clips, so that metrics of scores do not apply to them.
+            for index, metric in enumerate(metrics):
+                if metric.reads == "score":
+                    texts[index] = NOTHING
+            rows[model] = texts
             continue
         mean = values[first.name]
         with_interval = interval(mean["movie_mean"], mean["movie_low"], mean["movie_high"])
-        rows[model] = [with_interval, *_numbers(values, names[1:], "movie_mean")]
-    rows["(chance)"] = _numbers(next(iter(models.values())), names, "movie_chance")
+        rows[model] = [with_interval, *_format_numbers(values, names[1:], "movie_mean")]
+    rows["(chance)"] = _format_numbers(next(iter(models.values())), names, "movie_chance")
     headers = [f"{first.title} [95 %]", *(metric.title for metric in more_metrics)]
-    return _table(title, headers, rows)
+    return _models_table(title, headers, rows)
 
 
 class _Task(NamedTuple):
@@ -133,8 +146,8 @@ class _Task(NamedTuple):
     models: dict[str, dict[Any, Any]]
 
 
-def _tasks(run: Run) -> Iterator[_Task]:
-    """Yield the tasks of a run."""
+def _iterate_tasks(run: Run) -> Iterator[_Task]:
+    """Yield each task of a run with its metrics, as model -> metric -> row."""
     for task, metrics in run.metrics.groupby("task", sort=False):
         models = {}
         for model, metrics_of_model in metrics.groupby("model", sort=False):
@@ -142,61 +155,75 @@ def _tasks(run: Run) -> Iterator[_Task]:
         yield _Task(str(task), title_prefix(run, task), models)
 
 
-def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """List the metrics shown by movie; balanced accuracy only where people, who give calls, are compared."""
+def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """List the names of the metrics that get a table by movie, in the order of the tables.
+
+    Balanced accuracy is among them only if the other annotators, who give calls, are compared.
+    """
     first_model = next(iter(models.values()))
-    listed = [
-        name for name in metrics if name in first_model and metrics[name].shown and metrics[name].by_movie
-    ]
-    names = sorted(listed, key=lambda name: metrics[name].by_movie)
-    return [name for name in names if name != "balanced_accuracy" or OTHER in models]
+    names = []
+    for name, metric in metrics.items():
+        is_for_annotators_only = name == "balanced_accuracy"
+        if is_for_annotators_only and OTHER not in models:
+            continue
+        if name in first_model and metric.shown and metric.by_movie:
+            names.append(name)
+    return sorted(names, key=lambda name: metrics[name].by_movie)
 
 
-def _tested(run: Run, task: str) -> str:
-    """Say how many clips of how many films were tested."""
+def _describe_tested_clips(run: Run, task: str) -> str:
+    """Write how many clips of how many films were tested in a task."""
     clips = run.predictions.table.loc[run.predictions.table["task"] == task, ["clip_id", "movie"]]
     n_clips = clips["clip_id"].nunique()
     n_movies = clips["movie"].nunique()
     return f"{counted(n_clips, 'clip')} of {counted(n_movies, 'film')} tested"
 
 
-def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
-    """Count the movies that define a metric of models tested on the same clips."""
+def _count_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
+    """Return the number of movies that define a metric; it is the same for all models."""
     return int(next(iter(models.values()))[metric]["n_movies"])
 
 
-def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:
-    """Write one number of each of some metrics; `key` names the number."""
+def _format_numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:
+    """Format one number of each metric in `names`, such as its ``movie_mean`` if that is the key."""
     return [number(by_metric[name][key]) for name in names]
 
 
-def _pooled(
+def _pooled_table(
     models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str, tested: str
 ) -> Block:
-    """Lay out metrics over all clips; metrics of scores only where one model gave all scores."""
+    """Make the table of metrics over all clips, for each model and for chance.
+
+    Metrics of scores are left out if the scores come from the models of different folds. `before` begins the
+    title, and `tested` ends it.
+    """
     first_model = next(iter(models.values()))
-    names = [
-        name
-        for name in metrics
-        if name in first_model and metrics[name].shown and not first_model[name]["across_models"]
-    ]
-    rows = {model: _numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
-    rows["(chance)"] = _numbers(first_model, names, "pooled_chance")
-    return _table(f"{before}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
+    names = []
+    for name, metric in metrics.items():
+        if name in first_model and metric.shown and not first_model[name]["across_models"]:
+            names.append(name)
+    rows = {model: _format_numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
+    rows["(chance)"] = _format_numbers(first_model, names, "pooled_chance")
+    return _models_table(f"{before}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 
-def _table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
-    """Make a table of models: model -> its cells."""
-    return Block(title, ("model", *headers), tuple((model, *cells) for model, cells in rows.items()))
+def _models_table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
+    """Make a table with a row for each model, given the cells of each."""
+    cells_of_rows = tuple((model, *cells) for model, cells in rows.items())
+    return Block(title, ("model", *headers), cells_of_rows)
 
 
-def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str, tested: str) -> Block:
-    """Lay out one metric's mean over movies for each model, with both kinds of intervals."""
-    rows = [
-        {"model": model, **by_metric[metric.name]}
-        for model, by_metric in models.items()
-        if model != OTHER or metric.reads == "called"  # a call ranks nothing
-    ]
+def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str, tested: str) -> Block:
+    """Make the table of one metric by movie: each model's mean, with both kinds of intervals, and chance.
+
+    `before` begins the title, and `tested` ends it.
+    """
+    rows = []
+    for model, by_metric in models.items():
+        # The other annotators give calls, for which metrics of scores are not defined.
+        if model == OTHER and metric.reads == "score":
+            continue
+        rows.append({"model": model, **by_metric[metric.name]})
     first = rows[0]
     n_undefined = int(first["n_undefined"])
     notes = []
@@ -208,26 +235,28 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
     columns: list[Column] = [
         ("model", "model", str),
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
-        ("method [95 %]", ("method_low", "method_high"), _limits),
+        ("method [95 %]", ("method_low", "method_high"), _format_interval),
     ]
     title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
     chance = float(first["movie_chance"])
     return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
 
 
-def _limits(low: float, high: float) -> str:
-    """Write the ends of an interval."""
-    return NOTHING if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+def _format_interval(low: float, high: float) -> str:
+    """Format the ends of an interval; a dash if it is undefined."""
+    if math.isnan(low):
+        return NOTHING
+    return f"[{low:.3f}, {high:.3f}]"
 
 
-def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
-    """Lay out how far the pooled metrics of each model differ between seeds."""
+def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
+    """Make the table of standard deviations of pooled metrics between seeds, for each model."""
     pooled = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
     names = [name for name in metrics if metrics[name].shown and name in pooled]
-    of_several_seeds = run.metrics[run.metrics["n_seeds"] > 1]
+    rows_with_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}
-    for (task, model), metrics_of_model in of_several_seeds.groupby(["task", "model"], sort=False):
+    for (task, model), metrics_of_model in rows_with_seeds.groupby(["task", "model"], sort=False):
         values = metrics_of_model.set_index("metric").to_dict("index")
-        rows[f"{title_prefix(run, task)}{model}"] = _numbers(values, names, "seed_sd")
+        rows[f"{title_prefix(run, task)}{model}"] = _format_numbers(values, names, "seed_sd")
     title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
-    return _table(title, [metrics[name].title for name in names], rows)
+    return _models_table(title, [metrics[name].title for name in names], rows)

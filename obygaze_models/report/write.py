@@ -61,24 +61,27 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 # ---------------------------------------------------------------------------
 @checked
 def plain(report: Report, width: int = WIDTH) -> str:
-    """Write a report as text; of a table of more than `SHOWN` rows, the first `FIRST`."""
-    lines = [report.title, *_wrapped(report.caption, width)]
-    for block in map(_shortened, report.blocks):
-        lines += ["", block.title, *_wrapped(block.notes, width)]
+    """Format a report as text for a terminal of some width.
+
+    Of a table of more than `SHOWN` rows the first `FIRST` are shown.
+    """
+    lines = [report.title, *_wrap_notes(report.caption, width)]
+    for block in map(_shorten_for_terminal, report.blocks):
+        lines += ["", block.title, *_wrap_notes(block.notes, width)]
         lines += ["\n\n".join(tables(block, width))]
     return "\n".join(lines) + "\n"
 
 
-def _shortened(block: Block) -> Block:
-    """Cut a table that is too long for a terminal, and note it."""
+def _shorten_for_terminal(block: Block) -> Block:
+    """Cut a table of more than `SHOWN` rows after the first `FIRST`, and add a note on it."""
     if len(block.rows) <= SHOWN:
         return block
     note = f"the first {FIRST} of {counted(len(block.rows), 'row')}: --out and --json have all"
     return replace(block, rows=block.rows[:FIRST], notes=(*block.notes, note))
 
 
-def _wrapped(notes: Sequence[str], width: int) -> list[str]:
-    """Indent notes and break them between words; a word longer than a line stays whole."""
+def _wrap_notes(notes: Sequence[str], width: int) -> list[str]:
+    """Break notes into indented lines of at most `width` characters; longer words are not broken."""
     wrapper = textwrap.TextWrapper(
         width,
         initial_indent="  ",
@@ -90,9 +93,10 @@ def _wrapped(notes: Sequence[str], width: int) -> list[str]:
 
 
 def tables(block: Block, width: int = WIDTH) -> list[str]:
-    """Lay out a block as tables at most `width` wide; a table with one column to show may be wider.
+    """Format a block as one or several text tables of at most `width` characters.
 
-    A table that is too wide is split into several, which repeat the columns that name the rows.
+    A table that is too wide is split by columns; each part repeats the columns that name the rows. A part
+    with one further column may be wider.
     """
     n_naming = columns_that_name(block.headers, block.rows)
     naming = range(n_naming)
@@ -103,16 +107,19 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     ]
     room_beside_names = width - sum(widths[column] + 2 for column in naming)
     texts = []
-    for group in _groups(widths, n_naming, room_beside_names):
+    for group in _group_columns(widths, n_naming, room_beside_names):
         columns = [*naming, *group]
-        headers = _taken(block.headers, columns)
-        rows = [_taken(cells, columns) for cells in block.rows]
+        headers = _select_cells(block.headers, columns)
+        rows = [_select_cells(cells, columns) for cells in block.rows]
         texts.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
     return texts
 
 
-def _groups(widths: Sequence[int], n_naming: int, room: int) -> list[list[int]]:
-    """Group the columns after those that name rows, so that each group fits into so many characters."""
+def _group_columns(widths: Sequence[int], n_naming: int, room: int) -> list[list[int]]:
+    """Divide columns into groups such that each group is at most `room` characters wide.
+
+    `widths` are those of all columns; the first `n_naming`, which name rows, are in no group.
+    """
     groups: list[list[int]] = [[]]
     room_left = room
     for column in range(n_naming, len(widths)):
@@ -124,8 +131,8 @@ def _groups(widths: Sequence[int], n_naming: int, room: int) -> list[list[int]]:
     return groups
 
 
-def _taken(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
-    """Select the cells of some columns."""
+def _select_cells(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+    """Select the cells of some columns from a row, given their indices."""
     return [cells[column] for column in columns]
 
 
@@ -133,20 +140,20 @@ def _taken(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
 # ---------------------------------------------------------------------------
 @checked
 def markdown(report: Report) -> str:
-    """Write a report as a Markdown page."""
+    """Format a report as a Markdown page."""
     return filled(
-        __package__, "assets/report.md.jinja", {"report": report}, filters={"table": _pipes}
+        __package__, "assets/report.md.jinja", {"report": report}, filters={"table": _markdown_table}
     ).removesuffix("\n")
 
 
-def _pipes(block: Block) -> str:
-    """Write a block's cells as a Markdown table."""
-    rows = [_escaped(cells) for cells in block.rows]
-    return tabulate(rows, _escaped(block.headers), tablefmt="pipe", disable_numparse=True)
+def _markdown_table(block: Block) -> str:
+    """Format the cells of a block as a Markdown table."""
+    rows = [_escape_cells(cells) for cells in block.rows]
+    return tabulate(rows, _escape_cells(block.headers), tablefmt="pipe", disable_numparse=True)
 
 
-def _escaped(cells: Sequence[str]) -> list[str]:
-    """Escape cells for a Markdown table."""
+def _escape_cells(cells: Sequence[str]) -> list[str]:
+    """Escape the cells of a row for a Markdown table."""
     return [_one_line(cell).replace("|", "\\|") for cell in cells]
 
 
@@ -158,15 +165,15 @@ def latex(report: Report) -> str:
     once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
     wider than the text.
     """
-    filters = {"tex": _tex, "cell": _cell, "line": _one_line, "braced": "{{{}}}".format}
-    tables = [_laid_out(block, report.titles) for block in report.blocks]
+    filters = {"tex": _escape_latex, "cell": _latex_cell, "line": _one_line, "braced": "{{{}}}".format}
+    tables = [_latex_table(block, report.titles) for block in report.blocks]
     return filled(
         __package__, "assets/report.tex.jinja", {"report": report, "tables": tables}, filters=filters
     )
 
 
-def _laid_out(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
-    """Lay out a table for LaTeX; a column of models has their titles.
+def _latex_table(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Compute the layout of a table in LaTeX; models are shown by their titles.
 
     Returns
     -------
@@ -182,7 +189,7 @@ def _laid_out(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
     widths = []
     sides = ""
     for heading, cells in zip(block.headers, columns, strict=True):
-        lines = _halves(heading, cells)
+        lines = _break_heading(heading, cells)
         headings.append(lines)
         widths.append(max(len(text) for text in [*lines, *cells]))
         sides += "r" if is_numeric(cells) else "l"
@@ -191,14 +198,21 @@ def _laid_out(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
     return {"block": block, "headings": headings, "sides": sides, "width": width}
 
 
-def _halves(heading: str, cells: Sequence[str]) -> list[str]:
-    """Break a heading that is wider than its column at the space nearest its middle."""
+def _break_heading(heading: str, cells: Sequence[str]) -> list[str]:
+    """Break a heading into two lines at the space nearest its middle, if it is wider than its column.
+
+    `cells` are those of the column.
+    """
     words = heading.split()
     column_width = max(map(len, cells), default=0)
     if len(words) < 2 or len(heading) <= column_width:
         return [heading]
-    pairs = [[" ".join(words[:n_first]), " ".join(words[n_first:])] for n_first in range(1, len(words))]
-    return min(pairs, key=lambda pair: max(len(pair[0]), len(pair[1])))
+    best = [heading]
+    for n_first in range(1, len(words)):
+        lines = [" ".join(words[:n_first]), " ".join(words[n_first:])]
+        if max(map(len, lines)) < max(map(len, best)):
+            best = lines
+    return best
 
 
 def is_numeric(cells: Sequence[str]) -> bool:
@@ -206,20 +220,20 @@ def is_numeric(cells: Sequence[str]) -> bool:
     return all(cell == NOTHING or _NUMBER.fullmatch(cell) is not None for cell in cells)
 
 
-def _cell(text: str) -> str:
-    """Write a cell: true minus signs, a dash for a missing number."""
+def _latex_cell(text: str) -> str:
+    """Format a cell for LaTeX: escaped, with true minus signs, and a dash for a missing number."""
     if text == NOTHING:
         return "--"
-    return _MINUS.sub(r"\\textminus{}", _tex(text))
+    return _MINUS.sub(r"\\textminus{}", _escape_latex(text))
 
 
-def _tex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """Escape a text for LaTeX."""
     return "".join(_TEX.get(letter, letter) for letter in _one_line(text))
 
 
 def _one_line(text: str) -> str:
-    """Write a text on one line, without repeated spaces."""
+    """Replace line breaks and repeated spaces in a text with single spaces."""
     return " ".join(text.split())
 
 
@@ -227,38 +241,43 @@ def _one_line(text: str) -> str:
 # ---------------------------------------------------------------------------
 @checked
 def to_csv(table: pd.DataFrame) -> str:
-    """Write a table as CSV text for people: no cell is one that a spreadsheet would run.
+    """Format a table as CSV text that is safe to open in a spreadsheet: no cell is taken for a formula.
 
-    Floats have the shortest form that reads back as the same number; true and false are in small letters; a
-    value that is missing or undefined is an empty cell.
+    Floats have the shortest form that reads back as the same number, booleans are "true" and "false", and
+    missing or undefined values are empty cells.
     """
-    columns = [_cells(values) for _, values in table.items()]
+    columns = [_csv_cells(values) for _, values in table.items()]
     lines = [sheet_line([str(name) for name in table])]
     if columns:
         lines += [f"{','.join(cells)}\n" for cells in zip(*columns, strict=True)]
     return "".join(lines)
 
 
-def _cells(values: "pd.Series[Any]") -> list[str]:
-    """Write the cells of a column."""
+def _csv_cells(values: "pd.Series[Any]") -> list[str]:
+    """Format the cells of a column for a CSV file."""
     if isinstance(values.dtype, pd.StringDtype):
-        # Each text is written once: a table of predictions names few models and movies many times. A missing
-        # text has the code -1, which is the last of the cells.
+        # Each different text is formatted once, as tables of predictions repeat few names many times.
         codes, texts = pd.factorize(values)
-        written = [*(sheet_cell(text) for text in texts.tolist()), ""]
-        return [written[code] for code in codes.tolist()]
-    missing = values.isna().tolist()
+        different_cells = [sheet_cell(text) for text in texts.tolist()]
+        different_cells.append("")  # for missing texts, whose code is -1
+        return [different_cells[code] for code in codes.tolist()]
     cells = []
-    for value, is_missing in zip(values.tolist(), missing, strict=True):
-        text = "" if is_missing else str(value)
-        cells.append(text.lower() if isinstance(value, bool) else text)
+    for value, is_missing in zip(values.tolist(), values.isna().tolist(), strict=True):
+        if is_missing:
+            cells.append("")
+        elif isinstance(value, bool):
+            cells.append(str(value).lower())
+        else:
+            cells.append(str(value))
     has_numbers = values.dtype.kind in "biuf"
-    return cells if has_numbers else [sheet_cell(text) for text in cells]
+    if has_numbers:
+        return cells
+    return [sheet_cell(text) for text in cells]
 
 
 @checked
 def document(report: Report) -> dict[str, Any]:
-    """Return a report as JSON values; undefined numbers are null."""
+    """Make the JSON document of a report; undefined numbers are null."""
     return {
         "title": report.title,
         "notes": list(report.caption),
@@ -277,7 +296,7 @@ def to_json(report: Report) -> str:
 # --- files
 # ---------------------------------------------------------------------------
 def texts(report: Report) -> dict[str, str]:
-    """Write a report in every format: suffix -> text."""
+    """Format a report as CSV, JSON, Markdown and LaTeX: suffix of the file -> text."""
     return {
         ".csv": to_csv(report.data),
         ".json": to_json(report),
@@ -313,7 +332,7 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
 
 @checked
 def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
-    """Write a report's tables as files with a common stem: found.csv, found.json, found.md."""
+    """Write a report as files with a common stem, one for each of the `suffixes`; figures are left out."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = texts(replace(report, pictures=()))
     for suffix in suffixes:
@@ -340,15 +359,17 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
 
 @checked
 def check_folder(folder: Path, *, force: bool) -> None:
-    """Refuse an existing folder, unless `force` is given and it contains only an earlier output.
+    """Raise if a folder exists, unless `force` is given and it holds only an earlier output.
 
     Raises
     ------
     OutputError
-        The folder exists; names what prevents writing.
+        The folder exists; the message names what prevents writing.
     """
-    files = (path for path in folder.rglob("*") if not path.is_dir() and not is_temporary(path))
-    present = {path.relative_to(folder).as_posix() for path in files}
+    present = set()
+    for path in folder.rglob("*"):
+        if not path.is_dir() and not is_temporary(path):
+            present.add(path.relative_to(folder).as_posix())
     try:
         listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
         foreign = present - set(listed) - {CONTENTS}

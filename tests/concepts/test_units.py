@@ -15,7 +15,7 @@ from obygaze_models.commands.unit_commands import units
 from obygaze_models.concepts.dictionary import Dictionary
 from obygaze_models.concepts.dictionary_learning import learn_dictionary
 from obygaze_models.concepts.texts import TextVectors
-from obygaze_models.concepts.texts import _in_time as in_time
+from obygaze_models.concepts.texts import _text_bottleneck_spec as in_time
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate

@@ -126,7 +126,7 @@ def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
     (tmp_path / demo.MARK).write_text(mark, encoding="utf-8")
     for name in (demo.STAGE, "films", "store-1.0.0"):
         (tmp_path / name).mkdir()
-    demo._clear(tmp_path)
+    demo._prepare_folder(tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == ({demo.MARK, demo.STAGE} if kept else {demo.MARK})
     assert (tmp_path / demo.MARK).read_text(encoding="utf-8") == demo.STOPPED

@@ -10,7 +10,7 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze.demo_corpus import write_video
-from obygaze.film_run import _features
+from obygaze.film_run import _feature_options
 from obygaze_features.backbones import Layers, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.exchange import diff, merge, pack
@@ -184,5 +184,5 @@ def test_a_model_of_a_layer_knows_which_and_predicts_from_it_alone(films, store,
     assert card.backbone == "clip.2"
     assert card.provenance["layer"] == "2"
     assert len(om.predict(om.load_model(path), [store]).table) == 12
-    options = [str(word) for word in _features({"kept": card}, [f"clip={weights}"])]
+    options = [str(word) for word in _feature_options({"kept": card}, [f"clip={weights}"])]
     assert options[options.index("--layers") + 1] == "clip=2"

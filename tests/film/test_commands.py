@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from obygaze.cli import main
-from obygaze.film_run import _offer_year
+from obygaze.film_run import _suggest_year_option
 from obygaze.film_run import run as film_run
 from obygaze_features import load_backbone
 from obygaze_features.errors import ObygazeError
@@ -610,7 +610,7 @@ def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path
     ],
 )
 def test_a_year_in_brackets_is_offered(capsys, name, options, offered):
-    _offer_year([name], options.get("title"), options.get("year"))
+    _suggest_year_option([name], options.get("title"), options.get("year"))
     said = capsys.readouterr().err
     assert (f"--year {offered}'" in said) == bool(offered)
     assert bool(said) == bool(offered)

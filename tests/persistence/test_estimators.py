@@ -26,7 +26,7 @@ from obygaze_models.models.linear import linear_probe, make_frames_probe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, is_linear, stored_tree
+from obygaze_models.persistence.estimators import CONVERSIONS, _check_nodes_table, is_linear, stored_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model
@@ -241,14 +241,14 @@ LEAF = [-1, 0, -1, -1, 3, 4]
     ],
 )
 def test_a_table_that_is_no_tree_is_refused(nodes):
-    _check_tree(np.array([[0, 0.5, 1, 2, 6, 8], LEAF, LEAF], dtype=float), 3)
+    _check_nodes_table(np.array([[0, 0.5, 1, 2, 6, 8], LEAF, LEAF], dtype=float), 3)
     with pytest.raises(ModelError):
-        _check_tree(np.array(nodes, dtype=float), 3)
+        _check_nodes_table(np.array(nodes, dtype=float), 3)
 
 
 def test_a_stored_tree_leads_each_row_to_the_leaf_that_its_nodes_say():
     table = np.array([[1, 0.5, 1, 2, 8, 8], [-1, 0, -1, -1, 8, 0], [-1, 0, -1, -1, 0, 8]], dtype=float)
-    _check_tree(table, 2)  # also of leaves with one class alone
+    _check_nodes_table(table, 2)  # also of leaves with one class alone
     scores = head_scores(stored_tree(table), np.array([[9.0, 0.5], [0.0, 0.6]]))
     assert scores.tolist() == [-np.log(9), np.log(9)]
 

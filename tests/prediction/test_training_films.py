@@ -76,7 +76,7 @@ def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
 def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("obygaze.film_run._features", lambda *_: ["--backbone", "net"])
+    monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
     for trained_on, is_extracted in (("pictures", True), ("features", False)):
         model = folder / trained_on / "kept" / "linear.model"
