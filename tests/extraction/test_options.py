@@ -143,11 +143,16 @@ def write_rows(path, rows):
     path.write_text(HEADER + "".join(rows), encoding="utf-8")
 
 
+def write_images(folder):
+    """Write five still images, which are quickly extracted: 0.png to 4.png."""
+    for number in range(5):
+        Image.new("RGB", (8, 8), (40 * number, 9, 9)).save(folder / f"{number}.png")
+
+
 @pytest.fixture
 def images(tmp_path):
-    """A folder of five still images, which are quickly extracted: 0.png to 4.png."""
-    for number in range(5):
-        Image.new("RGB", (8, 8), (40 * number, 9, 9)).save(tmp_path / f"{number}.png")
+    """A folder of five still images."""
+    write_images(tmp_path)
     return tmp_path
 
 
@@ -160,14 +165,22 @@ def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share
     assert result.returncode == code
 
 
-@pytest.fixture
-def three_extracted(images, obygaze):
-    """The folder with a store s-1.0.0 of the clips c0, c1 and c2, without its stage."""
-    write_rows(images / "old.csv", ROWS[:3])
+@pytest.fixture(scope="module")
+def extracted_once(tmp_path_factory, obygaze):
+    """A folder of five still images with a store s-1.0.0 of the clips c0, c1 and c2, without its stage."""
+    folder = tmp_path_factory.mktemp("extracted")
+    write_images(folder)
+    write_rows(folder / "old.csv", ROWS[:3])
     words = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
-    assert obygaze(images, *words).returncode == 0
-    shutil.rmtree(images / "stores/s.staging")
-    return images
+    assert obygaze(folder, *words).returncode == 0
+    shutil.rmtree(folder / "stores/s.staging")
+    return folder
+
+
+@pytest.fixture
+def three_extracted(extracted_once, tmp_path):
+    """A copy of it to work in."""
+    return shutil.copytree(extracted_once, tmp_path, dirs_exist_ok=True)
 
 
 def test_a_store_that_is_there_is_not_extracted_again(three_extracted, obygaze):
