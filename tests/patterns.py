@@ -334,7 +334,9 @@ def _sample(tree: Iterable[tuple[Any, Any]], letters: str) -> str:
             inside = value if code is codes.IN else [(code, value)]
             text += _letter(inside, letters)
         elif code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            text += _sample(value[2], letters) * max(1, min(value[0], 60)) * bool(value[1])
+            least, most, repeated = value
+            if most:
+                text += max(1, min(least, 60)) * _sample(repeated, letters)
         elif code in (codes.ASSERT, codes.ASSERT_NOT):
             continue
         else:

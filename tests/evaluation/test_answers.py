@@ -11,67 +11,97 @@ from obygaze_features.errors import ManifestError
 from obygaze_models.dataset.beside import with_answers
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
-from tests.evaluation.test_experts import planted
+from tests.evaluation.test_experts import plant_corpus
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("answers")
-    manifest, store, truth = planted(folder)
-    return om.load_dataset(store, manifest), truth, folder
+    """240 clips of two annotators, who agree or err in 15 % of them."""
+    return plant_corpus(tmp_path_factory.mktemp("answers"))
 
 
-def written(folder, clip_ids, answers):
-    lines = [
-        {"clip_id": name, "movie": name[:2], "answers": said}
-        for name, said in zip(clip_ids, answers, strict=True)
-    ]
+@pytest.fixture(scope="module")
+def data(corpus):
+    """Features and labels of the clips."""
+    return corpus.dataset()
+
+
+def write_answers(folder, clip_ids, answers, **more):
+    """Write what a machine answered of each clip, a line of JSON for each, and return the file's path."""
+    lines = []
+    for clip_id, answer in zip(clip_ids, answers, strict=True):
+        lines.append(json.dumps({"clip_id": clip_id, "movie": clip_id[:2], "answers": answer} | more))
     path = folder / "answers.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
 
 
-def test_the_row_is_the_answers_probability_and_one_without_is_a_half(corpus):
-    data, truth, folder = corpus
-    p = np.where(truth, 0.8, 0.3) + np.random.default_rng(0).normal(0, 0.1, len(truth)).clip(-0.15, 0.15)
-    said = [{"level:EN": round(1 - each, 3), "level:S": round(each, 3)} for each in p]
-    said[7]["level:S"] = "I cannot help"
-    answered, notes = with_answers(
-        data, written(folder, data.clip_ids, said), find_target("en_s", data.codebook)
-    )
+@pytest.fixture(scope="module")
+def answered(corpus, data, tmp_path_factory):
+    """The clips with answers that tell the planted level mostly; of clip 7 the machine gave no number."""
+    noise = np.random.default_rng(0).normal(0, 0.1, 240).clip(-0.15, 0.15)
+    p_of_s = np.where(corpus.is_positive, 0.8, 0.3) + noise
+    answers = [{"level:EN": round(1 - p, 3), "level:S": round(p, 3)} for p in p_of_s]
+    answers[7]["level:S"] = "I cannot help"
+    path = write_answers(tmp_path_factory.mktemp("told"), data.clip_ids, answers)
+    with_column, notes = with_answers(data, path, find_target("en_s", data.codebook))
     assert notes == ["answers.jsonl: 1 clip of 240 without an answer"]
+    return with_column
+
+
+def test_answers_are_probabilities(corpus, answered):
+    assert roc_auc_score(corpus.is_positive, answered.answers[:, 0]) > 0.95
+
+
+def test_a_clip_without_an_answer_has_a_half(answered):
     assert answered.answers[7] == 0.5
+
+
+def test_answers_are_a_model_beside_the_others(data, answered):
     run = om.evaluate(answered, ["linear"], "en_s")
-    own = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
-    rows = data.rows(own["clip_id"].tolist())
-    assert np.array_equal(own["score"], answered.answers[rows, 0] - 0.5)
-    result = run.metrics.query("model == 'answers' and metric == 'auc' and task == 'en_s>en_s@agreed'")
-    assert result["movie_mean"].item() > 0.9
-    assert roc_auc_score(truth, answered.answers[:, 0]) > 0.95
+    of_ann = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
+    rows = data.rows(of_ann["clip_id"].tolist())
+    assert np.array_equal(of_ann["score"], answered.answers[rows, 0] - 0.5)
+    auc = run.metrics.query("model == 'answers' and metric == 'auc' and task == 'en_s>en_s@agreed'")
+    assert auc["movie_mean"].item() > 0.9
 
 
-def test_what_a_machine_hears_counts_where_its_lines_say_that_it_hears(corpus):
-    data, _, folder = corpus
-    path = written(folder, data.clip_ids, [{"concept:Voice": 0.1}] * len(data))
-    hearing = [json.loads(line) | {"perceives": ["heard"]} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in hearing), "utf-8")
+def test_a_machine_that_hears_answers_on_voices(data, tmp_path):
+    answers = [{"concept:Voice": 0.1}] * 240
+    path = write_answers(tmp_path, data.clip_ids, answers, perceives=["heard"])
     answered, notes = with_answers(data, path, find_target("concept:Voice", data.codebook))
     assert (answered.answers == 0.1).all()
     assert notes == []
+
+
+def test_a_machine_that_hears_alone_does_not_answer_on_what_is_seen(data, tmp_path):
+    answers = [{"concept:Voice": 0.1}] * 240
+    path = write_answers(tmp_path, data.clip_ids, answers, perceives=["heard"])
     with pytest.raises(DatasetError, match="Body is visual"):
         with_answers(data, path, find_target("concept:Body", data.codebook))
 
 
-def test_what_answers_do_not_tell_is_refused(corpus):
-    data, _, folder = corpus
-    path = written(folder, data.clip_ids, [{"concept:Body": 0.1}] * len(data))
-    with pytest.raises(DatasetError, match="of no clip"):
-        with_answers(data, path, find_target("en_s", data.codebook))
-    with pytest.raises(DatasetError, match="ordered levels"):
-        with_answers(data, path, find_target("levels", data.codebook))
-    path = written(folder, data.clip_ids, [{"concept:Voice": 0.1}] * len(data))
-    with pytest.raises(DatasetError, match=r"Voice is heard, and what is perceived is visual \(240 clips\)"):
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("en_s", "of no clip"),
+        ("levels", "ordered levels"),
+    ],
+)
+def test_answers_on_a_concept_do_not_tell_levels(data, tmp_path, task, message):
+    path = write_answers(tmp_path, data.clip_ids, [{"concept:Body": 0.1}] * 240)
+    with pytest.raises(DatasetError, match=message):
+        with_answers(data, path, find_target(task, data.codebook))
+
+
+def test_a_machine_that_sees_alone_does_not_answer_on_voices(data, tmp_path):
+    path = write_answers(tmp_path, data.clip_ids, [{"concept:Voice": 0.1}] * 240)
+    message = r"Voice is heard, and what is perceived is visual \(240 clips\)"
+    with pytest.raises(DatasetError, match=message):
         with_answers(data, path, find_target("concept:Voice", data.codebook))
-    path = written(folder, data.clip_ids, [{"concept:Guns": 0.1}] * len(data))
+
+
+def test_an_answer_on_an_unknown_concept_is_refused(data, tmp_path):
+    path = write_answers(tmp_path, data.clip_ids, [{"concept:Guns": 0.1}] * 240)
     with pytest.raises(ManifestError, match="Guns"):
         with_answers(data, path, find_target("concept:Body", data.codebook))

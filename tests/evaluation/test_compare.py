@@ -18,14 +18,14 @@ from obygaze_models.report.comparison_tables import comparison_report
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
 
 
-def rows(strength, *, noise, seed=0, model="mlp"):
+def rows(strength, *, noise=1, seed=0, model="mlp", n_movies=12, n_clips=30):
     """Make predictions of a model that tells S clips apart by `strength` SDs.
 
-    There are 30 clips of each of twelve films, a third of them positive; `noise` seeds the scores' noise.
+    A third of each film's clips is positive; `noise` seeds the scores' noise.
     """
-    movie_of = np.repeat(np.arange(12), 30)
-    y = (np.arange(360) % 3 == 0).astype(np.int64)
-    score = np.random.default_rng(noise).normal(size=360) + strength * y
+    movie_of = np.repeat(np.arange(n_movies), n_clips)
+    y = (np.arange(movie_of.size) % 3 == 0).astype(np.int64)
+    score = np.random.default_rng(noise).normal(size=y.size) + strength * y
     return pd.DataFrame(
         {
             "model": model,

@@ -16,14 +16,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
 @pytest.fixture
 def predictions():
     """Two models and two tasks, on five films, of which one has no positive clip."""
-    one = rows(0.0, model="mlp", n_movies=5, n_clips=20)
-    one = one.assign(label=one["label"] * (one["movie"] != "m04"), threshold=0.3)
-    each = [
-        one.assign(model=model, task=task, score=np.random.default_rng(number).normal(size=100))
-        for number, model in enumerate(("mlp", "movie_prior"))
-        for task in ("hn_s>hn_s", "hn_s>enhn_s")
-    ]
-    return Predictions(pd.concat(each, ignore_index=True))
+    clips = rows(0.0, noise=1, n_movies=5, n_clips=20).assign(threshold=0.3)
+    clips.loc[clips["movie"] == "m04", "label"] = 0
+    tables = []
+    for number, model in enumerate(("mlp", "movie_prior")):
+        for task in ("hn_s>hn_s", "hn_s>enhn_s"):
+            score = np.random.default_rng(number).normal(size=100)
+            tables.append(clips.assign(model=model, task=task, score=score))
+    return Predictions(pd.concat(tables, ignore_index=True))
 
 
 def test_the_pages_lines_give_the_numbers_of_our_table(predictions, tmp_path, monkeypatch):

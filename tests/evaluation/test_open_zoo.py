@@ -20,8 +20,9 @@ def renamed(codebook):
     concepts = [Concept(name, visual=concept.visual) for name, concept in marks]
     tasks = []
     for place, task in enumerate(codebook.tasks):
-        sides = [tuple(level_of[one] for one in side) for side in (task.negatives, task.positives)]
-        tasks.append(Task(f"task{place}", *sides))
+        negatives = tuple(level_of[level] for level in task.negatives)
+        positives = tuple(level_of[level] for level in task.positives)
+        tasks.append(Task(f"task{place}", negatives, positives))
     other = Codebook("other", "1", tuple(levels), tuple(concepts), tasks=tuple(tasks))
     return other, level_of
 

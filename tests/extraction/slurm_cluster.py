@@ -188,6 +188,7 @@ class Slurm:
                 if job["JobState"] != "PENDING" or job.get("Reason") != "BeginTime":
                     pending.pop(task, None)
                 elif time.monotonic() - pending.setdefault(task, time.monotonic()) > 5:
-                    self.ask("scontrol", "update", f"JobId={number}{'_' * bool(task)}{task}", "StartTime=now")
+                    job_id = f"{number}_{task}" if task else number
+                    self.ask("scontrol", "update", f"JobId={job_id}", "StartTime=now")
             assert time.monotonic() < deadline, jobs
             time.sleep(0.5)

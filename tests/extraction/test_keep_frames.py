@@ -256,10 +256,8 @@ def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames(tmp_path):
     # From kept frames, while the film is decoded for its shots alone.
     np.testing.assert_array_equal(frames("c", "other", tmp_path / "second.csv"), without_shots)
     assert (tmp_path / "first.csv").read_bytes() == (tmp_path / "second.csv").read_bytes()
-    contents = [
-        {file.name: file.read_bytes() for file in files(tmp_path / name)} for name in ("kept", "other")
-    ]
-    assert contents[0] == contents[1]
+    kept = {file.name: file.read_bytes() for file in files(tmp_path / "kept")}
+    assert {file.name: file.read_bytes() for file in files(tmp_path / "other")} == kept
 
 
 def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):

@@ -3,8 +3,8 @@
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,30 +48,55 @@ def film(tmp_path_factory):
     return write_film(path, {"eng": sound}, seconds=8, rate=RATE, pictures=pictures, wide_high=(320, 180))
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What is measured in three windows of the planted film: variable -> value.
+
+    Attributes
+    ----------
+    pan
+        Of 0 to 3 s.
+    across_cuts
+        Of 3 to 6 s: a second of black between two cuts, then a still picture.
+    still
+        Of 4 to 8 s.
+    """
+
+    pan: dict[str, float]
+    across_cuts: dict[str, float]
+    still: dict[str, float]
+
+
 @pytest.fixture(scope="module")
 def planted(film):
-    """What is measured in three windows: of the pan, across black and two cuts, and of the still picture."""
-    return dict(zip(("pan", "across_cuts", "still"), film_variables(film, SPANS, speech=True), strict=True))
+    """What is measured in three windows of the film."""
+    return Measured(*film_variables(film, SPANS, speech=True))
 
 
-def test_cuts_and_black_are_those_that_are_planted(planted):
-    assert (planted["pan"]["cuts"], planted["pan"]["black"]) == (0, 0)
-    # Two cuts and one second of black in three seconds.
-    assert planted["across_cuts"]["cuts"] == pytest.approx(40, abs=0.1)
-    assert planted["across_cuts"]["black"] == pytest.approx(1 / 3, abs=0.02)
+def test_a_pan_has_no_cut_and_no_black(planted):
+    assert planted.pan["cuts"] == 0
+    assert planted.pan["black"] == 0
+
+
+def test_two_cuts_and_one_second_of_black_in_three_seconds(planted):
+    assert planted.across_cuts["cuts"] == pytest.approx(40, abs=0.1)  # a minute
+    assert planted.across_cuts["black"] == pytest.approx(1 / 3, abs=0.02)
 
 
 def test_the_camera_moves_as_it_is_planted(planted):
-    assert planted["pan"]["pan"] == pytest.approx(SPEED, rel=0.05)
-    assert planted["pan"]["camera"] == pytest.approx(SPEED, rel=0.05)
-    assert planted["still"]["camera"] < 0.005
+    assert planted.pan["pan"] == pytest.approx(SPEED, rel=0.05)
+    assert planted.pan["camera"] == pytest.approx(SPEED, rel=0.05)
+    assert planted.still["camera"] < 0.005
 
 
-def test_speech_and_loudness_are_those_of_the_planted_voice_and_tone(planted):
-    assert planted["pan"]["speech"] > 0.8
-    assert planted["still"]["speech"] < 0.1
-    assert planted["still"]["loudness"] == pytest.approx(-43.0, abs=0.3)
-    assert -30 < planted["pan"]["loudness"] < -20
+def test_speech_is_where_the_voice_is_planted(planted):
+    assert planted.pan["speech"] > 0.8
+    assert planted.still["speech"] < 0.1
+
+
+def test_loudness_is_that_of_the_planted_voice_and_tone(planted):
+    assert -30 < planted.pan["loudness"] < -20
+    assert planted.still["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
 def stored_cameras(film):
@@ -118,28 +143,63 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
     )
 
     for row in lit_rows:
-        assert (row["people_frames"], row["present"], row["face"]) == (3, 1, 0.5)
+        assert row["people_frames"] == 3
+        assert row["present"] == 1
+        assert row["face"] == 0.5
         assert "camera" in row
-    assert (black_row["people_frames"], black_row["present"]) == (3, 0)
-    assert not {"face", "camera"} & black_row.keys()
+    assert black_row["people_frames"] == 3
+    assert black_row["present"] == 0
+    assert "face" not in black_row
+    assert "camera" not in black_row
     assert progress[-1] == (4, 4)
     assert "1 of 4 windows" in "".join(notes)
 
 
-def test_a_window_that_ends_after_the_film_is_measured_up_to_its_end(film):
+@dataclass(frozen=True)
+class AtTheEnd:
+    """What is measured at the end of the film, which is 8 s long, and the notes on it.
+
+    Attributes
+    ----------
+    to_the_end
+        Of 2 to 8 s.
+    over_the_end
+        Of 2 to 14 s.
+    after_the_end
+        Of 40 to 50 s.
+    notes
+        One text.
+    """
+
+    to_the_end: dict[str, float]
+    over_the_end: dict[str, float]
+    after_the_end: dict[str, float]
+    notes: str
+
+
+@pytest.fixture(scope="module")
+def at_the_end(film):
+    """What is measured in three windows at the end of the film."""
     notes = []
-    to_the_end = (2.0, 8.0)
-    over_the_end = (2.0, 14.0)
-    after_the_end = (40.0, 50.0)
-    inside, over, after = film_variables(
-        film, [to_the_end, over_the_end, after_the_end], speech=True, note=notes.append
-    )
-    assert (over["cuts"], over["black"]) == pytest.approx((inside["cuts"], inside["black"]))
-    assert over["speech"] == inside["speech"]
-    assert inside["speech"] == film_variables(film, [to_the_end], speech=True)[0]["speech"]
-    assert after == {}
-    for remark in ("as far as the film goes (1 of 3 windows)", "after the film's end (1 of 3 windows)"):
-        assert remark in "".join(notes)
+    rows = film_variables(film, [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)], speech=True, note=notes.append)
+    return AtTheEnd(*rows, "".join(notes))
+
+
+def test_a_window_over_the_end_is_measured_up_to_it(at_the_end):
+    assert at_the_end.over_the_end["cuts"] == pytest.approx(at_the_end.to_the_end["cuts"])
+    assert at_the_end.over_the_end["black"] == pytest.approx(at_the_end.to_the_end["black"])
+    assert at_the_end.over_the_end["speech"] == at_the_end.to_the_end["speech"]
+    assert "as far as the film goes (1 of 3 windows)" in at_the_end.notes
+
+
+def test_a_window_after_the_end_has_no_variables(at_the_end):
+    assert at_the_end.after_the_end == {}
+    assert "after the film's end (1 of 3 windows)" in at_the_end.notes
+
+
+def test_other_windows_do_not_change_a_windows_speech(film, at_the_end):
+    (row,) = film_variables(film, [(2.0, 8.0)], speech=True)
+    assert row["speech"] == at_the_end.to_the_end["speech"]
 
 
 def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
@@ -158,19 +218,41 @@ def test_motion_across_a_cut_is_unknown(film):
     assert "camera" in without_cut
 
 
-def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "HEARD_S", 4)  # so that a window lies across two portions
-    voice = np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
+@pytest.fixture
+def voice(monkeypatch):
+    """Eight seconds of a voice, which is heard in portions of four, so that a window may lie across two."""
+    monkeypatch.setattr(module, "HEARD_S", 4)
+    return np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
+
+
+@pytest.fixture
+def measure_voice(tmp_path, voice):
+    """Return a function that measures windows of a film with this voice."""
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
-    measure = partial(film_variables, path, shots=[Shot(0, 8)], camera=[None], speech=True)
-    chances = speech_probabilities([voice]) > SPEECH
-    for start_s, end_s in [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]:
-        first, last = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
-        (result,) = measure([(start_s, end_s)])
-        assert result["speech"] == chances[first:last].mean()
-        assert measure([(0.0, 2.0), (start_s, end_s)], camera=[None] * 2)[1] == result
-    assert "speech" in measure([(7.9, 8.0)])[0]
-    assert "speech" not in measure([(7.97, 8.0)])[0]
+
+    def measure(*spans):
+        return film_variables(path, spans, shots=[Shot(0, 8)], camera=[None] * len(spans), speech=True)
+
+    return measure
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)])
+def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(
+    voice, measure_voice, start_s, end_s
+):
+    is_speech = speech_probabilities([voice]) > SPEECH
+    first = round(start_s * RATE / CHUNK)
+    last = round(end_s * RATE / CHUNK)
+    (row,) = measure_voice((start_s, end_s))
+    assert row["speech"] == is_speech[first:last].mean()
+    _, beside_another = measure_voice((0.0, 2.0), (start_s, end_s))
+    assert beside_another == row
+
+
+def test_a_window_shorter_than_a_chunk_has_no_speech(measure_voice):
+    short, shorter = measure_voice((7.9, 8.0), (7.97, 8.0))
+    assert "speech" in short
+    assert "speech" not in shorter
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
@@ -182,18 +264,31 @@ def test_samples_that_are_no_numbers_are_missing(tmp_path, sample):
     assert result["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
-def test_a_gap_in_the_sound_and_a_file_that_is_cut_off_are_noted(tmp_path):
-    heard = {"eng": tone(997, 8, 0.01, RATE)}
-    path = write_film(tmp_path / "film.mkv", heard, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
+@pytest.fixture
+def film_with_a_gap(tmp_path):
+    """A film of 8 s of a tone, which is missing from 2 to 5 s."""
+    sound = {"eng": tone(997, 8, 0.01, RATE)}
+    return write_film(tmp_path / "film.mkv", sound, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
+
+
+def test_a_gap_in_the_sound_is_noted(film_with_a_gap):
     notes = []
-    around, inside, _ = film_variables(path, [(0.0, 8.0), (2.5, 4.5), (9.0, 10.0)], note=notes.append)
+    around_the_gap = (0.0, 8.0)
+    in_the_gap = (2.5, 4.5)
+    after_the_end = (9.0, 10.0)
+    around, inside, _ = film_variables(
+        film_with_a_gap, [around_the_gap, in_the_gap, after_the_end], note=notes.append
+    )
     assert "loudness" in around
     assert "loudness" not in inside
     assert "taken for silence (1 of 3 windows)" in "".join(notes)
     assert "no sound (1 of 3 windows)" in "".join(notes)
 
-    path.write_bytes(path.read_bytes()[:-9000])
-    film_variables(path, [(0.0, 2.0)], note=notes.append)
+
+def test_a_file_that_is_cut_off_is_noted(film_with_a_gap):
+    film_with_a_gap.write_bytes(film_with_a_gap.read_bytes()[:-9000])
+    notes = []
+    film_variables(film_with_a_gap, [(0.0, 2.0)], note=notes.append)
     assert "cut off" in notes[-1]
 
 
@@ -222,32 +317,67 @@ def test_no_input_is_written_over(tmp_path, film, capsys, name):
     assert out.read_bytes() == b"kept"
 
 
+@pytest.fixture
+def measure_windows(film, tmp_path, capsys):
+    """Return a function that runs `film variables` on windows of the film.
+
+    The windows are (video, start, end) of clips in a manifest beside the film. Returns the exit code, the
+    messages and the rows' starts and ends.
+    """
+
+    def measure(*windows):
+        clips = tuple(Clip(f"c{number}", "film", *window) for number, window in enumerate(windows))
+        write_manifest(Manifest(clips, film.parent), film.parent / "clips.csv")
+        out = tmp_path / "out.csv"
+        code = obygaze("film", "variables", film, "--windows", film.parent / "clips.csv", "--out", out)
+        spans = []
+        if out.exists():
+            spans = [line.split(",")[2:4] for line in out.read_text().splitlines()[1:]]
+        return code, capsys.readouterr().err, spans
+
+    return measure
+
+
 @pytest.mark.parametrize(
-    ("clips", "said"),
-    [
-        ([("scene1.mp4",), ("scene2.mp4",)], "its clips are whole files"),
-        ([("",)], "its clips are whole files"),
-        ([("film.mp4",), ("", 0, 2), ("old/film.mp4", 2, 4), ("scene1.mp4",)], "left out 1 of 4"),
-    ],
+    "videos", [["scene1.mp4", "scene2.mp4"], [""]], ids=["files of their own", "no file"]
 )
-def test_a_clip_without_times_is_the_whole_of_its_own_file_alone(film, clips, said, capsys):
-    windows, out = film.parent / "clips.csv", film.parent / "out.csv"
-    every = tuple(Clip(f"c{n}", "film", *clip) for n, clip in enumerate(clips))
-    write_manifest(Manifest(every, film.parent), windows)
-    code = obygaze("film", "variables", film, "--windows", windows, "--out", out, "--force")
-    assert said in capsys.readouterr().err
-    rows = [] if code else [line.split(",")[2:4] for line in out.read_text().splitlines()[1:]]
-    assert rows == ([["0.0", "8.0"], ["0.0", "2.0"], ["2.0", "4.0"]] if "left" in said else [])
+def test_clips_without_times_are_no_windows_of_a_film(measure_windows, videos):
+    code, messages, spans = measure_windows(*((video, None, None) for video in videos))
+    assert code != 0
+    assert "its clips are whole files" in messages
+    assert spans == []
 
 
-def test_windows_of_one_of_two_files_of_a_name_are_not_guessed(film, tmp_path, capsys):
-    other = Path(shutil.copy(film, tmp_path))
+def test_a_clip_without_times_is_the_whole_of_its_own_file(measure_windows):
+    code, messages, spans = measure_windows(
+        ("film.mp4", None, None), ("", 0, 2), ("old/film.mp4", 2, 4), ("scene1.mp4", None, None)
+    )
+    assert code == 0
+    assert "left out 1 of 4" in messages
+    assert spans == [["0.0", "8.0"], ["0.0", "2.0"], ["2.0", "4.0"]]
+
+
+@pytest.fixture
+def two_files_of_a_name(film, tmp_path):
+    """The film, and a copy of it in another folder."""
+    return film, Path(shutil.copy(film, tmp_path))
+
+
+def test_windows_of_two_files_of_a_name_are_not_guessed(two_files_of_a_name, tmp_path, capsys):
+    film, copy = two_files_of_a_name
+    clips = (Clip("c", "film", "", 0, 2), Clip("d", "film", film.name, 2, 4))
+    write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
     words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
-    for video in ("", other):
-        clips = (Clip("c", "film", str(video), 0, 2), Clip("d", "film", film.name, 2, 4))
-        write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
-        assert obygaze("film", "variables", film, other, *words, "--force") == (not video)
+    assert obygaze("film", "variables", film, copy, *words) == 1
     assert "two files have the window c" in capsys.readouterr().err
+
+
+def test_windows_that_name_their_file_are_of_that_one(two_files_of_a_name, tmp_path):
+    film, copy = two_files_of_a_name
+    clips = (Clip("c", "film", str(copy), 0, 2), Clip("d", "film", film.name, 2, 4))
+    write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
+    words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
+    assert obygaze("film", "variables", film, copy, *words) == 0
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
@@ -281,11 +411,15 @@ def test_bars_of_another_width_in_each_window_do_not_crowd_out_other_notes(tmp_p
     assert notes == ["film.mkv: no columns of sound: no sound track (12 of 12 windows)"]
 
 
-@pytest.mark.parametrize("features", [[], ["x"] * 5, list(FEATURES)])
-def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features):
-    made = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
-    store = seal_arrays(tmp_path / "s", {"a": "m"}, made, n_frames=4, architecture={"features": features})
-    assert (_cameras(store) is not None) == (features == list(FEATURES))
+@pytest.mark.parametrize(
+    ("features", "is_camera"),
+    [(list(FEATURES), True), ([], False), (["x"] * 5, False)],
+    ids=["of the camera", "none", "others"],
+)
+def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features, is_camera):
+    arrays = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
+    store = seal_arrays(tmp_path / "s", {"a": "m"}, arrays, n_frames=4, architecture={"features": features})
+    assert (_cameras(store) is not None) == is_camera
 
 
 # Numbers that no other part of a film has, in every form in which a file may hold them.
@@ -293,36 +427,72 @@ FACE = [0.27183, 0.11235, 0.61803, 0.57721, 0.91596]
 POINTS = [0.31415, 0.20230, 0.44721, 0.20231, 0.38196, 0.34657]
 
 
-def test_nothing_that_identifies_anybody_is_in_any_file(film, tmp_path):
-    pytest.importorskip("onnx")
-    net = saved(tmp_path, [[*FACE, *POINTS]], FACES_TOML)
-    inputs = {*tmp_path.iterdir()}
-    windows = tmp_path / "windows.csv"
-    clips = tuple(Clip(f"film-{number}", "film", str(film), *span) for number, span in enumerate(SPANS))
-    write_manifest(Manifest(clips, tmp_path), windows)
-    words = ("--workers", 1, "--licence", "CC0-1.0", "--corpus", "film")
-    code = obygaze(
-        "extract", windows, tmp_path / "store", "--backbone", "people", "--weights", f"people={net}", *words
-    )
-    assert code == 0
-    (store,) = tmp_path.glob("store-*")
-    out, again = tmp_path / "store.csv", tmp_path / "film.csv"
-    assert obygaze("film", "variables", film, "--windows", store, "--out", out) == 0
-    assert obygaze("film", "variables", film, "--windows", windows, "--people", net, "--out", again) == 0
-    assert out.read_bytes() == again.read_bytes()  # a store of windows has what the film gives
-    header, *rows = out.read_text(encoding="utf-8").splitlines()
-    assert header.endswith("present,persons,screen,face,close,medium,long,profile,people_frames")
-    # Its height alone is kept, and that in thousandths; one frame of three of the second window is black.
-    close = ["0.465", "1", "0", "0", "0", "3"]
-    assert [row.split(",")[-9:] for row in rows] == [
-        ["1", "1", screen, *close] for screen in ("1", "0.66667", "1")
-    ]
+@dataclass(frozen=True)
+class PeopleFiles:
+    """All files of a film in whose pictures a network finds one face.
 
-    written = [path for path in tmp_path.rglob("*") if path.is_file() and path not in inputs]
-    assert len(written) > 10
-    for path in written:
+    Attributes
+    ----------
+    of_store
+        Variables of a store of the film's windows.
+    of_film
+        Variables of the film itself.
+    written
+        All files that were written, the store's among them.
+    """
+
+    of_store: Path
+    of_film: Path
+    written: list[Path]
+
+
+@pytest.fixture(scope="module")
+def people_files(film, tmp_path_factory):
+    """Extract and measure people in three windows of the film."""
+    pytest.importorskip("onnx")
+    folder = tmp_path_factory.mktemp("people")
+    net = saved(folder, [[*FACE, *POINTS]], FACES_TOML)
+    inputs = set(folder.iterdir())
+    windows = folder / "windows.csv"
+    clips = tuple(Clip(f"film-{number}", "film", str(film), *span) for number, span in enumerate(SPANS))
+    write_manifest(Manifest(clips, folder), windows)
+    extracting = ("--backbone", "people", "--weights", f"people={net}", "--workers", 1)
+    assert (
+        obygaze("extract", windows, folder / "store", *extracting, "--licence", "CC0-1.0", "--corpus", "film")
+        == 0
+    )
+    (store,) = folder.glob("store-*")
+    of_store = folder / "store.csv"
+    of_film = folder / "film.csv"
+    assert obygaze("film", "variables", film, "--windows", store, "--out", of_store) == 0
+    assert obygaze("film", "variables", film, "--windows", windows, "--people", net, "--out", of_film) == 0
+    written = [path for path in folder.rglob("*") if path.is_file() and path not in inputs]
+    return PeopleFiles(of_store, of_film, written)
+
+
+def test_a_store_of_windows_has_the_variables_of_the_film(people_files):
+    assert people_files.of_store.read_bytes() == people_files.of_film.read_bytes()
+
+
+def test_of_a_face_its_height_alone_is_kept(people_files):
+    """In thousandths; one frame of three of the second window is black."""
+    header, pan, across_cuts, still = people_files.of_store.read_text(encoding="utf-8").splitlines()
+    assert header.endswith("present,persons,screen,face,close,medium,long,profile,people_frames")
+    assert pan.endswith(",1,1,1,0.465,1,0,0,0,3")
+    assert across_cuts.endswith(",1,1,0.66667,0.465,1,0,0,0,3")
+    assert still.endswith(",1,1,1,0.465,1,0,0,0,3")
+
+
+@pytest.mark.parametrize("number", [*FACE, *POINTS])
+def test_nothing_that_identifies_anybody_is_in_any_file(people_files, number):
+    assert len(people_files.written) > 10
+    for path in people_files.written:
         content = path.read_bytes()
-        for number in [*FACE, *POINTS]:
-            forms = [f"{number:.4f}".encode(), *(np.array(number, kind).tobytes() for kind in ("<f4", "<f8"))]
-            assert not any(form in content for form in forms), (path, number)
+        assert f"{number:.4f}".encode() not in content, path
+        assert np.array(number, "<f4").tobytes() not in content, path
+        assert np.array(number, "<f8").tobytes() not in content, path
+
+
+def test_no_picture_is_in_any_file(people_files):
+    for path in people_files.written:
         assert path.suffix not in {".jpg", ".jpeg", ".png", ".npy"}, path

@@ -28,13 +28,17 @@ from obygaze_models.prediction.saved_model import load_model
 def corpus(folder, name, films, n_clips, shift, seed=0):
     """Films whose first feature alone lies `shift` higher in clips of S, most of which have Body."""
     rng = np.random.default_rng(seed)
-    clips, rows = [], []
+    clips = []
+    rows = []
     for film in films:
         for number in range(n_clips):
             level = ["HN", "S"][number % 2]
             concepts = ("Body",) if rng.random() < (0.9 if level == "S" else 0.1) else ()
             clips.append(Clip(f"{film}-{number:02}", film, level=level, concepts=concepts))
-            rows.append(rng.normal(size=6) + shift * (level == "S") * np.eye(6)[0])
+            row = rng.normal(size=6)
+            if level == "S":
+                row[0] += shift
+            rows.append(row)
     arrays = {"descriptors": {"pooled": np.array(rows, np.float32)}}
     seal_arrays(folder / name, {clip.clip_id: clip.movie for clip in clips}, arrays)
     return open_store(folder / name), Manifest(tuple(clips), folder)

@@ -36,7 +36,7 @@ def corpus(tmp_path_factory):
     for name, perceives in PERCEIVES.items():
         features = generator.normal(size=(n, 6)).astype(np.float32)
         if name == "audio":
-            features[:, 0] += 5 * (explanation == "audio")
+            features[explanation == "audio", 0] += 5
         path = seal_arrays(folder / name, movie_of, {name: {"pooled": features}}, perceives=perceives)
         stores[name] = (of.open_store(path), None)
     return of.Manifest(tuple(clips), folder, builtin_codebook("mobygaze")), stores

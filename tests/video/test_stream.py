@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -32,19 +33,28 @@ from tests.video.sounding import tone, write_film
 
 
 @pytest.mark.parametrize(
-    ("table", "named"),
+    ("table", "kinds_of_pyav"),
     [
         (PACKETS, set(get_args(PktSideDataT))),
-        (FRAMES, {each.name for each in Type}),
-        (DISPOSITIONS, {each.name for each in Disposition}),
+        (FRAMES, {kind.name for kind in Type}),
+        (DISPOSITIONS, {disposition.name for disposition in Disposition}),
     ],
     ids=["packets", "frames", "dispositions"],
 )
-def test_every_kind_that_pyav_names_has_a_fate_and_what_is_left_out_a_sentence(table, named):
-    assert set(table) == named
-    for fate in ("used", "listed", "refused", "noted"):
-        assert all(("sentence" in group) == (fate in {"noted", "refused"}) for group in FATES[fate])
+def test_every_kind_that_pyav_names_has_a_fate(table, kinds_of_pyav):
+    assert set(table) == kinds_of_pyav
+
+
+def test_streams_have_fates_of_packets():
     assert set(STREAMS.values()) <= set(PACKETS)
+
+
+@pytest.mark.parametrize(
+    ("fate", "has_sentence"), [("used", False), ("listed", False), ("refused", True), ("noted", True)]
+)
+def test_what_is_noted_or_refused_has_a_sentence(fate, has_sentence):
+    for group in FATES[fate]:
+        assert ("sentence" in group) == has_sentence
 
 
 def boxes_to(data: bytes, entry: bytes) -> list[int]:
@@ -107,16 +117,21 @@ def test_a_crop_is_applied_at_its_place(plain, tmp_path):
     whole = read_frames(plain, at([0, 5]))
     path = with_box(plain, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
     frames = read_frames(path, at([0, 5]))
-    assert (frames.width, frames.height) == (64, 40)
-    for mine, full in zip(frames.images, whole.images, strict=True):
-        assert np.array_equal(mine, full[6:46, 20:84])
+    assert frames.width == 64
+    assert frames.height == 40
     assert frames.stream["crop"] == [6, 18, 20, 12]
+    for cropped, full in zip(frames.images, whole.images, strict=True):
+        assert np.array_equal(cropped, full[6:46, 20:84])
 
 
 @pytest.mark.parametrize(
-    ("matrix", "rotation"), [((7, 65536, -65536, 7), 90), ((60000, 25000, -25000, 60000), 0)]
+    ("matrix", "rotation", "is_noted"),
+    [((7, 65536, -65536, 7), 90, False), ((60000, 25000, -25000, 60000), 0, True)],
+    ids=["nearly a quarter turn", "oblique"],
 )
-def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_said(plain, tmp_path, matrix, rotation):
+def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_noted(
+    plain, tmp_path, matrix, rotation, is_noted
+):
     data = bytearray(plain.read_bytes())
     a, b, c, d = matrix
     start = data.index(b"tkhd") + 44
@@ -124,37 +139,37 @@ def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_said(plain, tm
     (tmp_path / "turned.mp4").write_bytes(data)
     frames = read_frames(tmp_path / "turned.mp4", uniform(1))
     assert frames.rotation == rotation
-    assert any("oblique" in note for note in frames.notes) == (rotation == 0)
+    assert any("oblique" in note for note in frames.notes) == is_noted
 
 
-@pytest.mark.parametrize(("codec", "told"), [("libx264", "h264_metadata"), ("libx265", "hevc_metadata")])
-@pytest.mark.parametrize("left", [2, 10, 40])
-def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, told, left):
-    film = encode(tmp_path / "a.mkv", [draw(5)] * 2, codec, options={"preset": "ultrafast"})
-    with av.open(str(film)) as source, av.open(str(tmp_path / "cropped.ts"), "w") as made:
-        stream = made.add_stream_from_template(source.streams.video[0])
-        cropping = BitStreamFilterContext(
-            f"{told}=crop_left={left}:crop_bottom=4", source.streams.video[0], stream
-        )
+def filtered(film: Path, target: Path, bitstream_filter: str) -> Path:
+    """Copy a film through a filter of FFmpeg that edits its packets."""
+    with av.open(str(film)) as source, av.open(str(target), "w") as output:
+        stream = output.add_stream_from_template(source.streams.video[0])
+        context = BitStreamFilterContext(bitstream_filter, source.streams.video[0], stream)
         for packet in source.demux(video=0):
-            for each in cropping.filter(packet) if packet.size else ():
-                each.stream = stream
-                made.mux(each)
+            if not packet.size:
+                continue
+            for edited in context.filter(packet):
+                edited.stream = stream
+                output.mux(edited)
+    return target
+
+
+@pytest.mark.parametrize(("codec", "metadata"), [("libx264", "h264_metadata"), ("libx265", "hevc_metadata")])
+@pytest.mark.parametrize("left", [2, 10, 40])
+def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, metadata, left):
+    film = encode(tmp_path / "a.mkv", [draw(5)] * 2, codec, options={"preset": "ultrafast"})
+    path = filtered(film, tmp_path / "cropped.ts", f"{metadata}=crop_left={left}:crop_bottom=4")
     (whole,) = read_frames(film, at([1])).images
-    (cropped,) = read_frames((tmp_path / "cropped.ts"), at([1])).images
+    (cropped,) = read_frames(path, at([1])).images
     assert np.array_equal(cropped, whole[:-4, left:])
 
 
-def test_a_turn_that_packets_ask_for_and_the_decoder_gives_to_one_picture_alone_is_said(plain, tmp_path):
-    with av.open(str(plain)) as film, av.open(str(tmp_path / "turned.mkv"), "w") as made:
-        stream = made.add_stream_from_template(film.streams.video[0])
-        told = "h264_metadata=display_orientation=insert:rotate=-90"
-        turning = BitStreamFilterContext(told, film.streams.video[0], stream)
-        for packet in film.demux(video=0):
-            for each in turning.filter(packet) if packet.size else ():
-                each.stream = stream
-                made.mux(each)
-    assert any("turn" in note for note in read_frames(tmp_path / "turned.mkv", at([5])).notes)
+def test_a_turn_that_the_decoder_gives_to_one_picture_alone_is_noted(plain, tmp_path):
+    turn = "h264_metadata=display_orientation=insert:rotate=-90"
+    path = filtered(plain, tmp_path / "turned.mkv", turn)
+    assert any("turn" in note for note in read_frames(path, at([5])).notes)
 
 
 def test_what_the_stream_and_its_pictures_state_is_said_once(tmp_path):
@@ -164,28 +179,49 @@ def test_what_the_stream_and_its_pictures_state_is_said_once(tmp_path):
 
 
 def dolby(profile: int, compatibility: int) -> bytes:
+    """Make a box that states a profile of Dolby Vision, and with what its base layer is compatible."""
     return box(b"dvcC", bytes([1, 0, profile << 1, 1 << 3 | 0b101, compatibility << 4]) + bytes(19))
 
 
-def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(tmp_path):
-    quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
-    film = encode(
-        tmp_path / "a.mp4",
+@pytest.fixture(scope="module")
+def ten_bit_hevc(tmp_path_factory) -> Path:
+    """Four pictures of ten bits in HEVC."""
+    return encode(
+        tmp_path_factory.mktemp("hevc") / "a.mp4",
         map(draw, range(4)),
         "libx265",
         pix_fmt="yuv420p10le",
-        options=quiet,
+        options={"preset": "ultrafast", "x265-params": "log-level=none:pools=none"},
         codec_tag="hvc1",
     )
-    for profile in (5, 10):
-        with pytest.raises(VideoError, match="Dolby Vision"):
-            read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(profile, 0)), uniform(1))
-    (tmp_path / "named.mp4").write_bytes(film.read_bytes().replace(b"hvc1", b"dvh1"))
+
+
+@pytest.mark.parametrize("profile", [5, 10])
+def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(ten_bit_hevc, tmp_path, profile):
+    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby(profile, 0))
+    with pytest.raises(VideoError, match="Dolby Vision"):
+        read_frames(path, uniform(1))
+
+
+def test_dolby_vision_is_known_by_its_tag_alone(ten_bit_hevc, tmp_path):
+    (tmp_path / "named.mp4").write_bytes(ten_bit_hevc.read_bytes().replace(b"hvc1", b"dvh1"))
     with pytest.raises(VideoError, match="Dolby Vision"):
         probe(tmp_path / "named.mp4")
-    frames = read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(8, 1)), at(range(4)))
+
+
+def test_the_base_layer_of_dolby_vision_is_read_and_noted(ten_bit_hevc, tmp_path):
+    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby(8, 1))
+    frames = read_frames(path, at(range(4)))
+    assert numbers_of(frames.images) == [0, 1, 2, 3]
     assert any("Dolby Vision" in note for note in frames.notes)
-    assert numbers_of(frames.images) == list(range(4))
+
+
+def assert_encrypted(path: Path) -> None:
+    """Hold that reading and probing a film are refused because it is encrypted."""
+    with pytest.raises(VideoError, match="encrypted"):
+        read_frames(path, uniform(2))
+    with pytest.raises(VideoError, match="encrypted"):
+        probe(path)
 
 
 @pytest.mark.parametrize("key", range(0, 120, 10))
@@ -195,25 +231,22 @@ def test_encrypted_pictures_are_refused_as_such(plain, tmp_path, key):
         "encryption_key": f"{key:032x}",
         "encryption_kid": "0" * 32,
     }
-    path = remux(plain, tmp_path / "secret.mp4", list, **secret)
-    for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
-        with pytest.raises(VideoError, match="encrypted"):
-            read()
+    assert_encrypted(remux(plain, tmp_path / "secret.mp4", list, **secret))
 
 
-@pytest.mark.parametrize("blu_ray", [False, True])
-def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
+@pytest.mark.parametrize("prefix", [b"", bytes(4)], ids=["transport stream", "Blu-ray"])
+def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, prefix):
+    """The packets of a Blu-ray have four bytes before them."""
     clear = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264).read_bytes()
-    packets = [bytearray(clear[at : at + 188]) for at in range(0, len(clear), 188)]
-    for packet in packets:
+    content = b""
+    for start in range(0, len(clear), 188):
+        packet = bytearray(clear[start : start + 188])
         if packet[1] & 0x1F == 1:  # of the pictures, whose number is 256
             packet[3] |= 0x80
-            packet[40:] = bytes(each ^ 0x5A for each in packet[40:])
-    path = tmp_path / "secret.m2ts"
-    path.write_bytes(b"".join(bytes(4) * blu_ray + packet for packet in packets))
-    for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
-        with pytest.raises(VideoError, match="encrypted"):
-            read()
+            packet[40:] = bytes(byte ^ 0x5A for byte in packet[40:])
+        content += prefix + packet
+    (tmp_path / "secret.m2ts").write_bytes(content)
+    assert_encrypted(tmp_path / "secret.m2ts")
 
 
 def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_says_so(tmp_path):
@@ -224,7 +257,7 @@ def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_says_so
     for start in range(len(data) // 376 * 188, len(data), 188):
         if data[start + 1] & 0x1F == 1:  # of the pictures, whose number is 256
             data[start + 3] |= 0x80
-            data[start + 4 : start + 188] = bytes(each ^ 0x5A for each in data[start + 4 : start + 188])
+            data[start + 4 : start + 188] = bytes(byte ^ 0x5A for byte in data[start + 4 : start + 188])
     film.write_bytes(data)
     assert read_frames(film, uniform(2)).status == "partial"
     assert "encrypted" in probe(film).damage
@@ -281,27 +314,55 @@ def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tm
     assert probe(tmp_path / "torn.ts").frames > 25
 
 
-def test_the_files_of_a_dvd_s_title_are_one_film_with_one_time_line(tmp_path):
-    film = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
-    disc = tmp_path / "VIDEO_TS"
-    disc.mkdir()
-    data = film.read_bytes()
-    for number, first in enumerate((0, 6144), start=1):
-        (disc / f"VTS_01_{number}.VOB").write_bytes(
-            data[first : first + 6144] if number == 1 else data[first:]
-        )
-    for place in (disc, disc / "VTS_01_1.VOB"):
-        frames = read_frames(place, at(range(40)))
-        assert (frames.status, numbers_of(frames.images)) == ("ok", list(range(40)))
-        assert file_digest(place) == sha256(data).hexdigest()
-        assert is_here(place)
-    assert not any(map(is_here, (tmp_path, tmp_path / "VTS_01_1.VOB")))
-    assert [clip.video for clip in import_folder(disc, disc).manifest] == ["VTS_01_1.VOB"]
-    for name, wrong in (("VTS_01_4.VOB", disc / "VTS_01_1.VOB"), ("VTS_02_1.VOB", disc)):
-        (disc / name).write_bytes(data)
-        with pytest.raises(VideoError, match=r"missing|2 titles"):
-            probe(wrong)
-        (disc / name).unlink()
+@dataclass(frozen=True)
+class Disc:
+    """A folder VIDEO_TS with two files of one title, and the bytes of its film of forty pictures."""
+
+    folder: Path
+    film: bytes
+
+
+@pytest.fixture
+def disc(tmp_path) -> Disc:
+    """A DVD whose first title lies in two files."""
+    path = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
+    film = path.read_bytes()
+    folder = tmp_path / "VIDEO_TS"
+    folder.mkdir()
+    (folder / "VTS_01_1.VOB").write_bytes(film[:6144])
+    (folder / "VTS_01_2.VOB").write_bytes(film[6144:])
+    return Disc(folder, film)
+
+
+@pytest.mark.parametrize("place", [".", "VTS_01_1.VOB"], ids=["the folder", "its first file"])
+def test_the_files_of_a_title_are_one_film(disc, place):
+    path = disc.folder / place
+    frames = read_frames(path, at(range(40)))
+    assert frames.status == "ok"
+    assert numbers_of(frames.images) == list(range(40))
+    assert file_digest(path) == sha256(disc.film).hexdigest()
+    assert is_here(path)
+
+
+def test_a_title_is_imported_as_one_clip(disc):
+    assert [clip.video for clip in import_folder(disc.folder, disc.folder).manifest] == ["VTS_01_1.VOB"]
+
+
+@pytest.mark.parametrize("place", ["..", "../VTS_01_1.VOB"], ids=["no disc", "no file"])
+def test_what_is_no_disc_is_not_there(disc, place):
+    assert not is_here((disc.folder / place).resolve())
+
+
+def test_a_missing_file_of_a_title_is_named(disc):
+    (disc.folder / "VTS_01_4.VOB").write_bytes(disc.film)
+    with pytest.raises(VideoError, match="missing"):
+        probe(disc.folder / "VTS_01_1.VOB")
+
+
+def test_two_titles_are_not_guessed(disc):
+    (disc.folder / "VTS_02_1.VOB").write_bytes(disc.film)
+    with pytest.raises(VideoError, match="2 titles"):
+        probe(disc.folder)
 
 
 def test_an_encrypted_disc_is_refused_as_such(tmp_path):
@@ -363,53 +424,64 @@ def test_what_is_opaque_is_not_said_to_be_transparent(tmp_path):
     assert frames.notes == ()
 
 
-def test_more_video_streams_are_noted_and_covers_are_not(tmp_path):
-    with av.open(str(tmp_path / "two.mkv"), "w") as made:
-        streams = [made.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
+def test_a_second_video_stream_is_noted(tmp_path):
+    with av.open(str(tmp_path / "two.mkv"), "w") as output:
+        streams = [output.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
         for stream in streams:
             stream.width = 96
             stream.height = 64
             stream.pix_fmt = "yuv420p"
         for number in range(4):
             for stream in streams:
-                made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(number))))
+                output.mux(stream.encode(av.VideoFrame.from_ndarray(draw(number))))
         for stream in streams:
-            made.mux(stream.encode(None))
+            output.mux(stream.encode(None))
     frames = read_frames(tmp_path / "two.mkv", uniform(2))
     assert any("more video streams" in note for note in frames.notes)
     assert frames.stream["other_streams"] == 1
 
 
-@pytest.mark.parametrize(("lost", "status"), [(6, "partial"), (14, "failed")])
-def test_a_clip_with_under_half_of_its_frames_has_failed(tmp_path, lost, status):
-    film = encode(tmp_path / "a.mkv", map(draw, range(24)), "mjpeg", pix_fmt="yuvj420p")
-    spoiled(film, film, range(lost))
-    if status == "failed":
-        with pytest.raises(VideoError, match="half"):
-            read_frames(film, uniform(8))
-        assert numbers_of(read_frames(film, at([20, 23])).images) == [20, 23]
-    else:
-        frames = read_frames(film, uniform(8))
-        assert (frames.status, numbers_of(frames.images)[-1] > lost) == ("partial", True)
+def film_without_its_first(n_lost: int, path: Path) -> Path:
+    """Make a film of 24 pictures, of which the first ones cannot be decoded."""
+    film = encode(path, map(draw, range(24)), "mjpeg", pix_fmt="yuvj420p")
+    return spoiled(film, film, range(n_lost))
+
+
+def test_a_clip_that_lost_less_than_half_of_its_frames_is_partial(tmp_path):
+    frames = read_frames(film_without_its_first(6, tmp_path / "a.mkv"), uniform(8))
+    assert frames.status == "partial"
+    assert numbers_of(frames.images)[-1] > 6
+
+
+def test_a_clip_that_lost_more_than_half_of_its_frames_has_failed(tmp_path):
+    path = film_without_its_first(14, tmp_path / "a.mkv")
+    with pytest.raises(VideoError, match="half"):
+        read_frames(path, uniform(8))
+
+
+def test_frames_that_are_asked_for_by_number_are_read_of_a_damaged_film(tmp_path):
+    path = film_without_its_first(14, tmp_path / "a.mkv")
+    assert numbers_of(read_frames(path, at([20, 23])).images) == [20, 23]
 
 
 def test_the_record_holds_the_stream(plain):
     result = CliRunner().invoke(table_of_contents(), ["frames", str(plain), "--n", "2", "--json"])
     stream = json.loads(result.output)["stream"]
-    assert (stream["codec"], stream["pixels"]) == ("h264", "yuv420p")
+    assert stream["codec"] == "h264"
+    assert stream["pixels"] == "yuv420p"
 
 
 def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
     path = tmp_path / "named.mkv"
-    with av.open(str(path), "w") as made:
-        made.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
-        stream = made.add_stream("libvpx", rate=Fraction(25), options=VPX)
+    with av.open(str(path), "w") as output:
+        output.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+        stream = output.add_stream("libvpx", rate=Fraction(25), options=VPX)
         stream.width = 96
         stream.height = 64
         stream.pix_fmt = "yuv420p"
         stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
-        made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
-        made.mux(stream.encode(None))
+        output.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
+        output.mux(stream.encode(None))
     assert "crop" not in read_frames(path, uniform(1)).stream
 
 
@@ -429,74 +501,89 @@ def tagged(path: Path, first: int, **tags: int) -> Path:
     return encode(path, frames, codec="libvpx-vp9", options=VPX, **tags)
 
 
-def test_what_changes_from_picture_to_picture_is_said(tmp_path):
-    parts = [
-        tagged(tmp_path / f"{matrix}.webm", 20 * n, colorspace=matrix) for n, matrix in enumerate((5, 1))
-    ]
-    film = joined(tmp_path / "both.webm", parts)
-    frames = read_frames(film, at(range(40)))
-    assert numbers_of(frames.images) == [*range(40)]
+@pytest.fixture(scope="module")
+def two_matrices(tmp_path_factory) -> Path:
+    """Forty pictures, of which the first twenty are of BT.601's matrix and the others of BT.709's."""
+    folder = tmp_path_factory.mktemp("matrices")
+    first = tagged(folder / "bt601.webm", 0, colorspace=5)
+    second = tagged(folder / "bt709.webm", 20, colorspace=1)
+    return joined(folder / "both.webm", [first, second])
+
+
+def test_a_matrix_that_changes_is_noted(two_matrices):
+    frames = read_frames(two_matrices, at(range(40)))
+    assert numbers_of(frames.images) == list(range(40))
+    assert frames.matrix == "bt601"
     assert any("changes" in note for note in frames.notes)
-    later = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
-    assert (frames.matrix, later.matrix) == ("bt601", "bt709")
-    assert not any("changes" in note for note in later.notes)
 
 
-def test_a_change_of_the_shape_of_pixels_is_said(tmp_path):
-    shapes = [Fraction(1), Fraction(16, 11)]
-    parts = [
-        encode(tmp_path / f"{n}.mpg", map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=shape)
-        for n, shape in enumerate(shapes)
-    ]
-    film = joined(tmp_path / "both.mpg", parts)
-    assert any("shape" in note for note in read_frames(film, uniform(4)).notes)
+def test_a_clip_after_the_change_has_one_matrix(two_matrices):
+    frames = read_frames(two_matrices, uniform(4), start_s=0.9, end_s=1.5)
+    assert frames.matrix == "bt709"
+    assert not any("changes" in note for note in frames.notes)
+
+
+def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
+    parts = []
+    for number, shape in enumerate([Fraction(1), Fraction(16, 11)]):
+        path = tmp_path / f"{number}.mpg"
+        parts.append(encode(path, map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=shape))
+    both = joined(tmp_path / "both.mpg", parts)
+    assert any("shape" in note for note in read_frames(both, uniform(4)).notes)
     assert not any("shape" in note for note in read_frames(parts[0], uniform(4)).notes)
 
 
 @pytest.mark.parametrize(
-    ("tags", "said"),
+    ("tags", "name"),
     [
         ({"color_primaries": 12}, "Display P3"),
         ({"color_primaries": 9}, "BT.2020"),
         ({"color_trc": 8}, "linear"),
         ({"color_trc": 10}, "logarithmic"),
         ({"color_trc": 17}, "cinema"),
-        ({"color_primaries": 1, "color_trc": 1}, ""),
     ],
+    ids=["Display P3", "BT.2020", "linear", "logarithmic", "cinema"],
 )
-def test_colours_of_no_ordinary_screen_are_said(tmp_path, tags, said):
+def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, name):
     notes = read_frames(tagged(tmp_path / "film.mkv", 0, **tags), uniform(2)).notes
-    assert any(said in note for note in notes) if said else not notes
+    assert any(name in note for note in notes)
+
+
+def test_colours_of_an_ordinary_screen_are_not_noted(tmp_path):
+    film = tagged(tmp_path / "film.mkv", 0, color_primaries=BT709, color_trc=BT709)
+    assert not read_frames(film, uniform(2)).notes
 
 
 @pytest.mark.parametrize(
-    ("stated", "matrix", "said"),
+    ("colours", "matrix", "noted"),
     [
-        (colour_box(9, 16, 9), "bt2020", "HDR"),
-        (colour_box(BT709, BT709, BT709), "bt709", ""),
-        (colour_box(BT709, BT709, BT709, full_range=True), "bt709", "another"),
-        (colour_box(UNSPECIFIED, UNSPECIFIED, UNSPECIFIED), "bt601 (untagged)", ""),
+        (colour_box(9, 16, 9), "bt2020", ["HDR"]),
+        (colour_box(BT709, BT709, BT709), "bt709", []),
+        (colour_box(BT709, BT709, BT709, full_range=True), "bt709", ["another"]),
+        (colour_box(UNSPECIFIED, UNSPECIFIED, UNSPECIFIED), "bt601 (untagged)", []),
     ],
+    ids=["HDR", "BT.709", "full range", "unspecified"],
 )
-def test_colours_that_the_container_alone_states_are_used(tmp_path, stated, matrix, said):
+def test_colours_that_the_container_alone_states_are_used(tmp_path, colours, matrix, noted):
     quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
     film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
-    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", stated), uniform(1))
+    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colours), uniform(1))
     assert frames.matrix == matrix
-    if said:
-        assert any(said in note for note in frames.notes)
-    else:
-        assert not frames.notes
+    assert bool(frames.notes) == bool(noted)
+    for word in noted:
+        assert any(word in note for note in frames.notes)
 
 
-@pytest.mark.parametrize(("stated", "said"), [(1, True), (6, False)])  # 5 and 6 are one matrix
-def test_a_matrix_of_the_container_that_is_another_than_the_pictures_is_said(tmp_path, stated, said):
+@pytest.mark.parametrize(
+    ("stated", "is_noted"), [(1, True), (6, False)], ids=["BT.709", "BT.601 by its other number"]
+)
+def test_a_matrix_of_the_container_that_is_another_than_the_pictures_is_noted(tmp_path, stated, is_noted):
     quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
     film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
     colours = colour_box(BT709, BT709, stated)
     frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colours), uniform(1))
     assert frames.matrix == "bt601"
-    assert any("another" in note for note in frames.notes) == said
+    assert any("another" in note for note in frames.notes) == is_noted
 
 
 def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
@@ -511,8 +598,8 @@ def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
     assert largest_difference < 5
 
 
-@pytest.mark.parametrize(("tag", "said"), [(1, True), (2, False)])
-def test_rgb_of_limited_range_is_said(tmp_path, tag, said):
+@pytest.mark.parametrize(("tag", "is_noted"), [(1, True), (2, False)], ids=["limited", "full"])
+def test_rgb_of_limited_range_is_noted(tmp_path, tag, is_noted):
     film = encode(tmp_path / "film.mkv", [draw(3)] * 3, codec="libx264rgb", pix_fmt="bgr24", color_range=tag)
     notes = read_frames(film, uniform(1)).notes
-    assert any("limited" in note for note in notes) == said
+    assert any("limited" in note for note in notes) == is_noted

@@ -93,8 +93,9 @@ def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(m
 
 def test_texts_scored_together_get_what_they_get_alone(model):
     texts = [model.tokens(text) for text in ("a man", "a road", "a woman")]
-    alone = [model.score([ids])[0]["lm_mean"] for ids in texts if len(ids) == 4]
-    together = [one["lm_mean"] for one in model.score([ids for ids in texts if len(ids) == 4])]
+    of_four_tokens = [ids for ids in texts if len(ids) == 4]
+    alone = [model.score([ids])[0]["lm_mean"] for ids in of_four_tokens]
+    together = [scores["lm_mean"] for scores in model.score(of_four_tokens)]
     assert len(alone) > 1
     assert together == pytest.approx(alone, rel=1e-5)
     assert model.score([texts[0]]) == model.score([texts[0]])
