@@ -225,8 +225,8 @@ class _Reader:
         inherited = Inherited(attribute(root, "lang"), "", "")
         has_begin = any(attribute(body, "begin") for body in children(root, "body"))
         if attribute(root, "timeBase") == "clock" and not has_begin:
-            # In texts sent live (EBU-TT Part 3) a body without a begin begins when its document arrives, which
-            # no file says: its length cannot end texts that have times of the day.
+            # Where texts are sent live (EBU-TT Part 3) a body without a begin begins when its document
+            # arrives, which no file says: its length cannot end texts that have times of the day.
             for body in children(root, "body"):
                 yield from self._records(body, ALWAYS, inherited, 0)
             return
