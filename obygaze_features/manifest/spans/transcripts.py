@@ -19,7 +19,13 @@ from obygaze_features.manifest.spans.tier_names import people_line
 TSV: Final = re.compile(r"start\tend\ttext\s*")
 """The header of Whisper's table, whose times are milliseconds."""
 
-PARTS: Final = {"segments": list, "words": list, "transcription": list, "chunks": list, "results": dict}
+PARTS: Final[Mapping[str, type]] = {
+    "segments": list,
+    "words": list,
+    "transcription": list,
+    "chunks": list,
+    "results": dict,
+}
 """What a document of a transcript has, one at least: a vocabulary has such names too."""
 
 ENDS_SENTENCE: Final = (".", "?", "!", "…", "。", "？", "！")
