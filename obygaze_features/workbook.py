@@ -30,6 +30,12 @@ MOST_CHARACTERS = 1 << 17
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
 DAMAGES = (zipfile.BadZipFile, zlib.error)
+ZIP = b"PK\3\4"
+"""How a zip archive begins; its first member's name stands at byte 30. Source: APPNOTE.TXT, 4.3.7."""
+PARTS_OF_EXCEL = "xl/"
+"""Folder of the parts of a workbook (.xlsx) in its archive."""
+FIRST_PARTS = (b"[Content_Types].xml", b"xl/", b"docProps/", b"_rels/")
+"""Parts that programs write first into a workbook (.xlsx)."""
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
@@ -53,14 +59,34 @@ def is_workbook(content: bytes) -> bool:
     """Return whether a file is a workbook of a spreadsheet (.xlsx, .ods)."""
     if is_open_document(content):
         return True
-    return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
+    if not content.startswith(ZIP):
+        return False
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (*DAMAGES, ValueError, OSError, NotImplementedError):
+        return _begins_as_workbook(content)
+    if all(member.header_offset for member in members):
+        # This is the list of an archive inside: its own is lost.
+        return _begins_as_workbook(content)
+    return any(member.filename.startswith(PARTS_OF_EXCEL) for member in members)
+
+
+def _begins_as_workbook(content: bytes) -> bool:
+    """Return whether a damaged archive, whose list of members is lost, began as a workbook.
+
+    Archives of other tools may hold workbooks and texts of office programs, with the same names inside.
+    """
+    length = int.from_bytes(content[26:28], "little")
+    first_name = content[30 : 30 + length]
+    if first_name and not first_name.startswith(FIRST_PARTS):
+        return False
+    return b"[Content_Types]" in content or PARTS_OF_EXCEL.encode() in content
 
 
 def is_open_document(content: bytes) -> bool:
     """Return whether a file is a spreadsheet of OpenDocument (.ods)."""
-    return (
-        content.startswith(b"PK\3\4") and b"application/vnd.oasis.opendocument.spreadsheet" in content[:200]
-    )
+    return content.startswith(ZIP) and b"application/vnd.oasis.opendocument.spreadsheet" in content[:200]
 
 
 def read_sheet(

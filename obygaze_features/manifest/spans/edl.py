@@ -1,8 +1,8 @@
 """Read edit decision lists (CMX 3600, .edl): markers of DaVinci Resolve with their lengths, and cuts.
 
-A marker's tier is its colour. An event without markers is a cut, on the tier `cut`. In exports of obygaze
-comments say the rate, the start, and the tier of each marker. Sources: CMX 3600; DaVinci Resolve, "Import
-Timeline Markers from EDL".
+A marker's tier is its colour. An event without a marker of Resolve is a cut, on the tier `cut`; markers of
+Avid (`* LOC:`) are points, which are left out. In exports of obygaze comments say the rate, the start, and
+the tier of each marker. Sources: CMX 3600; DaVinci Resolve, "Import Timeline Markers from EDL".
 """
 
 import re
@@ -18,12 +18,20 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
 
-_CODE: Final = r"(\d\d[:;]\d\d[:;]\d\d[:;]\d\d)"
+_CODE: Final = r"\d\d[:;]\d\d[:;]\d\d[:;]\d\d"
+_SOURCE: Final = r"[\d:;.+]++"
+"""A time of the source, which no span has: time code, a number of frames, or feet and frames."""
+
 EVENT: Final = re.compile(
-    r"\s*+(\d{3,6})[ \t]++(\S++)[ \t]++(\S++)[ \t]++(\S++)(?:[ \t]++\d++)?"
-    rf"[ \t]++{_CODE}[ \t]++{_CODE}[ \t]++{_CODE}[ \t]++{_CODE}[ \t]*+"
+    r"\s*+(\d{3,6})[ \t]++\S++(?: \S++){0,5}?[ \t]++(\S++)[ \t]++\S++(?:[ \t]++\d++)?"
+    rf"[ \t]++{_SOURCE}[ \t]++{_SOURCE}[ \t]++({_CODE})[ \t]++({_CODE})[ \t]*+"
 )
-"""A line of an event: number, reel, track, transition, times of the source and of the timeline."""
+"""A line of an event: number, reel (which may have blanks), track, transition, times of the source and of the
+timeline."""
+
+NUMBER: Final = re.compile(r"\d{3,6}")
+CODE: Final = re.compile(_CODE)
+NO_EVENT: Final = "no event: number, reel, track, transition and four times"
 
 TAG: Final = re.compile(r"\|([A-Z]):([^|]*+)")
 """A part of Resolve's line of a marker: `|C:ResolveColorBlue |M:its name |D:its length in frames`."""
@@ -57,6 +65,8 @@ class Event:
         Time codes of the timeline.
     comments
         Name, in small letters -> its first text.
+    reason
+        Why its line is no event; "" if it is one.
     markers
         Tags of Resolve's lines of markers, with the note before the first tag.
     n_locators
@@ -67,16 +77,23 @@ class Event:
     track: str
     start: str
     end: str
+    reason: str = ""
     comments: dict[str, str] = field(default_factory=dict)
     markers: list[dict[str, str]] = field(default_factory=list)
     n_locators: int = 0
 
 
 def read_edl(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of each event, and events without markers as cuts."""
-    events = _events(file.lines)
+    """Yield the markers of each event, and the cuts that events without a marker of Resolve are."""
+    lines = file.lines
+    events = _events(lines)
+    above = _locators_above(lines)
+    if not events and not above:
+        raise file.error(f"of an edit decision list, but it has {NO_EVENT}")
+    for place in above:
+        yield RawSpan(place, reason=POINT)
     if not events:
-        raise file.error("no event of an edit decision list: number, reel, track, transition and four times")
+        return
     codes = [code for event in events for code in (event.start, event.end)]
     comments = events[0].comments
     line = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
@@ -88,12 +105,41 @@ def _events(lines: Sequence[str]) -> list[Event]:
     """Collect the events of a list, with what stands below each."""
     events: list[Event] = []
     for number, line in enumerate(lines, start=1):
-        match = EVENT.fullmatch(line)
-        if match:
-            events.append(Event(f"line {number} (event {match[1]})", match[3], match[7], match[8]))
+        event = _event(number, line)
+        if event is not None:
+            events.append(event)
         elif events:
             _add_line(events[-1], line)
     return events
+
+
+def _event(number: int, line: str) -> Event | None:
+    """Read the line of an event, or one that looks like it but cannot be read; None for any other line."""
+    match = EVENT.fullmatch(line)
+    if match:
+        return Event(f"line {number} (event {match[1]})", match[2], match[3], match[4])
+    words = line.split()
+    ends_in_codes = len(words) > 2 and all(CODE.fullmatch(word) for word in words[-2:])
+    if ends_in_codes and NUMBER.fullmatch(words[0]):
+        return Event(f"line {number}", "", "", "", reason=NO_EVENT)
+    return None
+
+
+def _locators_above(lines: Sequence[str]) -> list[str]:
+    """Return the places of the markers of Avid that stand above the first event."""
+    places = []
+    for number, line in enumerate(lines, start=1):
+        if _event(number, line) is not None:
+            break
+        comment = COMMENT.fullmatch(line)
+        if comment and _name_of(comment) == LOCATOR:
+            places.append(f"line {number}")
+    return places
+
+
+def _name_of(comment: re.Match[str]) -> str:
+    """Return the name of a comment as names are compared."""
+    return " ".join(comment[1].casefold().split())
 
 
 def _add_line(event: Event, line: str) -> None:
@@ -104,7 +150,7 @@ def _add_line(event: Event, line: str) -> None:
         note = one_line(line.partition("|")[0])
         event.markers.append({**tags, "note": note})
     elif comment:
-        name = " ".join(comment[1].casefold().split())
+        name = _name_of(comment)
         event.comments.setdefault(name, one_line(comment[2]))
         event.n_locators += name == LOCATOR
     # Other lines, such as those of effects and speed, say nothing of spans.
@@ -112,6 +158,9 @@ def _add_line(event: Event, line: str) -> None:
 
 def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
     """Yield the records of an event."""
+    if event.reason:
+        yield RawSpan(event.where, reason=event.reason)
+        return
     try:
         start_s = line.seconds(event.start)
         end_s = line.seconds(event.end)
@@ -121,13 +170,13 @@ def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
     for tags in event.markers:
         yield _marker(event, tags, start_s, line)
     if event.markers:
+        # An event that exports made for its marker is no cut, and its marker of Avid is the same marker.
         return
     for _ in range(event.n_locators):
         yield RawSpan(event.where, reason=POINT)
-    if not event.n_locators:
-        name = event.comments.get(CLIP_NAME, "")
-        reason = "" if event.track.upper().startswith(("V", "B")) else "a cut of sound"
-        yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
+    name = event.comments.get(CLIP_NAME, "")
+    reason = "" if event.track.upper().startswith(("V", "B")) else "a cut of sound"
+    yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
 
 
 def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) -> RawSpan:

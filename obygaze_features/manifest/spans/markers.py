@@ -7,7 +7,7 @@ Resolve, "Edit Index"; Avid Media Composer, "Export markers".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from obygaze_features.errors import ManifestError
@@ -18,13 +18,26 @@ from obygaze_features.manifest.spans.tier_names import people_line
 from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
 from obygaze_features.manifest.spans.tool_tables import first_of, tool_table
 from obygaze_features.manifest.text_tables import Row
+from obygaze_features.workbook import Records
 
 POINT: Final = "a marker without length, or of the one frame that its editor gives a point"
 
-AVID: Final = re.compile(
-    r"([^\t]*+)\t(\d\d[:;]\d\d[:;]\d\d[:;]\d\d)\t((?:[VAD]|TC)\d*+)\t([A-Za-z]+)\t([^\t]*+)(?:\t(\d*+)[^\n]*+)?"
+_CODE: Final = r"\d\d[:;]\d\d[:;]\d\d[:;]\d\d"
+_AVID: Final = rf"([^\t]*+)\t({_CODE})\t((?:[VAD]|TC)\d*+)\t([A-Za-z]+)\t"
+AVID: Final = re.compile(_AVID + r"([^\t]*+)(?:\t(\d*+)[^\n]*+)?")
+"""A marker of Avid's text: who, time code, track, colour, comment, and the length in frames."""
+
+AVID_BEGIN: Final = re.compile(_AVID)
+"""How a marker of Avid's text begins: its comment may be of several lines."""
+
+AVID_LENGTH: Final = 5
+"""How many tabs stand before the length of a marker of Avid's text."""
+
+PREMIERE_COLUMNS: Final = ("Marker Name", "Description", "In", "Out", "Duration", "Marker Type")
+PREMIERE_TIMES: Final = re.compile(
+    rf"[^\t\n]*+(?:\t[^\t\n]*+){{5,6}}\n[^\t\n]*+\t[^\t\n]*+(?:\t{_CODE}){{3}}\t[^\t\n]*+\t?(?:\n|\Z)"
 )
-"""A line of Avid's text: who, time code, track, colour, comment, and the length in frames."""
+"""How a table of Premiere begins in every language: six headings, and a row with In, Out and Duration."""
 
 OWN_TIME_LINE: Final = re.compile(r"obygaze rate (\d+(?:/\d+)?), start ([\d:;]+)")
 """How the description of the first marker begins in tables that obygaze exports."""
@@ -82,13 +95,26 @@ def read_markers(file: SpanFile) -> Iterator[RawSpan]:
         yield from _of_table(file, PREMIERE)
     elif file.has_columns((RESOLVE.start, RESOLVE.end)):
         yield from _of_table(file, RESOLVE)
+    elif PREMIERE_TIMES.match(file.head):
+        yield from _of_table(file, PREMIERE, _with_headings(file))
     else:
         yield from _of_avid(file)
 
 
-def _of_table(file: SpanFile, layout: Layout) -> Iterator[RawSpan]:
+def _with_headings(file: SpanFile) -> tuple[Records, str]:
+    """Return the records of a table that Premiere wrote in another language, with the English headings."""
+    records, delimiter = file.records(())
+    (line, headings), *rows = records
+    file.account.note("columns read by their places, as the headings are in another language")
+    english = [*PREMIERE_COLUMNS, *headings[len(PREMIERE_COLUMNS) :]]
+    return [(line, english), *rows], delimiter
+
+
+def _of_table(
+    file: SpanFile, layout: Layout, records: tuple[Records, str] | None = None
+) -> Iterator[RawSpan]:
     """Yield the markers of a table with a header."""
-    rows = tool_table(file, (layout.start, layout.end)).rows
+    rows = tool_table(file, (layout.start, layout.end), records).rows
     own = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
     rate = own[1] if own else ""
     start = own[2] if own else ""
@@ -116,8 +142,7 @@ def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
 
 def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the markers of Avid's text, whose annotator is the user that set the marker."""
-    lines = [(number, line) for number, line in enumerate(file.lines, start=1) if line.strip()]
-    matches = [(number, AVID.fullmatch(line)) for number, line in lines]
+    matches = [(number, AVID.fullmatch(text)) for number, text in _texts_of_avid(file.lines)]
     codes = [match[2] for _, match in matches if match]
     times = time_line(file, codes)
     for number, match in matches:
@@ -126,6 +151,23 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
             yield RawSpan(where, reason="no marker: who, time code, track, colour and comment in tabs")
             continue
         yield _marker_of_avid(where, match, times)
+
+
+def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the number of the first line of each marker of Avid's text, and its lines put together."""
+    markers: list[tuple[int, list[str]]] = []
+    n_tabs = AVID_LENGTH
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        # A comment of several lines goes on until the tab before the length.
+        is_new = n_tabs >= AVID_LENGTH or AVID_BEGIN.match(line) is not None
+        if is_new:
+            markers.append((number, []))
+            n_tabs = 0 if AVID_BEGIN.match(line) else AVID_LENGTH
+        markers[-1][1].append(line)
+        n_tabs += line.count("\t")
+    return [(number, " ".join(parts)) for number, parts in markers]
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:

@@ -109,7 +109,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "elan-text": read_elan_text,
 }
 
-OTHER_MARKS: Final = ("members", "lines", "paths")
+OTHER_MARKS: Final = ("members", "paths")
 """Marks that tell a kind, as they tell a format that is not read."""
 
 TABLE: Final = "table"

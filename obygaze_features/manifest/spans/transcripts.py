@@ -20,6 +20,15 @@ from obygaze_features.text import counted
 TSV: Final = re.compile(r"start\tend\ttext\s*")
 """The header of Whisper's table, whose times are milliseconds."""
 
+PARTS: Final[Mapping[str, type]] = {
+    "segments": list,
+    "words": list,
+    "transcription": list,
+    "chunks": list,
+    "results": dict,
+}
+"""What a document of a transcript has, one at least: a vocabulary has such names too."""
+
 ENDS_SENTENCE: Final = (".", "?", "!", "…", "。", "？", "！")
 LONGEST_PAUSE_S: Final = 2.0
 """Words with a longer pause between them are of two sentences."""
@@ -46,6 +55,8 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
         # whisperx's and whisper.cpp's servers answer a list of segments.
         document = {"segments": document}
     transcript = object_of(document)
+    if not any(isinstance(transcript.get(name), form) for name, form in PARTS.items()):
+        raise file.error(f"no transcript: what it calls {', '.join(PARTS)} holds no texts with times")
     language = text_of(transcript.get("language")) or text_of(
         object_of(transcript.get("result")).get("language")
     )

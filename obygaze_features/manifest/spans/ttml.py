@@ -156,8 +156,7 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the texts of all paragraphs, and of spans in them that have times of their own."""
     root = file.xml(ROOT, "TTML", has_namespace=True)
     reader = _Reader(file, root)
-    for body in children(root, "body"):
-        yield from reader.records(body, ALWAYS, Inherited(attribute(root, "lang"), "", ""), 0)
+    yield from reader.texts(root)
     reader.note_languages()
 
 
@@ -202,6 +201,7 @@ class _Reader:
         self._languages: dict[str, None] = {}
         self._speakers = _speakers(root)
         self._regions = self._times_of_regions(root)
+        self._lengths: dict[Element, Fraction | None] = {}
         self._n_texts = 0
 
     def note_languages(self) -> None:
@@ -220,7 +220,19 @@ class _Reader:
                     times[attribute(region, "id")] = shown
         return times
 
-    def records(
+    def texts(self, root: Element) -> Iterator[RawSpan]:
+        """Yield the texts of a document, whose body may have times too."""
+        inherited = Inherited(attribute(root, "lang"), "", "")
+        has_begin = any(attribute(body, "begin") for body in children(root, "body"))
+        if attribute(root, "timeBase") == "clock" and not has_begin:
+            # Where texts are sent live (EBU-TT Part 3) a body without a begin begins when its document
+            # arrives, which no file says: its length cannot end texts that have times of the day.
+            for body in children(root, "body"):
+                yield from self._records(body, ALWAYS, inherited, 0)
+            return
+        yield from self._inner(root, ALWAYS, inherited, 0)
+
+    def _records(
         self, node: Element, interval: Interval, inherited: Inherited, depth: int
     ) -> Iterator[RawSpan]:
         """Yield the texts of an element that is shown in an interval.
@@ -251,14 +263,60 @@ class _Reader:
             shown = self._interval(child, reference, interval.end)
             if isinstance(shown, _Broken):
                 self._n_texts += 1
-                yield RawSpan(self._where(child), reason=shown.reason)
+                where = self._where(child)
+                # No text in it has a time.
+                n_texts = sum(1 for _ in descendants(child, "p")) or 1
+                self._n_texts += n_texts - 1
+                yield RawSpan(where, reason=shown.reason, n_records=n_texts)
                 continue
-            yield from self.records(child, shown, own, depth + 1)
+            yield from self._records(child, shown, own, depth + 1)
             if _is_sequence(node):
-                # The next begins where this one ends; one without an end takes no time, nor does text in a
-                # sequence, whatever ends around it.
-                end = shown.begin if _is_text_in_sequence(child) else shown.end
-                reference = shown.begin if end is None else end
+                reference = self._end_in_sequence(child, shown)
+
+    def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
+        """Return when an element of a sequence ends, which is when the next one begins.
+
+        One without an end takes no time, nor does text in a sequence, whatever ends around it. One that holds
+        others and says no end of its own ends with them.
+        """
+        end = shown.end
+        if _is_text_in_sequence(node):
+            end = shown.begin
+        elif not _has_end(node) and _has_timed_inside(node):
+            length = self._length(node)
+            inner_end = None if length is None else shown.begin + length
+            ends = [time for time in (end, inner_end) if time is not None]
+            end = min(ends) if ends else None
+        return shown.begin if end is None else end
+
+    def _length(self, node: Element) -> Fraction | None:
+        """Return how long an element takes, by itself or by what it holds; None without an end."""
+        if node not in self._lengths:
+            self._lengths[node] = self._own_length(node) if _has_end(node) else self._inner_length(node)
+        return self._lengths[node]
+
+    def _own_length(self, node: Element) -> Fraction | None:
+        """Return how long an element takes by its own end and length."""
+        own = self._interval(node, Fraction(0), None)
+        return None if isinstance(own, _Broken) or own.end is None else own.end - own.begin
+
+    def _inner_length(self, node: Element) -> Fraction | None:
+        """Return how long an element takes by what it holds; None if something in it has no end."""
+        if not _has_timed_inside(node):
+            return Fraction(0) if _is_sequence(node) else None
+        latest = Fraction(0)
+        for child in children(node, *TIMED):
+            own = self._interval(child, Fraction(0), None)
+            if isinstance(own, _Broken):
+                continue
+            length = self._length(child)
+            if _is_sequence(node):
+                latest += own.begin + (length or Fraction(0))
+            elif length is None:
+                return None
+            else:
+                latest = max(latest, own.begin + length)
+        return latest
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
         """Return when an element is shown.
@@ -353,9 +411,17 @@ def _is_sequence(node: Element) -> bool:
 
 def _is_text_in_sequence(node: Element) -> bool:
     """Return whether an element has nothing but text of a sequence, and no end of its own."""
-    has_end = bool(attribute(node, "end") or attribute(node, "dur"))
-    is_text = local_name(node.tag) in WITH_TEXT and not _has_timed(node)
-    return is_text and _is_sequence(node) and not has_end
+    return not _has_timed_inside(node) and _is_sequence(node) and not _has_end(node)
+
+
+def _has_end(node: Element) -> bool:
+    """Return whether an element says when it ends, or how long it takes."""
+    return bool(attribute(node, "end") or attribute(node, "dur"))
+
+
+def _has_timed_inside(node: Element) -> bool:
+    """Return whether elements inside an element say its times; those of text need times of their own."""
+    return local_name(node.tag) not in WITH_TEXT or _has_timed(node)
 
 
 def _has_timed(node: Element) -> bool:

@@ -18,7 +18,7 @@ def read(tmp_path):
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         imported = import_spans(paths, tmp_path, **{"rate": Fraction(25)} | options)
         for account in imported.accounts:
-            assert account.seen == account.used + len(account.left_out)
+            assert account.seen == account.used + account.n_left_out
         left = [why for account in imported.accounts for _, why in account.left_out]
         return list(imported.manifest), "\n".join([*imported.notices, *left])
 

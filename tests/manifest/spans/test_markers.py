@@ -76,6 +76,21 @@ def test_avids_text_names_who_set_a_marker_and_its_length(read):
     assert "a marker without length" in said
 
 
+def test_a_comment_of_avid_may_have_several_lines(read):
+    content = "AB\t01:00:01:00\tV1\tred\tS\nby the window\n\t100\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
+    clips, said = read({"a.txt": content}, start="01:00:00:00")
+    assert spans(clips) == [(1.0, 5.0, "S by the window", "red", "AB")]
+    assert "1 of 2 spans read" in said
+
+
+def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(read):
+    headings = ["Имя маркера", "Описание", "Вход", "Выход", "Длительность", "Тип маркера"]
+    content = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
+    clips, said = read({"a.csv": content.encode("utf-16")})
+    assert spans(clips) == [(1.0, 5.0, "kiss", "Комментарий", "")]
+    assert "the headings are in another language" in said
+
+
 EDL = """TITLE: film
 FCM: NON-DROP FRAME
 
@@ -91,11 +106,38 @@ M2   TAPE       024.0                00:00:10:00
 """
 
 
+EDL_OF_FRAMES = """TITLE: film
+FCM: NON-DROP FRAME
+* LOC: 00:00:00:10 green   above the first event
+001  Head Leader V     C        1009        1064        00:00:00:00 00:00:02:00
+002  AX       V     C        1041+03        1064+00        00:00:02:00 00:00:03:00
+003  AX       V     00:00:00:00 00:00:01:00 00:00:03:00 00:00:04:00
+"""
+
+
+def test_reels_with_blanks_and_sources_in_frames_are_events_and_no_line_is_lost(read):
+    clips, said = read({"film.edl": EDL_OF_FRAMES})
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0), (2.0, 3.0)]
+    assert "2 of 4 spans read" in said
+    assert "line 3: a marker without length" in said
+    assert "line 6: no event" in said
+
+
+@pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
+def test_a_list_of_avids_markers_alone_has_points(read, heading):
+    clips, said = read(
+        {"film.edl": f"{heading}* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"}
+    )
+    assert not clips
+    assert "0 of 2 spans read (edl); 2 left out: a marker without length" in said
+
+
 def test_a_list_of_resolve_has_markers_and_cuts(read):
     clips, said = read({"film.edl": EDL}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [
         (1.0, 5.0, "kiss", "Green"),
         (6.0, 8.0, "shot2.mov", "cut"),
+        (8.0, 9.0, "", ""),  # the cut that a marker of Avid stands in
     ]
     assert clips[0].extras["comment"] == "note before"
     assert "a cut of sound" in said

@@ -25,7 +25,7 @@ def archive(content, name="project.qde", **others):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
         for other, text in others.items():
-            made.writestr(other, text)
+            made.writestr(other, text, zipfile.ZIP_STORED)
         made.writestr(name, content)
     return data.getvalue()
 
@@ -62,6 +62,17 @@ def test_an_archive_is_read_by_its_document_and_media_stay_closed(read):
     )
     clips, _ = read({"a.qdpx": archive(project(video), **{"Sources/0.mp4": "x" * 1000})})
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
+@pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
+def test_texts_and_workbooks_inside_a_project_do_not_hide_it(read, office):
+    packed = archive("x", name="[Content_Types].xml", **{office: "x"})
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    content = archive(project(video), **{"Sources/0.docx": packed})
+    clips, _ = read({"a.qdpx": content})
+    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    with pytest.raises(ManifestError, match="damaged, or cut short: the document in it"):
+        read({"b.qdpx": content[:-40]})
 
 
 def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from obygaze_features.errors import ManifestError
+
 
 def said_by(clips):
     """Times, text and speaker of clips."""
@@ -117,9 +119,16 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
     assert "its times cannot be read" in said
 
 
-@pytest.mark.parametrize("segments", [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}], {"a": 1}, "x"])
-def test_damaged_segments_are_counted_or_refused(read, segments):
+@pytest.mark.parametrize("segments", [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]])
+def test_damaged_segments_are_counted(read, segments):
     clips, _ = read(
         {"a.json": json.dumps({"segments": segments, "text": "", "language": "en"})}, kind="transcript"
     )
     assert not clips
+
+
+@pytest.mark.parametrize("segments", [{"a": 1}, "x", 3], ids=["names", "text", "number"])
+def test_a_vocabulary_is_no_transcript(read, segments):
+    document = {"the": 1, "text": 2, "segments": segments, "language": 4, "words": 5, "results": 6}
+    with pytest.raises(ManifestError, match="no transcript: what it calls segments"):
+        read({"a.json": json.dumps(document)})

@@ -184,3 +184,43 @@ def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
         (15.0, 20.0, "second"),
     ]
     assert "text in a sequence, which takes no time" in said
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [('begin="10s"', [(13.0, 14.0)]), ('begin="10s" end="13.5s"', [(13.0, 13.5)]), ('dur="00:00:05"', [(3.0, 4.0)])],
+)  # fmt: skip
+def test_the_body_has_times_too(read, attributes, expected):
+    content = ttml('<div begin="2s"><p begin="1s" end="2s">x</p></div>').replace(
+        "<body>", f"<body {attributes}>"
+    )
+    clips, _ = read({"a.ttml": content})
+    assert times(clips) == expected
+
+
+def test_the_length_of_a_body_sent_live_ends_no_text(read):
+    content = ttml('<div><p begin="12:11:53.17" end="12:11:57.05">x</p></div>', 'ttp:timeBase="clock"')
+    clips, _ = read({"a.ttml": content.replace("<body>", '<body dur="5s">')})
+    assert times(clips) == [(43_913.17, 43_917.05)]
+
+
+def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
+    lines = '<p begin="1s" end="2s">x</p>' * 3
+    clips, said = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{lines}</div>')})
+    assert len(clips) == 3
+    assert "3 of 6 spans read" in said
+    assert "3 left out: 'soon' is no time of TTML" in said
+
+
+def test_what_holds_others_in_a_sequence_ends_with_them(read):
+    first = '<div><p begin="1s" end="4s">a</p><p dur="2s">b</p></div>'
+    second = '<div timeContainer="seq"><p begin="1s" dur="2s">c</p><p begin="1s" dur="2s">d</p></div>'
+    third = '<p begin="1s" dur="1s">e</p>'
+    clips, _ = read({"a.ttml": ttml(f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>')})
+    assert [(clip.extras["text"], clip.start_s, clip.end_s) for clip in clips] == [
+        ("a", 1.0, 4.0),
+        ("b", 0.0, 2.0),
+        ("c", 5.0, 7.0),
+        ("d", 8.0, 10.0),
+        ("e", 11.0, 12.0),
+    ]
