@@ -205,7 +205,7 @@ def test_the_command_resumes_after_the_last_epoch(run_units, tmp_path, monkeypat
     assert (tmp_path / "resumed.partial.npz").exists()
     monkeypatch.undo()
     # Nothing is left to learn: a step would end the command.
-    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._step", killed)
+    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._training_step", killed)
     assert run_units(tmp_path / "resumed").exit_code == 0
     assert not (tmp_path / "resumed.partial.npz").exists()
     whole = (tmp_path / "whole" / "units.npz").read_bytes()
