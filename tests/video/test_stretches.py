@@ -9,10 +9,10 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import (
     Rest,
     find_shots,
+    joined_shots,
     keyframes,
     read_stretch,
     read_windows,
-    joined_shots,
     uniform,
     why_not_in_stretches,
 )
