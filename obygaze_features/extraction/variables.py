@@ -33,7 +33,7 @@ from obygaze_features.manifest.clip import OVERHANG_S
 from obygaze_features.perception import PEOPLE_FRAMES
 from obygaze_features.pixels import opencv
 from obygaze_features.text import first_few
-from obygaze_features.video import Rest, SoundTrack, find_shots, probe, joined_shots
+from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, probe
 from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
