@@ -55,7 +55,7 @@ class NearClasses(NamedTuple):
 
 
 def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> NearClasses:
-    """Compare a text with the names of classes.
+    """Compare a text with the names of a network's classes by the cosines of their vectors.
 
     Raises
     ------
@@ -87,7 +87,13 @@ def encoded(encoder: TextBackbone, texts: list[str]) -> NDArray[np.float64]:
 
 
 def class_scores(group: Group, near: NearClasses) -> NDArray[np.float64]:
-    """Score each clip [N] by the probabilities of what counts for the text; NaN without features."""
+    """Compute how likely each clip shows what a text is about: its class probabilities, weighted by nearness.
+
+    Returns
+    -------
+    ndarray
+        [N]; NaN for clips without features.
+    """
     scores: NDArray[np.float64] = group.pooled().astype(np.float64) @ near.shares
     scores[~group.usable] = np.nan
     return scores

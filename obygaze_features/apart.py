@@ -50,6 +50,9 @@ NEARLY_ALL: Final = 0.6
 WALL_FACTOR: Final = 10.0
 """Seconds by the clock for each of processor time: a child that waits is given up too."""
 WATCH_S: Final = 0.2
+FIRST_KEPT_FILE: Final = 200
+MOST_FILES: Final = 1 << 16
+"""Numbers of the files that a fork keeps, from the first on; and the end of those that it closes."""
 
 _HEAD = struct.Struct("<cQ")
 _keys = count()
@@ -108,12 +111,30 @@ _state = {"is child": False}
 
 
 def _may_fork() -> bool:
-    """Return whether a fork is safe: other threads of Python could hold locks for ever in a child."""
+    """Return whether this process can be forked safely: on Linux, and without other threads.
+
+    Threads could hold locks at the fork, for ever in the child.
+    """
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _answer(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, bytes]:
-    """Do a request in the child and send its parts; return of what kind the end is, and what it says."""
+def _do_request(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, bytes]:
+    """Do a request in the child, and send each part of its answer.
+
+    Parameters
+    ----------
+    request
+        The request.
+    send
+        Sends a part.
+
+    Returns
+    -------
+    bytes
+        DONE, or FAILED.
+    bytes
+        The error, as JSON, if the request failed; else empty.
+    """
     try:
         keep_to(request.limits)
         os.chdir(request.folder)
@@ -122,7 +143,7 @@ def _answer(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, byt
     except ObygazeError as error:
         told: dict[str, Any] = {
             "refused": str(error),
-            "error": _known_class(error),
+            "error": _nearest_known_class(error),
             "column": getattr(error, "column", ""),
         }
     except MemoryError:
@@ -139,55 +160,85 @@ def _answer(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, byt
     return FAILED, json.dumps(told).encode()
 
 
-def _known_class(error: ObygazeError) -> str:
-    """Name the class of an error that every process knows: its own, or the one that it is derived from."""
-    names = [each.__name__ for each in type(error).__mro__]
-    return next(name for name in names if hasattr(errors, name))
+def _nearest_known_class(error: ObygazeError) -> str:
+    """Return the name of an error's class, or of its nearest base class, that `errors` defines.
+
+    The parent process may not have imported the class itself.
+    """
+    for error_class in type(error).__mro__:
+        if hasattr(errors, error_class.__name__):
+            return error_class.__name__
+    raise AssertionError(error)
 
 
 def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> None:
-    """Raise what a child says that it failed by, if it did."""
+    """Raise the error by which a child's request has failed; do nothing if it has not.
+
+    Parameters
+    ----------
+    kind, answer
+        How the request has ended, as `_do_request` returns it.
+    request
+        The request.
+    where
+        What messages call the file.
+    """
     if kind == DONE:
         return
     told = json.loads(answer)
     if "refused" in told:
+        message = str(told["refused"])
         if told["error"] == ManifestError.__name__:
-            raise ManifestError(str(told["refused"]), str(told["column"]))
-        raised = getattr(errors, str(told["error"]), ObygazeError)
-        is_ours = isinstance(raised, type) and issubclass(raised, ObygazeError)
-        raise raised(str(told["refused"])) if is_ours else ObygazeError(str(told["refused"]))
+            raise ManifestError(message, str(told["column"]))
+        error_class = getattr(errors, str(told["error"]), ObygazeError)
+        is_ours = isinstance(error_class, type) and issubclass(error_class, ObygazeError)
+        if not is_ours:
+            error_class = ObygazeError
+        raise error_class(message)
     if "system" in told:
         raise OSError(*told["system"])
     if "memory" in told:
-        raise _too_much_memory(request, where)
+        raise _memory_error(request, where)
     raise RuntimeError(f"in the process that reads {where}:\n{told['bug']}")
 
 
-def _too_much_memory(request: Request, where: str) -> InputError:
+def _memory_error(request: Request, where: str) -> InputError:
+    """Return the error for a file that takes more memory to read than it may."""
     most = request.limits.memory >> 20
     return InputError(f"{where}: to read it takes more than {most:,} MB of memory: {GIVEN_UP}")
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer that is larger than the memory that reading may take: here it would take as much."""
+    """Refuse an answer of more bytes than reading may take of memory: it would take as much here."""
     if n_bytes > request.limits.memory:
-        raise _too_much_memory(request, where)
+        raise _memory_error(request, where)
 
 
-def _too_long(request: Request, where: str) -> InputError:
+def _time_error(request: Request, where: str) -> InputError:
+    """Return the error for a file that takes more processor time to read than it may."""
     return InputError(f"{where}: to read it takes more than {request.limits.cpu_s} s: {GIVEN_UP}")
 
 
-def _ended(how: str, request: Request, where: str) -> InputError:
-    """Say why a child has ended without an answer."""
+def _crash_error(how: str, request: Request, where: str) -> InputError:
+    """Return the error for a child that ended without an answer.
+
+    Parameters
+    ----------
+    how
+        How it ended, as `_ProcessEnd.how` tells.
+    request
+        What it was to do.
+    where
+        What messages call the file.
+    """
     if how == "time":
-        return _too_long(request, where)
+        return _time_error(request, where)
     if how == "memory":
-        return _too_much_memory(request, where)
+        return _memory_error(request, where)
     return InputError(f"{where}: the process that reads it crashed ({how}): {GIVEN_UP}")
 
 
-class _End(NamedTuple):
+class _ProcessEnd(NamedTuple):
     """How a child has ended: its exit code as `subprocess` has it, and the most memory in bytes that it used.
 
     The memory is what it had in use beyond what it began with; 0 where that is not known.
@@ -197,14 +248,14 @@ class _End(NamedTuple):
     peak: int
 
     @classmethod
-    def of(cls, text: str, peak: int) -> "_End":
-        """Read how a worker has ended: `signal 11`, `exit code 1`."""
+    def of(cls, text: str, peak: int) -> "_ProcessEnd":
+        """Make it of a text such as `signal 11` or `exit code 1`, and of the most memory in bytes."""
         number = text.rpartition(" ")[2]
         code = int(number) if number.isdecimal() else 1
         return cls(-code if text.startswith("signal ") else code, peak)
 
     def how(self, limits: Limits) -> str:
-        """Say by what a child has ended: `time`, `memory`, or a signal or exit code."""
+        """Return why the child ended: "time", "memory", or its signal or exit code in words."""
         if sys.platform != "win32" and self.code == -signal.SIGXCPU:
             return "time"
         if sys.platform != "win32" and self.code in {-signal.SIGKILL, -signal.SIGABRT}:
@@ -234,18 +285,21 @@ class _Forked:
         try:
             with suppress(BrokenPipeError):  # its end says more
                 _send(self._requests, DONE, pickle.dumps(request))
-            while (message := _receive(self._answers)).kind == PART:
+            message = _receive(self._answers)
+            while message.kind == PART:
                 n_bytes += len(message.content)
                 _refuse_large(n_bytes, request, where)
                 yield message.content
+                message = _receive(self._answers)
         except EOFError:
-            raise _ended(self.end().how(request.limits), request, where) from None
+            raise _crash_error(self.end().how(request.limits), request, where) from None
         except BaseException:  # Ctrl-C, or the caller has stopped to listen
             self.end()
             raise
         _raise_failure(message.kind, message.content, request, where)
 
     def _start(self) -> None:
+        """Fork this process, with a pipe for requests and one for answers."""
         requests, answers = os.pipe(), os.pipe()
         with warnings.catch_warnings():
             # Python 3.12 warns of the threads of a library of linear algebra, which the child does not call.
@@ -258,52 +312,55 @@ class _Forked:
         os.close(answers[1])
         self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
 
-    def end(self) -> _End:
+    def end(self) -> _ProcessEnd:
         """End the fork; return how it ended."""
         if self._requests is None or self._answers is None:
-            return _End(0, 0)
+            return _ProcessEnd(0, 0)
         with suppress(OSError):
             os.kill(self._pid, signal.SIGKILL)  # one that has ended keeps how it did
             self._requests.close()
         self._answers.close()
         self._requests = self._answers = None
         _, status, usage = os.wait4(self._pid, 0)
-        return _End(os.waitstatus_to_exitcode(status), (usage.ru_maxrss << 10) - self._memory_before)
+        return _ProcessEnd(os.waitstatus_to_exitcode(status), (usage.ru_maxrss << 10) - self._memory_before)
 
 
 def _serve(requests: int, answers: int) -> None:
-    """Answer requests in a fork until there are none, and end without what this process had still to do."""
+    """Answer requests in a fork until there are none; then end at once, without the parent's clean-up."""
     try:
         end_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
         _state["is child"] = True
         gc.disable()  # as the parent reads: many records, and hardly circles of them
         gc.freeze()  # what the parent has made is not looked at again
-        requests, answers = _alone_with(requests, answers)
+        requests, answers = _close_other_files(requests, answers)
         without_network()
         with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
             while True:
                 request = pickle.loads(_receive(source).content)  # noqa: S301 - from our own process
-                _send(sink, *_answer(request, lambda part: _send(sink, PART, part)))
+                _send(sink, *_do_request(request, lambda part: _send(sink, PART, part)))
                 del request
                 gc.collect()
     except BaseException:  # noqa: BLE001 - a fork never goes on as this process does
         os._exit(1)
 
 
-def _alone_with(requests: int, answers: int) -> tuple[int, int]:
-    """Close all files but two, which get the numbers 3 and 4; print nothing."""
+def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
+    """Close all files of a fork but two pipes, and discard what it prints; return the pipes' new numbers."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    kept = [os.dup(requests), os.dup(answers)]
-    high = [os.dup2(each, 200 + at, inheritable=False) for at, each in enumerate(kept)]
-    for number in (0, 1, 2):
-        os.dup2(nothing, number)
-    os.closerange(3, high[0])
-    os.closerange(high[-1] + 1, 1 << 16)
-    return high[0], high[1]
+    # Both are copied first, as one of them may have the number that the other gets.
+    copy_of_requests, copy_of_answers = os.dup(requests), os.dup(answers)
+    new_requests = os.dup2(copy_of_requests, FIRST_KEPT_FILE, inheritable=False)
+    new_answers = os.dup2(copy_of_answers, FIRST_KEPT_FILE + 1, inheritable=False)
+    for standard_stream in (0, 1, 2):
+        os.dup2(nothing, standard_stream)
+    os.closerange(3, FIRST_KEPT_FILE)
+    os.closerange(FIRST_KEPT_FILE + 2, MOST_FILES)
+    return new_requests, new_answers
 
 
 def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
+    """Write a message to a pipe: its kind and its size, then its bytes."""
     stream.write(_HEAD.pack(kind, len(message)))
     stream.write(message)
     stream.flush()
@@ -317,12 +374,17 @@ class _Message(NamedTuple):
 
 
 def _receive(stream: BinaryIO) -> _Message:
+    """Read a message from a pipe; raise EOFError if the other process has ended, or sends too much."""
     head = stream.read(_HEAD.size)
-    if len(head) == _HEAD.size:
-        kind, size = _HEAD.unpack(head)
-        if size <= MOST_BYTES and len(content := stream.read(size)) == size:
-            return _Message(kind, content)
-    raise EOFError
+    if len(head) < _HEAD.size:
+        raise EOFError
+    kind, size = _HEAD.unpack(head)
+    if size > MOST_BYTES:
+        raise EOFError
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError
+    return _Message(kind, content)
 
 
 # --- a new Python
@@ -338,7 +400,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         places = tuple(sys.path)
         if places not in _pools:
             end_children()
-            _pools[places] = WorkerPool(1, _work, most_bytes=MOST_BYTES)
+            _pools[places] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
         watch = _Watch(_pools[places], request.limits)
         try:
             answer = _answer_of_worker(_pools[places], request, where, watch)
@@ -346,10 +408,10 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
             end_children()
             raise
     if answer.last.kind == "late":
-        raise _too_long(request, where)
+        raise _time_error(request, where)
     if answer.last.kind == "died":
-        end = _End.of(str(answer.last.value), watch.peak)
-        raise _ended(watch.over or end.how(request.limits), request, where)
+        end = _ProcessEnd.of(str(answer.last.value), watch.peak)
+        raise _crash_error(watch.over or end.how(request.limits), request, where)
     *parts, said = answer.parts
     _raise_failure(said[:1], said[1:], request, where)
     return parts
@@ -383,7 +445,7 @@ class _Watch:
         self.over = ""
 
     def look(self) -> None:
-        """Look at the worker, where that is due."""
+        """Look at the worker if it is time to, and end it if it uses more than its limits."""
         if self.before is None or self.over or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + WATCH_S
@@ -398,7 +460,7 @@ class _Watch:
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
-    """Have a worker do a request; collect what it answers."""
+    """Send a request to a worker, and collect the parts of its answer; watch what it uses meanwhile."""
     key = next(_keys)
     pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
     parts: list[bytes] = []
@@ -418,15 +480,15 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
         _refuse_large(n_bytes, request, where)
 
 
-def _work(request: Request, parent: Parent) -> None:
-    """Do a request in a worker; where its parent watches it, send first what it has used before."""
+def _do_worker_task(request: Request, parent: Parent) -> None:
+    """Do a request in a worker: send what the process has used before, the parts, and how it ended."""
     if not is_child():
         _state["is child"] = True
         gc.disable()
         gc.freeze()
         without_network()
     parent.send(json.dumps(used_by(os.getpid())).encode())
-    kind, answer = _answer(request, parent.send)
+    kind, answer = _do_request(request, parent.send)
     parent.send(kind + answer)
     gc.collect()
 

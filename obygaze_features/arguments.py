@@ -45,6 +45,7 @@ def made_by(line: str) -> Callable[[C], C]:
     """
 
     def note(kind: C) -> C:
+        """Remember the line for a class."""
         _MADE_BY[kind] = line
         return kind
 
@@ -63,6 +64,7 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        """Call the function if every argument has a type that its annotation allows."""
         expected = _annotations(function)
         try:
             given = _signature(function).bind_partial(*args, **kwargs).arguments
@@ -70,7 +72,7 @@ def checked(function: F) -> F:
             given = {}
         for name, value in given.items():
             if name in expected and not allows(expected[name], value):
-                raise ArgumentError(_refusal(function, name, value, expected))
+                raise ArgumentError(_message_of_refusal(function, name, value, expected))
         return function(*args, **kwargs)
 
     return cast("F", call)
@@ -78,12 +80,13 @@ def checked(function: F) -> F:
 
 @cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function, which is looked up once."""
     return inspect.signature(function)
 
 
 @cache
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotation of each parameter that stands for one value; those written as text are read."""
+    """Return the type of each parameter that takes one value; annotations written as text are evaluated."""
     names = _Names(getattr(function, "__globals__", {}))
     several = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     expected = {}
@@ -103,19 +106,22 @@ class _ByName(type):
     """Metaclass of a stand-in for a class that is not imported: classes of its name count as it."""
 
     def __instancecheck__(cls, value: object) -> bool:
+        """Return whether the class of a value, or a base class of it, has the stand-in's name."""
         return any(kind.__name__ == cls.__name__ for kind in type(value).__mro__)
 
     def __getitem__(cls, _: object) -> type:
+        """Ignore what stands in brackets, as in `Array[float]`."""
         return cls
 
     def __getattr__(cls, name: str) -> type:
+        """Take `module.Class` as the class of this name."""
         if name.startswith("_"):
             raise AttributeError(name)
         return _by_name(name)
 
 
 def _by_name(name: str) -> type:
-    """Return the stand-in for a class, whose module may stand before it."""
+    """Return a stand-in for a class that is not imported, given its name, with or without its module."""
     return _ByName(name.rpartition(".")[2], (), {})
 
 
@@ -123,6 +129,7 @@ class _Names(dict[str, Any]):
     """Names of a module, and stand-ins for those that it does not import when it runs."""
 
     def __missing__(self, name: str) -> type:
+        """Return a stand-in for a name that is neither the module's nor built in."""
         if hasattr(builtins, name):
             raise KeyError(name)
         return _by_name(name)
@@ -149,7 +156,7 @@ def allows(annotation: Any, value: object) -> bool:
     if _is_ndarray(origin):
         return hasattr(value, "__array__")
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return _holds(origin, arguments, value)
+        return _is_allowed_collection(origin, arguments, value)
     return not isinstance(origin, type) or isinstance(value, origin)
 
 
@@ -176,7 +183,8 @@ def _has_members(protocol: type, value: object) -> bool:
     return all(inspect.getattr_static(value, name, missing) is not missing for name in members)
 
 
-def _is_one(choices: tuple[Any, ...], value: object) -> bool:
+def _is_literal(choices: tuple[Any, ...], value: object) -> bool:
+    """Return whether a value is one of those of a `Literal`; 1 is not True."""
     return any(type(value) is type(choice) and value == choice for choice in choices)
 
 
@@ -186,7 +194,8 @@ def _is_ndarray(kind: Any) -> bool:
 
 
 def _is_any_of(choices: tuple[Any, ...], value: object) -> bool:
-    if _names_array_like(choices):
+    """Return whether a member of a union allows a value."""
+    if _has_array_like(choices):
         others = tuple(choice for choice in choices if not _is_of_array_like(choice))
         return _is_array_like(value) or _is_any_of(others, value)
     return any(allows(choice, value) for choice in choices)
@@ -194,7 +203,8 @@ def _is_any_of(choices: tuple[Any, ...], value: object) -> bool:
 
 # numpy's ArrayLike is a union of scalars and protocols, one of which any object would have; no function here
 # takes a text as an array.
-def _names_array_like(choices: tuple[Any, ...]) -> bool:
+def _has_array_like(choices: tuple[Any, ...]) -> bool:
+    """Return whether numpy's ArrayLike is part of a union, which shows by one of its protocols."""
     return any(getattr(get_origin(choice), "__name__", "") == "_NestedSequence" for choice in choices)
 
 
@@ -217,7 +227,7 @@ def _is_array_like(value: object) -> bool:
 _RULES: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
     Annotated: lambda arguments, value: allows(arguments[0], value),
     Callable: lambda _arguments, value: callable(value),
-    Literal: _is_one,
+    Literal: _is_literal,
     Union: _is_any_of,
     UnionType: _is_any_of,
 }
@@ -233,8 +243,8 @@ _COLLECTIONS: Sequence[tuple[type, Any]] = (
 """An annotation's kind of collection, the narrower before the wider, and what is accepted as one."""
 
 
-def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
-    """Return whether a value is a collection as an annotation allows it, such as ``Sequence[str]``.
+def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
+    """Return whether a value is a collection that an annotation allows, such as ``Sequence[str]``.
 
     Parameters
     ----------
@@ -243,6 +253,7 @@ def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
     arguments
         What it may hold, such as ``(str,)``.
     value
+        The value that was given.
     """
     # A text is no sequence of texts to its caller, and things of ours are no collections, though Python can
     # go through both.
@@ -260,7 +271,19 @@ def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
 
 
 def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
-    """Return whether all that a collection holds is allowed; what can be read once is not looked into."""
+    """Return whether the items of a collection, and the keys of a mapping, are allowed.
+
+    An iterator is not looked into, because it can be read only once.
+
+    Parameters
+    ----------
+    origin
+        The annotation's kind of collection, such as ``tuple``.
+    arguments
+        What it may hold, such as ``(str, ...)``.
+    value
+        The collection.
+    """
     if isinstance(value, Iterator | range):
         return True
     if issubclass(origin, Mapping):
@@ -272,30 +295,47 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
 
 
 def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
+    """Return whether an annotation allows the first `MOST_ITEMS` items of a collection."""
     return all(allows(annotation, item) for item in islice(items, MOST_ITEMS))
 
 
 # --- what is said
 # ---------------------------------------------------------------------------
-def _refusal(function: Callable[..., Any], name: str, value: object, expected: Mapping[str, Any]) -> str:
-    """Say what a function was given, what it expects, and how to call it."""
+def _message_of_refusal(
+    function: Callable[..., Any], name: str, value: object, expected: Mapping[str, Any]
+) -> str:
+    """Write the message for an argument of a wrong type: what was given, what is expected, and a right call.
+
+    Parameters
+    ----------
+    function
+        The function that was called.
+    name, value
+        The argument.
+    expected
+        The type of each parameter.
+    """
     called = function.__qualname__
-    kinds = list(dict.fromkeys(_kinds(expected[name])))
-    wanted = ", ".join(kinds[:-1])
-    wanted = f"{wanted} or {kinds[-1]}" if wanted else kinds[-1]
-    return f"{called}: {name} is {_described(value)}; expected {wanted}: {_call(function, name, expected)}"
+    *other_kinds, last_kind = dict.fromkeys(_describe_kinds(expected[name]))
+    wanted = f"{', '.join(other_kinds)} or {last_kind}" if other_kinds else last_kind
+    example = _example_call(function, name, expected)
+    return f"{called}: {name} is {_describe_value(value)}; expected {wanted}: {example}"
 
 
-def _described(value: object) -> str:
-    """Describe a value: plain ones are shown, of others the class is named."""
+def _describe_value(value: object) -> str:
+    """Describe a value in a message: a short text or number itself, of anything else its class."""
     if value is None or isinstance(value, bool):
         return repr(value)
-    if isinstance(value, str | int | float) and len(repr(value)) <= LONGEST:
-        return f"the text {value!r}" if isinstance(value, str) else repr(value)
+    is_plain = isinstance(value, str | int | float) and len(repr(value)) <= LONGEST
+    if is_plain and isinstance(value, str):
+        return f"the text {value!r}"
+    if is_plain:
+        return repr(value)
     return _with_article(type(value).__name__)
 
 
 def _with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun."""
     return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
 
 
@@ -311,17 +351,17 @@ _WORDS: Mapping[Any, str] = {
 }
 
 
-def _kinds(annotation: Any) -> Iterator[str]:
-    """Yield a word for each kind of value that an annotation allows."""
+def _describe_kinds(annotation: Any) -> Iterator[str]:
+    """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in {Union, UnionType}:
-        if _names_array_like(arguments):
+        if _has_array_like(arguments):
             yield "an array or a list of numbers"
             arguments = tuple(choice for choice in arguments if not _is_of_array_like(choice))
         for choice in arguments:
-            yield from _kinds(choice)
+            yield from _describe_kinds(choice)
     elif origin is Annotated:
-        yield from _kinds(arguments[0])
+        yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
     elif _is_ndarray(origin):
@@ -331,7 +371,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         yield "a dict by name"
     elif isinstance(origin, type) and issubclass(origin, Iterable):
-        items = " or ".join(dict.fromkeys(_kinds(arguments[0])))
+        items = " or ".join(dict.fromkeys(_describe_kinds(arguments[0])))
         yield f"a list, each item {items}"
     else:
         yield _with_article(_name(annotation).rpartition(".")[2])
@@ -345,31 +385,37 @@ def _name(annotation: Any) -> str:
     return str(annotation)
 
 
-def _call(function: Callable[..., Any], wrong: str, expected: Mapping[str, Any]) -> str:
-    """Write a call with what is required and what was wrong, each by the line that makes it."""
+def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[str, Any]) -> str:
+    """Write a right call of a function, with its required arguments and the one that was wrong.
+
+    Each argument is the line of Python that makes one of its type, or its name in capitals.
+    """
     parts = []
     for name, parameter in _signature(function).parameters.items():
         is_required = parameter.default is inspect.Parameter.empty
         if name not in expected or not (is_required or name == wrong):
             continue
-        value = _line(expected[name]) or name.upper()
+        value = _example_value(expected[name]) or name.upper()
         by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY or not is_required
         parts.append(f"{name}={value}" if by_name else value)
     return f"{function.__qualname__}({', '.join(parts)})"
 
 
-def _line(annotation: Any) -> str:
-    """Return a line that makes the first kind of value that an annotation allows and that has one."""
+def _example_value(annotation: Any) -> str:
+    """Return a line of Python that makes a value of an annotated type; "" if none is known.
+
+    Of a union, the first type that has a line counts.
+    """
     origin = get_origin(annotation)
     if origin is Literal:
         return repr(get_args(annotation)[0])
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"{{NAME: {_line(get_args(annotation)[1]) or 'VALUE'}}}"
+        return f"{{NAME: {_example_value(get_args(annotation)[1]) or 'VALUE'}}}"
     if origin is None:
         lines = {kind.__name__: line for kind, line in _MADE_BY.items()}
         return lines.get(_name(annotation).rpartition(".")[2], "")
     for argument in get_args(annotation):
-        if line := _line(argument):
+        if line := _example_value(argument):
             is_list = isinstance(origin, type) and issubclass(origin, Iterable)
             return f"[{line}]" if is_list else line
     return ""

@@ -12,9 +12,9 @@ GPU_DEVICES = ("nvidia[0-9]*", "nvidiactl", "nvmap", "kfd", "dxg")
 
 
 def no_gpu_here() -> str:
-    """Say why this process can have no GPU, without loading what would run on it; empty if it may have one.
+    """Return why this process surely has no GPU; "" if it may have one.
 
-    Libraries for networks take seconds to say so.
+    Environment and devices are looked at, because libraries for networks take seconds to load.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in {"", "-1", "NoDevFiles"}:
@@ -27,24 +27,32 @@ def no_gpu_here() -> str:
 
 
 def usable_cores(shards: int = 1) -> int:
-    """Count the cores that this process may use; of a Slurm task no more than were asked for.
+    """Return the number of cores that this process may use; in a Slurm task, at most those that it asked for.
 
-    Slurm binds tasks to their cores only where its site has set that up.
+    The task's number is looked up because Slurm binds tasks to their cores only where its site has set that
+    up.
 
     Parameters
     ----------
     shards
-        Into how many the work is divided. One of several that is given some of the node's GPUs
+        Number of jobs that share the work. One of several that is given some of the node's GPUs
         (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
         are taken to run beside it.
     """
-    there = os.cpu_count() or 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    n_cores_of_node = os.cpu_count() or 1
+    n_cores = n_cores_of_node
+    if hasattr(os, "sched_getaffinity"):
+        n_cores = len(os.sched_getaffinity(0))
     allotted = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
     if allotted.isdecimal():
-        return min(cores, int(allotted))
-    gpus = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
-    given = len([each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()])
-    if shards == 1 or cores < there or not 0 < given < gpus:
-        return cores
-    return max(cores * given // gpus, cores // shards, 1)
+        return min(n_cores, int(allotted))
+    is_limited = n_cores < n_cores_of_node
+    if shards == 1 or is_limited:
+        return n_cores
+    n_gpus_of_node = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
+    visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    n_gpus = len([name for name in visible_gpus if name.strip()])
+    has_some_gpus = 0 < n_gpus < n_gpus_of_node
+    if not has_some_gpus:
+        return n_cores
+    return max(n_cores * n_gpus // n_gpus_of_node, n_cores // shards, 1)

@@ -59,7 +59,10 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
 
 
 def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return the rows of the highest scores, best first; equal ones in the order of rows, NaN never."""
+    """Return the rows of the `top` highest scores, best first; rows of NaN are left out.
+
+    Rows with equal scores are in their order.
+    """
     rows = np.flatnonzero(~np.isnan(scores))
     if top < len(rows):
         least = np.partition(scores[rows], -top)[-top]

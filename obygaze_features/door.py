@@ -29,6 +29,9 @@ MOST_LINES: Final = 1 << 30
 
 NO_FILE: Final = "a pipe or a device, and a file was expected"
 
+LEAST_STEP: Final = 1 << 16
+"""Least bytes that are asked for at a time."""
+
 MOST_TOML: Final = 1 << 22
 """Most bytes of a TOML document."""
 
@@ -110,17 +113,28 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     else:
         with open_regular(path, most, within=within) as file:
             try:
-                # A read makes room for all that it asks for: the file's size, and what came to it meanwhile.
-                step, parts = os.fstat(file.fileno()).st_size + 1, [b""]
-                while sum(map(len, parts)) <= most and (part := file.read(max(step, 1 << 16))):
-                    parts.append(part)
-                data = b"".join(parts)
+                data = _read_up_to(file, most)
             except OSError as error:
                 error.filename = error.filename or str(path)
                 raise
     if len(data) > most:
         raise InputError(_too_large(path, most))
     return data
+
+
+def _read_up_to(file: io.FileIO, most: int) -> bytes:
+    """Read a file to its end, or until more than `most` bytes were read."""
+    # Each read reserves memory for all that it asks for, so it asks for the size that the file has now.
+    step = max(os.fstat(file.fileno()).st_size + 1, LEAST_STEP)
+    parts = []
+    n_bytes = 0
+    while n_bytes <= most:
+        part = file.read(step)
+        if not part:
+            break
+        parts.append(part)
+        n_bytes += len(part)
+    return b"".join(parts)
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
@@ -188,6 +202,7 @@ def parse_json(data: bytes | str) -> Any:
 
 @cache
 def _given_open(name: str) -> bytes:
+    """Read standard input, or a pipe that the caller's shell fills; it is kept, as it can be read once."""
     if name in {str(STANDARD), "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with open(name, "rb") as file:  # noqa: PTH123 - a pipe that the caller's shell fills
@@ -195,5 +210,6 @@ def _given_open(name: str) -> bytes:
 
 
 def _too_large(path: Path, most: int) -> str:
+    """Return the message for a file of more than `most` bytes."""
     size = f"{most >> 20} MB" if most >> 20 else f"{most >> 10} KB"
     return f"{path}: larger than the {size} that such a file may have"

@@ -45,12 +45,20 @@ UNKNOWN = FileKind("a file of unknown content", AGAIN)
 
 @cache
 def _kinds(*, binary: bool) -> list[tuple[bytes, FileKind]]:
-    """List what files begin with, and what they then are."""
-    xml, zipped = rf"(?i)\s*{XML_PROLOGUE}", r"PK\x03\x04.{26}.{0,300}?"
+    """List the known formats of files: a pattern of their first bytes, and the kind.
+
+    Formats of texts come first; with `binary`, those of other files follow.
+    """
+    xml_start = rf"(?i)\s*{XML_PROLOGUE}"
+    zip_start = r"PK\x03\x04.{26}.{0,300}?"
+    formats = list(FACTS["texts"])
+    if binary:
+        formats += FACTS["binaries"]
     kinds = []
-    for pattern, name, remedy in FACTS["texts"] + FACTS["binaries"] * binary:
-        whole = pattern.replace("{XML}", xml).replace("{ZIP}", zipped).encode()
-        kinds.append((whole, FileKind(name, FACTS["remedies"].get(remedy, remedy))))
+    for pattern, name, remedy in formats:
+        full_pattern = pattern.replace("{XML}", xml_start).replace("{ZIP}", zip_start)
+        kind = FileKind(name, FACTS["remedies"].get(remedy, remedy))
+        kinds.append((full_pattern.encode(), kind))
     return kinds
 
 
@@ -110,8 +118,11 @@ def why_not(found: Path | bytes, wanted: str) -> str:
 
 
 def no_text(content: bytes) -> str:
-    """Say why a file's bytes are no text, whatever its encoding; "" where they may be one."""
-    return "" if what(content).name in {TEXT, UTF16, XML, UNKNOWN.name} else why_not(content, TEXT)
+    """Return why the content of a file cannot be text in any encoding; "" if it may be text."""
+    kinds_of_text = {TEXT, UTF16, XML, UNKNOWN.name}
+    if what(content).name in kinds_of_text:
+        return ""
+    return why_not(content, TEXT)
 
 
 def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:

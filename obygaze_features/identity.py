@@ -39,7 +39,7 @@ class SameNames(NamedTuple):
 
 
 def same_names(names: Iterable[str]) -> SameNames:
-    """Find the names that are one, and those that may be.
+    """Find the names that are one name spelt differently, and those that may be.
 
     Parameters
     ----------
@@ -53,21 +53,25 @@ def same_names(names: Iterable[str]) -> SameNames:
     >>> same_names(["A1", "Al"])
     SameNames(one=[], doubtful=[('Al', 'A1')])
     """
-    typed: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    first_typed: dict[str, str] = {}  # what is typed -> the first name so typed
+    first_looking: dict[str, str] = {}  # skeleton -> the first name that looks so
     found = SameNames([], [])
     for name in dict.fromkeys(names):
-        other = typed.setdefault(as_typed(name), name)
-        if other != name:
-            found.one.append((name, other))
+        twin = first_typed.setdefault(as_typed(name), name)
+        if twin != name:
+            found.one.append((name, twin))
             continue
-        twins = [seen.setdefault(key, name) for key in skeletons(name)]
-        other = next((twin for twin in twins if twin != name), name)
-        if other == name:
+        for skeleton in skeletons(name):
+            lookalike = first_looking.setdefault(skeleton, name)
+            if twin == name:
+                twin = lookalike
+        if twin == name:
             continue
-        both_ascii = as_typed(name).isascii() and as_typed(other).isascii()
-        found_as = found.doubtful if both_ascii else found.one
-        found_as.append((name, other))
+        are_ascii = as_typed(name).isascii() and as_typed(twin).isascii()
+        if are_ascii:
+            found.doubtful.append((name, twin))
+        else:
+            found.one.append((name, twin))
     return found
 
 
@@ -84,7 +88,7 @@ def is_one_name(name: str, other: str) -> bool:
 
 @lru_cache(4096)  # a table has the same names in every row
 def as_typed(name: str) -> str:
-    """Write a name without what a keyboard or a program may change: width, case, marks, blanks.
+    """Return a name without what keyboards and programs write differently: width, case, marks, blanks.
 
     Examples
     --------
@@ -97,22 +101,24 @@ def as_typed(name: str) -> str:
 
 @lru_cache(4096)
 def skeletons(name: str) -> frozenset[str]:
-    """Write a name as it looks: its letters as they are, small and capital.
+    """Return what a name looks like, as typed, in small letters and in capitals, without case.
 
-    A Greek capital beta looks like B, a small one like no Latin letter: so names are compared as they are, in
-    small letters and in capitals.
+    Names that share one of these look alike. A Greek capital beta looks like B, a small one like no Latin
+    letter: so the letters are compared in all three forms.
     """
     text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
     text = _without_marks(" ".join(text.split()))
-    return frozenset(_looks(each).casefold() for each in {text, text.casefold(), text.upper()})
+    forms = (text, text.casefold(), text.upper())
+    return frozenset(_replace_lookalikes(form).casefold() for form in forms)
 
 
-def _looks(text: str) -> str:
+def _replace_lookalikes(text: str) -> str:
+    """Replace each sign by the one that stands for all that look like it."""
     return _without_marks(text.translate(_prototypes()))
 
 
 def _without_marks(text: str) -> str:
-    """Leave out marks on letters, and signs without width."""
+    """Remove accents and other marks on letters, and signs without width."""
     if text.isascii():
         return text
     kept = [sign for sign in unicodedata.normalize("NFD", text) if not _is_mark(sign)]
@@ -121,6 +127,7 @@ def _without_marks(text: str) -> str:
 
 @lru_cache(1 << 16)
 def _is_mark(sign: str) -> bool:
+    """Return whether a sign is a mark on a letter, or has no width."""
     code = ord(sign)
     if unicodedata.category(sign) == "Cf":
         return True
@@ -129,7 +136,7 @@ def _is_mark(sign: str) -> bool:
 
 @cache
 def _prototypes() -> dict[int, str]:
-    """Read what each sign, by its code point, looks like."""
+    """Read the table of signs that look alike: code point -> the sign that stands for all of them."""
     prototypes: dict[str, str] = {}
     for line in packaged_text(__package__, "confusables.tsv").splitlines():
         if line.startswith("#"):

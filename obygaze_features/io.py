@@ -105,6 +105,7 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
+    """Write bytes to a file, opened in a mode; errors name the file."""
     with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
 
@@ -182,7 +183,17 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def _rename(path: Path, other: Path, flag: int) -> bool:
-    """Rename or exchange in one step; return False where the system or the file system cannot."""
+    """Rename a file to another name, or exchange the two, in one step of Linux.
+
+    False is returned where the system or the file system cannot.
+
+    Parameters
+    ----------
+    path, other
+        The two names.
+    flag
+        RENAME_NOREPLACE or RENAME_EXCHANGE.
+    """
     if sys.platform != "linux":
         return False
     with suppress(AttributeError):  # a C library older than glibc 2.28
@@ -200,9 +211,10 @@ _SWEPT: set[Path] = set()
 
 @contextmanager
 def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
-    """Create what is to replace a path, beside it and as readable, locked so that others see that it is used.
+    """Create a file or folder beside a path, which will replace it; yield its path.
 
-    Its name is drawn: containers may share the name of a host, and their processes numbers.
+    It has the mode and group of what is at the path, and is locked so that others see that it is used. Its
+    name is drawn: containers may share the name of a host, and their processes numbers.
     """
     if path.parent not in _SWEPT:  # once a process: a folder may have as many files as there are clips
         _SWEPT.add(path.parent)
@@ -248,14 +260,20 @@ def is_temporary(path: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what ended processes left: what can be locked; put back what one had moved away."""
+    """Remove temporary files and folders whose process has ended; put back what it had moved away.
+
+    Those of a running process are locked by it.
+    """
     for node in list(folder.iterdir()):
-        if (match := _TEMPORARY.fullmatch(node.name)) is None:
+        match = _TEMPORARY.fullmatch(node.name)
+        if match is None:
             continue
-        with suppress(OSError), _locked_node(node) as is_left:
-            if not is_left:
+        with suppress(OSError), _locked_node(node) as is_abandoned:
+            if not is_abandoned:
                 continue
-            if match[2] == "old" and not (target := folder / match[1]).exists():
+            name, suffix = match.groups()
+            target = folder / name
+            if suffix == "old" and not target.exists():
                 node.replace(target)
             elif node.is_dir():
                 remove_tree(node, ignore_errors=True)
@@ -272,15 +290,20 @@ def refuse_taken(
     force: bool,
     error: type[ObygazeError] = OutputError,
 ) -> None:
-    """Refuse to write a folder where a file is, what is not ours, or, without `force`, what is.
+    """Check that a folder can be written: it is new, or holds only earlier output that may be replaced.
 
     Parameters
     ----------
     folder
+        The folder.
     there, foreign
-        Names of what is in it, and of what of this is not ours.
+        Names of earlier output in it, and of other files in it.
     what
         What is to be written, as in "a run".
+    force
+        Whether earlier output may be replaced.
+    error
+        The error to raise.
     """
     if folder.exists() and not folder.is_dir():
         raise error(f"{folder} is a file: {what} needs a folder of its own")
@@ -335,10 +358,11 @@ def local_path(path: Path | str) -> Path:
 
 
 def store_path(path: Path | str) -> Path:
-    """Return the path of a store to be made, which has a name."""
-    if (found := local_path(path)).name in {"", ".."}:
+    """Return the path of a store to be made; refuse one that does not end in a name, such as `..`."""
+    expanded = local_path(path)
+    if expanded.name in {"", ".."}:
         raise OutputError(f"{path}: expected the name of a store, a folder beside which others can be made")
-    return found
+    return expanded
 
 
 def in_any_form(folder: Path, inside: str) -> Path:
@@ -350,26 +374,31 @@ def in_any_form(folder: Path, inside: str) -> Path:
         return folder / inside
     path = folder
     for part in Path(inside).parts:
-        forms = (part, normalize("NFC", part), normalize("NFD", part))
-        path /= next((form for form in forms if os.path.lexists(path / form)), part)
+        stored = part
+        for form in (part, normalize("NFC", part), normalize("NFD", part)):
+            if os.path.lexists(path / form):
+                stored = form
+                break
+        path /= stored
     return path
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
-    """Refuse, before work is done, to overwrite unless forced, and what can't be written; None is no file.
+    """Check, before any work is done, that files can be written; None stands for no file.
 
     Raises
     ------
     OutputError
-        Naming the first that exists.
+        Naming the first that exists, unless `force` is set.
     OSError
         Naming the first whose folder can't be written.
     """
     for path in filter(None, paths):
         if path.exists() and not force:
             raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
+        nearest_folder = next(filter(Path.exists, path.absolute().parents))
         try:
-            TemporaryFile(dir=next(filter(Path.exists, path.absolute().parents))).close()
+            TemporaryFile(dir=nearest_folder).close()
         except OSError as error:
             error.filename = str(path)
             raise
@@ -415,7 +444,7 @@ def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
 # ---------------------------------------------------------------------------
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError that has none (such as a full disk while writing)."""
+    """Add the name of the file to an OSError in the block that has none, as when a disk is full."""
     try:
         yield
     except OSError as error:

@@ -64,27 +64,29 @@ def limits_of(size: int) -> Limits:
 
 
 def keep_to(limits: Limits) -> None:
-    """Keep this process to limits from now on, where the system can; it may be told others later."""
+    """Limit what this process may use from now on, beyond what it has used; macOS and Windows limit less.
+
+    It may be called again, with other limits.
+    """
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - not on Windows
 
+    def limit(kind: int, wanted: int) -> None:
+        """Set the soft limit of a resource, which may not be above its hard limit."""
+        _, hard_limit = resource.getrlimit(kind)
+        allowed = wanted if hard_limit == resource.RLIM_INFINITY else min(wanted, hard_limit)
+        resource.setrlimit(kind, (allowed, hard_limit))
+
     used = resource.getrusage(resource.RUSAGE_SELF)
     used_s = int(used.ru_utime + used.ru_stime)
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    cpu_s = used_s + limits.cpu_s + 1
-    resource.setrlimit(
-        resource.RLIMIT_CPU, (cpu_s if most == resource.RLIM_INFINITY else min(cpu_s, most), most)
-    )
+    limit(resource.RLIMIT_CPU, used_s + limits.cpu_s + 1)
     if sys.platform == "linux":
-        memory = _own_memory() + limits.memory
-        _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        allowed = memory if most == resource.RLIM_INFINITY else min(memory, most)
-        resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
+        limit(resource.RLIMIT_DATA, _own_memory() + limits.memory)
 
 
 def _own_memory() -> int:
-    """Return how much memory of its own this process has asked for, in bytes: libraries' code is none."""
+    """Return the bytes of data memory that this process has asked for, without the code of libraries."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -113,7 +115,10 @@ def without_network() -> None:
 
 
 def _filter_calls() -> bool:
-    """Have Linux refuse the system calls that make sockets; return whether it does."""
+    """Have Linux refuse the system calls of this process that make sockets; return whether it does.
+
+    The filter is a program that loads the number of each call, and jumps to "refuse" if it is one of these.
+    """
     architecture, calls = _SYSTEM_CALLS[platform.machine()]
     n = len(calls)
     steps = [
@@ -134,6 +139,7 @@ def _filter_calls() -> bool:
 
 
 def _refuse_sockets(event: str, _: tuple[Any, ...]) -> None:
+    """Raise an error when Python is about to make a socket; called for every audited event."""
     if event == "socket.__new__":
         raise PermissionError("no network where files of strangers are read")
 
@@ -151,7 +157,7 @@ IS_KEPT: Final = sys.platform == "linux"
 
 
 def used_by(pid: int) -> Used:
-    """Return what another process has used; nothing where it has ended, or that cannot be told."""
+    """Return the time and memory that another process has used; zeros if it has ended, or where unknown."""
     if sys.platform == "win32":
         return _used_on_windows(pid)
     if sys.platform == "linux":
@@ -168,11 +174,16 @@ def used_by(pid: int) -> Used:
 
 
 def excess(pid: int, limits: Limits, before: Used) -> str:
-    """Say of what a process has used more than its limits since it had used `before`.
+    """Return which limit a process has exceeded: "time", "memory", or "" if none.
 
-    Returns
-    -------
-    `time`, `memory`, or "" where it has kept to them.
+    Parameters
+    ----------
+    pid
+        The process.
+    limits
+        What it may use.
+    before
+        What it had used before its task, which does not count.
     """
     now = used_by(pid)
     if now.cpu_s - before.cpu_s > limits.cpu_s:

@@ -31,7 +31,11 @@ def csv_line(cells: Sequence[str]) -> str:
 
 
 def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if _QUOTED(cell) else cell
+    """Put a cell of a CSV table in quotes if it holds a comma, a quote or a line break."""
+    if not _QUOTED(cell):
+        return cell
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"'
 
 
 _QUOTED = re.compile(r'[,"\r\n]').search
@@ -49,7 +53,7 @@ def sheet_line(cells: Sequence[str]) -> str:
 
 
 def sheet_cell(cell: str) -> str:
-    """Write one cell of such a table."""
+    """Write one cell of a CSV table for people; one that a spreadsheet would run as a formula is disarmed."""
     return _quoted(not_a_formula(cell))
 
 
@@ -64,6 +68,7 @@ T = TypeVar("T")
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions raised by damaged or malicious JSON."""
 _HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
+CHECKSUM_DIGITS = 8
 _PLAIN = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=msgspec.to_builtins
 )
@@ -76,16 +81,30 @@ def encode_line(entry: object) -> bytes:
 
 
 def checked_entry(line: bytes) -> bytes | None:
-    """Return the JSON of an entry, given its line without line break; None if any bit is wrong."""
-    start = len(_HEAD) + 8
-    text = line[start + len(_MIDDLE) : -len(_TAIL)]
-    return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
+    """Return the JSON of an entry of a journal if its checksum is right, else None.
+
+    Parameters
+    ----------
+    line
+        A line as `encode_line` writes it, without its line break.
+    """
+    start = len(_HEAD) + CHECKSUM_DIGITS + len(_MIDDLE)
+    text = line[start : -len(_TAIL)]
+    expected = b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
+    return text if line == expected else None
 
 
 def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
-    """Yield (line number from 1, entry or None if damaged) as structs, or what else JSON may be read as.
+    """Read a journal: yield the number of each line, from 1, and its entry, None if the line is damaged.
 
     A torn last line is left out: it was never written.
+
+    Parameters
+    ----------
+    path
+        The journal.
+    kind
+        The type of its entries: a struct, or any other that JSON may be read as.
     """
     decoder = msgspec.json.Decoder(kind)
     *lines, last = read_bytes(path, MOST_LINES).split(b"\n")
@@ -127,6 +146,7 @@ class LineJournal:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
+        """Remember an error of writing, which every later `append` raises again."""
         with naming(self._path):
             try:
                 yield

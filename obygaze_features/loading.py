@@ -80,17 +80,19 @@ class Pieces:
         import torch  # noqa: PLC0415 - obygaze[extract]
 
         rows = self.pieces[number]
-        X = _memory((rows.stop - rows.start, *self.group.shape(self.array)[1:]), self.group.dtype(self.array))
+        X = _new_tensor(
+            (rows.stop - rows.start, *self.group.shape(self.array)[1:]), self.group.dtype(self.array)
+        )
         self.group.rows(self.array, rows, out=X.numpy())
         y = torch.from_numpy(self.y[rows])
         used = y != LEFT_OUT
         return (X, y) if bool(used.all()) else (X[used], y[used])
 
 
-def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
-    """Make a tensor; in a worker of a DataLoader, in memory that the process reads which uses it.
+def _new_tensor(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
+    """Make an empty tensor; in a worker of a DataLoader, in memory shared with the main process.
 
-    PyTorch's own `default_collate` takes such memory in the same way.
+    PyTorch's own `default_collate` shares memory in the same way.
     """
     import torch  # noqa: PLC0415 - obygaze[extract]
     from torch.utils.data import get_worker_info  # noqa: PLC0415 - the same

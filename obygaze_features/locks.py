@@ -96,6 +96,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def _file_for(folder: Path) -> Path:
+    """Return the file that is locked in place of a folder, on Windows."""
     name = os.path.normcase(folder.resolve())
     return Path(tempfile.gettempdir(), f"obygaze-{sha256_of(name.encode())[:16]}.lock")
 

@@ -34,6 +34,8 @@ Span = tuple[int, int]
 
 @dataclass(slots=True, eq=False)
 class _Block:
+    """A file of shared memory of a worker; its parent maps it when it is new."""
+
     number: int
     descriptor: int
     size: int
@@ -59,12 +61,15 @@ class Packer:
         """Pickle an object; its large arrays are written into a block, each once."""
         large: list[memoryview] = []
 
-        def small(buffer: pickle.PickleBuffer) -> bool:
-            if buffer.raw().nbytes >= LARGE_BYTES:
-                large.append(buffer.raw())
-            return buffer.raw().nbytes < LARGE_BYTES
+        def is_small(buffer: pickle.PickleBuffer) -> bool:
+            """Return whether pickle is to keep an array in the message; collect the others."""
+            array = buffer.raw()
+            if array.nbytes < LARGE_BYTES:
+                return True
+            large.append(array)
+            return False
 
-        pickled = pickle.dumps(thing, protocol=5, buffer_callback=small)
+        pickled = pickle.dumps(thing, protocol=5, buffer_callback=is_small)
         try:
             return pickle.dumps((pickled, self._write(large) if large else None))
         except OSError:  # there is no shared memory, or not enough
@@ -98,6 +103,7 @@ class Packer:
         return block.number, new, spans
 
     def _create(self, least: int) -> _Block:
+        """Create a block of at least so many bytes, a power of two."""
         number, size = len(self._blocks), 1 << (least - 1).bit_length()  # few sizes for all sizes of arrays
         with self._naming:
             descriptor = os.open(_path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -161,11 +167,12 @@ def remove_names(name: str) -> None:
 
 
 def _path(name: str, number: int) -> Path:
+    """Return the file of a worker's block."""
     return SHARED / f"{name}-{number}"
 
 
 def _mapped(path: Path) -> NDArray[np.uint8]:
-    """Map a new block, and remove its name."""
+    """Map a new block into memory and remove its name; the limit of open files is raised if need be."""
     try:
         memory = _map(path)
     except OSError as error:
@@ -181,17 +188,25 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
 
 
 def _map(path: Path) -> NDArray[np.uint8]:
+    """Map a file into memory, as an array of its bytes."""
     with path.open("r+b") as file:
         return np.frombuffer(mmap.mmap(file.fileno(), 0), np.uint8)
 
 
 def pickled_for_workers(thing: object, owner: str = "this work") -> bytes:
-    """Pickle for a worker.
+    """Pickle an object that is sent to worker processes.
+
+    Parameters
+    ----------
+    thing
+        The object.
+    owner
+        Whose it is, for the message.
 
     Raises
     ------
     WorkerError
-        A function or class in it cannot be imported by a worker; `owner` says whose it is.
+        A function or class in it cannot be imported by a worker.
     """
     try:
         pickled = pickle.dumps(thing)
@@ -209,6 +224,7 @@ class _ImportablePickler(pickle.Pickler):
     """Refuses functions and classes that only this process can import."""
 
     def reducer_override(self, thing: Any) -> Any:
+        """Raise an error for what is defined in the user's script; leave all else to pickle."""
         name = getattr(thing, "__qualname__", None)
         if name is not None and thing.__module__ == "__main__":
             raise pickle.PicklingError(f"'{name}' is defined in __main__, which they never run")

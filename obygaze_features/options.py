@@ -65,7 +65,8 @@ class Number(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse what is not finite; otherwise convert as `click.FloatRange`."""
-        if not isfinite(number := super().convert(value, param, ctx)):
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
@@ -82,8 +83,11 @@ def completed(
     """Make the `shell_complete` of an argument or option: these names; with `files`, those of files too."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """List what may stand for an incomplete word."""
         found = [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
-        return [*([CompletionItem(incomplete, type="file")] * files), *found]
+        if files:
+            return [CompletionItem(incomplete, type="file"), *found]
+        return found
 
     return complete
 
@@ -159,7 +163,7 @@ class Output:
 
 
 def _refuse_inputs(ctx: click.Context) -> None:
-    """Refuse to write, before any work is done, where something is read from, or into a sealed store."""
+    """Refuse, before any work is done, to write over a file that is read, or into a sealed store."""
     written = {each.name for each in ctx.command.params if _is_written(each)}
     given = [value for name, value in ctx.params.items() if name not in written]
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
@@ -178,7 +182,7 @@ def _is_written(parameter: click.Parameter) -> bool:
 
 
 def _possible_files(given: Iterable[object]) -> set[str]:
-    """List all texts in the values of parameters that may name a file which is read.
+    """Return all texts in the values of parameters that may be the name of a file that is read.
 
     A value may hold several, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its description.
     """
@@ -229,6 +233,7 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**options: Any) -> None:
+        """Run the command, print its answer and remarks, and end with its exit status."""
         context = click.get_current_context()
         _refuse_inputs(context)
         as_json = bool(options.get("json"))
@@ -239,7 +244,7 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
             return
         if answer.document is not None or answer.text:
             # Beside results that go to stdout.
-            click.echo(_words(answer, as_json=as_json), err=context.params.get("out") == STANDARD)
+            click.echo(_format_answer(answer, as_json=as_json), err=context.params.get("out") == STANDARD)
         for remark in answer.remarks:
             click.echo(remark, err=True)
         context.exit(answer.code)
@@ -247,8 +252,8 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
     return run
 
 
-def _words(answer: Answer, *, as_json: bool) -> str:
-    """Write an answer for programs or for people."""
+def _format_answer(answer: Answer, *, as_json: bool) -> str:
+    """Return the answer of a command as JSON, or as text for people."""
     if as_json:
         return json.dumps(answer.document, indent=2, ensure_ascii=False, allow_nan=False)
     return answer.text() if callable(answer.text) else answer.text

@@ -48,17 +48,18 @@ OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 @checked
 def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
-    """Tell what features perceive of a film, by the provenance of their group.
+    """Return what features perceive of a film, such as pictures or sound, by their provenance.
 
     Parameters
     ----------
     provenance
-        States it by the field `perceives`. Else the preset tells: that of a backbone that hears names a
-        track. Features of texts have a tokenizer, and an empty preset.
+        Of the group of the features. It states it by the field `perceives`. Else the preset tells: that of a
+        backbone that hears names a track. Features of texts have a tokenizer, and an empty preset.
 
     Returns
     -------
-    Some of MODALITIES; none where nothing tells.
+    tuple of str
+        Some of MODALITIES; none where nothing tells.
 
     Examples
     --------

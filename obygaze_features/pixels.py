@@ -13,7 +13,7 @@ from obygaze_features.workers import in_worker
 
 @cache
 def opencv() -> Any:
-    """Import OpenCV when it is first needed; None where it is not installed."""
+    """Import OpenCV, to run on one core in a worker; None if it is not installed."""
     try:
         cv2 = importlib.import_module("cv2")
     except ImportError:
@@ -24,7 +24,7 @@ def opencv() -> Any:
 
 
 def interleaved(planes: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Put planes, [H, W] each, together as [H, W, 3]: in a quarter of numpy's time where OpenCV is there."""
+    """Stack planes of a picture, [H, W] each, as [H, W, 3]; OpenCV takes a quarter of numpy's time."""
     cv2 = opencv()
     together: NDArray[np.uint8] = np.stack(planes, axis=-1) if cv2 is None else cv2.merge(list(planes))
     return together

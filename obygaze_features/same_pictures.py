@@ -210,13 +210,13 @@ def duplicates(
         A store has no frames of `signature`, or the stores have other numbers of frames.
     """
     both = [store] if other is None else [store, other]
-    clips = _read(both, only)
+    clips = _read_signatures(both, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
-        nearest, group_of, pairs = _compared(clips, show)
+        found = _compare_clips(clips, show)
     stores = [clip[0] for clip in clips.clips]
     return Duplicates(
-        tuple(_groups(clips, nearest, group_of)),
-        tuple(_shared(clips, pairs)),
+        tuple(_list_groups(clips, found.nearest, found.group_of)),
+        tuple(_find_shared_movies(clips, found.pairs())),
         tuple(stores.count(number) for number in range(1, len(clips.plain) + 1)),
         tuple(clips.plain),
         tuple(int((~each[GROUP].usable).sum()) for each in both),
@@ -245,38 +245,37 @@ def _n_with_signatures(store: Store) -> int:
     return len(store[GROUP]) if has_signatures(store) else 0
 
 
-def _compared(
-    clips: _Clips, show: ShowProgress
-) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Compare all clips.
+def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
+    """Compare the pictures of all clips of different sides, and return what is alike.
 
-    Returns
-    -------
-    nearest : ndarray
-        [S]: likeness of a signature to the one that it is most like, 1 if several sides have it; else 0.
-    group_of : ndarray
-        [S]: number of its group.
-    pairs : ndarray
-        Numbers of the pairs of clips that share pictures, as `_numbers` gives them.
+    A side is a store or, within one store, a movie. Equal signatures are compared once.
+
+    Parameters
+    ----------
+    clips
+        The clips of one or two stores.
+    show
+        Called with the numbers of signatures done and of all.
     """
-    side_of_clip = (
-        clips.film_of if len(clips.plain) == 1 else np.array([clip[0] for clip in clips.clips], int)
-    )
-    own_side = np.full(len(clips.same), -1)
+    if len(clips.plain) == 1:
+        side_of_clip = clips.film_of
+    else:
+        side_of_clip = np.array([clip[0] for clip in clips.clips], int)
+    own_side = np.full(len(clips.same), -1)  # of each signature; -1 if it has several
     for signature, clips_of_it in enumerate(clips.same):
         sides = set(side_of_clip[clips_of_it].tolist())
         if len(sides) == 1:
             own_side[signature] = sides.pop()
-    found = _Found(clips, has_several_sides=own_side < 0)
-    for done, rows, columns, how in _near(clips, own_side):
-        for some, others, values in _likenesses(clips, rows, columns, how):
+    found = _Likenesses(clips, has_several_sides=own_side < 0)
+    for n_done, rows, columns, how in _find_near_clips(clips, own_side):
+        for some, others, values in _compare_frames(clips, rows, columns, how):
             found.add(some, others, values)
-        show(done, len(clips.signs))
-    return found.nearest, found.group_of, found.pairs()
+        show(n_done, len(clips.signs))
+    return found
 
 
-class _Found:
-    """What is known of the likeness of clips while they are compared, block by block.
+class _Likenesses:
+    """Collects which clips are alike while they are compared, block by block.
 
     Parameters
     ----------
@@ -303,24 +302,32 @@ class _Found:
         self._groups = [rows for rows in clips.same if len(rows) > 1]
 
     def add(self, some: NDArray[np.int64], others: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Take in the likenesses [A, B] of some signatures [A] to others [B]."""
+        """Add the likenesses of some signatures to others.
+
+        Parameters
+        ----------
+        some, others
+            Numbers of the signatures, [A] and [B].
+        values
+            Likeness of each of the first to each of the others, [A, B].
+        """
         self._raise_nearest(some, values.max(axis=1))
         self._raise_nearest(others, values.max(axis=0))
         self._join_groups(some, others, values >= ALIKE)
         self._add_pairs(some, others, values >= SAME)
 
     def pairs(self) -> NDArray[np.int64]:
-        """Return the numbers of the pairs of clips that share pictures, as `_numbers` gives them."""
-        return np.concatenate([*self._pairs, _of_groups(self._clips, self._groups)])
+        """Return the numbers of the pairs of clips that share pictures, as `_pair_numbers` gives them."""
+        return np.concatenate([*self._pairs, _pairs_within_groups(self._clips, self._groups)])
 
     def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
-        """Keep the best likeness of each signature, if the pictures are alike at all."""
+        """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`."""
         self.nearest[signatures] = np.maximum(self.nearest[signatures], np.where(best >= ALIKE, best, 0))
 
     def _join_groups(
         self, some: NDArray[np.int64], others: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Make one group of the groups of signatures that are alike."""
+        """Join the groups of signatures that are alike, [A, B], into one group each."""
         is_new = self.group_of[some][:, None] != self.group_of[others]
         i, j = np.nonzero(is_alike & is_new)
         if not len(i):
@@ -333,9 +340,13 @@ class _Found:
     def _add_pairs(
         self, some: NDArray[np.int64], others: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Keep which clips share pictures: as pairs, or as groups where a signature is of several clips."""
+        """Remember the pairs of clips that share pictures.
+
+        Signatures of one clip each make a pair; if one is of several clips, these are kept as a group, of
+        which `pairs` makes pairs in the end.
+        """
         is_pair = self._is_of_one_clip[some][:, None] & self._is_of_one_clip[others]
-        numbers = _numbers(
+        numbers = _pair_numbers(
             self._first_moment[some][:, None], self._first_moment[others], len(self._clips.clips)
         )
         self._pairs.append(numbers[is_same & is_pair])
@@ -343,13 +354,29 @@ class _Found:
             self._groups.append(self._clips.same[some[i]] + self._clips.same[others[j]])
 
 
-def _near(
+def _find_near_clips(
     clips: _Clips, own_side: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
-    """Yield how many clips are done; some, those to compare them with, and how.
+    """Compare the mean frames of all signatures, block by block, to spare most comparisons of single frames.
 
-    How is the number in `WAYS` of the two views in which the mean frames of a pair are nearest; -1 where they
-    are not near, or of one side, a movie or a store.
+    Parameters
+    ----------
+    clips
+        The clips.
+    own_side
+        [S]: the movie or store that a signature is of; -1 if it is of several.
+
+    Yields
+    ------
+    int
+        Signatures that are done.
+    ndarray
+        Signatures [R].
+    ndarray
+        Signatures [C] to compare them with.
+    ndarray
+        [R, C]: number in `WAYS` of the views in which the mean frames of a pair are nearest; -1 where they
+        are not near, or of one side.
     """
     # Those of several sides, whose own side is -1, come last and are compared with all.
     order = np.argsort(own_side < 0, kind="stable")
@@ -372,10 +399,10 @@ def _near(
 
 @dataclass(frozen=True, eq=False)
 class _Halves:
-    """Mean frames of signatures, of length 1 in each view, as what stays in the mirror and what turns round.
+    """Mean frames of signatures, in coordinates in which a mirror leaves some and negates the others.
 
-    The cosine of two clips is that of the first halves plus that of the second, and with one of them mirrored
-    it is the first less the second: one product gives both.
+    The cosine of two clips is the product of the first halves plus that of the second; with one of them
+    mirrored, it is the first less the second: one product gives both.
 
     Attributes
     ----------
@@ -387,7 +414,15 @@ class _Halves:
 
     @classmethod
     def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_Halves":
-        """Average frames [S, F, 1321] that show something, of signatures in some order [S]."""
+        """Compute the mean of the frames of each signature that show something, of length 1 in each view.
+
+        Parameters
+        ----------
+        signs
+            Signatures [S, F, 1321].
+        order
+            [S]: the order in which they are taken.
+        """
         to_stays, to_turns = mirror_halves()
         stays = np.empty((len(VIEWS), len(order), to_stays.shape[1]), np.float32)
         turns = np.empty((len(VIEWS), len(order), to_turns.shape[1]), np.float32)
@@ -415,10 +450,25 @@ class _Halves:
             yield first
 
 
-def _likenesses(
+def _compare_frames(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-    """Compare the frames of clips that are near: some, others, and their likeness, -1 of those not near."""
+    """Compare the frames of pairs of signatures that are near, in the views in which they are nearest.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    rows, columns, how
+        Signatures [R] and [C], and the way to compare each pair [R, C], as `_find_near_clips` yields them.
+
+    Yields
+    ------
+    ndarray, ndarray
+        Some of the first signatures, [A], and of the others, [B].
+    ndarray
+        [A, B]: their likeness; -1 for pairs that are not near.
+    """
     for way in np.unique(how[how >= 0]).tolist():
         view_a, view_b, mirror = WAYS[way]
         near = how == way
@@ -435,8 +485,20 @@ def _likenesses(
         yield ours, theirs, values
 
 
-def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]) -> Iterator[SameClip]:
-    """List the clips of all groups, the most alike first."""
+def _list_groups(
+    clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]
+) -> Iterator[SameClip]:
+    """Yield the clips of each group that looks alike, the most alike group and clip first.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    nearest
+        [S]: largest likeness of a signature to another; 0 if none is alike.
+    group_of
+        [S]: number of its group.
+    """
     found = defaultdict(list)
     for place in np.flatnonzero(nearest).tolist():
         found[group_of[place]].append(place)
@@ -451,8 +513,12 @@ def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.in
             yield SameClip(number, clip_id, movie, store, likeness_of_clip[row])
 
 
-def _of_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
-    """Give the numbers of pairs of clips in groups: of two films as many as the one with fewer has."""
+def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
+    """Return the numbers of the pairs of clips in groups of clips that share a picture.
+
+    Clips of two films are paired in the order of time, as many as the film with fewer of them has. A picture
+    of more than `MOST_MOVIES` films, such as a title, says nothing.
+    """
     pairs: set[tuple[int, int]] = set()
     for rows in groups:
         by_film: dict[int, list[int]] = defaultdict(list)
@@ -462,25 +528,44 @@ def _of_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
             for one, other in combinations(sorted(by_film), 2):
                 pairs.update(zip(by_film[one], by_film[other], strict=False))
     a, b = clips.moments[np.array(sorted(pairs), np.int64).reshape(-1, 2).T]
-    return _numbers(a, b, len(clips.clips))
+    return _pair_numbers(a, b, len(clips.clips))
 
 
-def _numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArray[np.int64]:
-    """Give pairs of moments numbers so that the next clips of both films have the next number."""
+def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArray[np.int64]:
+    """Return numbers of pairs of moments; the next moments of both films have the next number.
+
+    A run of such numbers is then a row of clips that two films share.
+
+    Parameters
+    ----------
+    a, b
+        Moments, as `_Clips` numbers them.
+    n_clips
+        Number of all clips.
+    """
     numbers: NDArray[np.int64] = np.abs(b - a) * (2 * n_clips) + np.minimum(a, b)
     return numbers
 
 
-def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
-    """Find movies that share clips in a row, at one distance, by the order of their clips in time."""
+def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
+    """Find pairs of movies of which at least `ROW` clips in a row share pictures.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    pairs
+        Numbers of the pairs of clips that share pictures, which are sorted in place.
+    """
     pairs.sort()
+    # Runs of consecutive numbers are rows of clips at one distance in time.
     starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)
     length = np.diff(starts, append=len(pairs))
     starts, length = starts[length >= ROW], length[length >= ROW]
     distance, a = np.divmod(pairs[starts], 2 * len(clips.clips))
     one, other = (clips.film_of[np.searchsorted(clips.moments, each)] for each in (a, a + distance))
     pair = one * len(clips.films) + other
-    order = np.lexsort((length, pair))
+    order = np.lexsort((length, pair))  # the longest run of each pair of films is its last
     longest = order[np.flatnonzero(np.diff(pair[order], append=-1))]
     is_one_store = len(clips.plain) == 1
     shared = []
@@ -492,13 +577,26 @@ def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
-def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
-    """Read the signatures of all clips that show something, those that are the same once."""
-    n_frames = _frames(stores[0])
+def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clips:
+    """Read the signatures of all clips that show something; clips with equal signatures share one.
+
+    Parameters
+    ----------
+    stores
+        One or two stores.
+    only
+        Ids of the clips of the first store to read; None for all.
+
+    Raises
+    ------
+    StoreError
+        A store has no signatures, or the stores have other numbers of frames.
+    """
+    n_frames = _n_frames_of(stores[0])
     for store in stores:
-        if _frames(store) != n_frames:
+        if _n_frames_of(store) != n_frames:
             raise StoreError(
-                f"{store.where}: has {_frames(store)} frames a clip, {stores[0].where} has {n_frames}: "
+                f"{store.where}: has {_n_frames_of(store)} frames a clip, {stores[0].where} has {n_frames}: "
                 "extract both with the same --n"
             )
     found: list[tuple[tuple[int, str, float, int, str], int]] = []
@@ -555,7 +653,17 @@ class _DistinctSigns:
         return self._signs[: len(self._place_of_signs)]
 
     def place_of(self, digest: str, frames: NDArray[np.floating], where: str) -> int | None:
-        """Find or make the place of a clip's signs; None where its frames show too little."""
+        """Return the place of a clip's signs, which are added if they are new; None if they show too little.
+
+        Parameters
+        ----------
+        digest
+            Digest of the frames, which are looked at once.
+        frames
+            Signature of the clip, [F, 1321].
+        where
+            What messages call it.
+        """
         if digest in self._place_of_frames:
             return self._place_of_frames[digest]
         signs = signs_of(frames, where)
@@ -581,8 +689,8 @@ def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     return signs
 
 
-def _frames(store: Store) -> int:
-    """Return how many frames a clip has in a store's signatures."""
+def _n_frames_of(store: Store) -> int:
+    """Return the number of frames in a clip's signature; refuse a store without signatures."""
     if not has_signatures(store):
         raise StoreError(
             f"{store.where}: has no frames of {GROUP}, {LEAST_FRAMES} or more a clip as this version makes "

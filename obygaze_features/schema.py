@@ -101,7 +101,13 @@ def one_of(*names: str) -> Meta:
 
 
 def misfit(error: msgspec.ValidationError) -> str:
-    """Say in our words where data do not fit the fields of a struct, and why."""
+    """Return in plain words where data do not fit a struct, and why.
+
+    Parameters
+    ----------
+    error
+        The error of msgspec.
+    """
     told, _, place = str(error).partition(" - at `$")
     where = place.strip("`.")
     why = _why_misfit(told)
@@ -109,7 +115,7 @@ def misfit(error: msgspec.ValidationError) -> str:
 
 
 def _why_misfit(told: str) -> str:
-    """Say in our words what msgspec tells of a value, its place left out."""
+    """Put msgspec's message on a value, without its place, in plain words."""
     kinds = re.match(r"Expected `(\w++).*`, got `(\w++)`", told)
     if kinds:
         wanted, found = kinds.groups()
@@ -124,7 +130,7 @@ def _why_misfit(told: str) -> str:
 
 
 def expected(kind: Any) -> str:
-    """Describe the values of a kind."""
+    """Describe the values of a kind in words, such as "a whole number above 0 or null"."""
     if NoneType in choices(kind):
         first = next(choice for choice in choices(kind) if choice is not NoneType)
         return f"{expected(first)} or null"
@@ -147,7 +153,7 @@ def _description(annotated: Any) -> str:
 
 @cache
 def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
-    """List (name, kind, whether it is required) of every field of an object."""
+    """List the fields of an object: name, kind, and whether it is required; nested objects are one field."""
     optional: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())
     listed: list[tuple[str, Any, bool]] = []
     for name, hint in get_type_hints(schema, include_extras=True).items():
@@ -170,12 +176,12 @@ def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def choices(kind: Any) -> tuple[Any, ...]:
-    """List the kinds of a union, or the kind itself."""
+    """Return the kinds of a union; of any other kind, the kind alone."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def nested(kind: Any) -> Schema | None:
-    """Return the schema of a field that is an object with fields of its own."""
+    """Return the schema of a kind that is an object with fields of its own; None for others."""
     schemas = (
         choice
         for choice in choices(kind)
@@ -209,7 +215,7 @@ def check(
     """
     problems: dict[str, str] = {}
     for schema in schemas:
-        problems |= dict(_problems(document, schema, "", closed=False))
+        problems |= dict(_find_problems(document, schema, "", closed=False))
     if not problems:
         return
     first, *others = problems
@@ -222,8 +228,20 @@ def check(
     raise error(f"{what}: {first!r} {problems[first]}{also}")
 
 
-def _problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name of every field that is wrong, and what is wrong with it."""
+def _find_problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator[tuple[str, str]]:
+    """Yield the dotted name of every wrong field of a value, and what is wrong with it.
+
+    Parameters
+    ----------
+    value
+        A JSON value.
+    kind
+        The kind that it should be of.
+    where
+        Its dotted name; empty for the whole document.
+    closed
+        Whether fields that the schema does not know are wrong.
+    """
     schema = nested(kind)
     if schema is not None and isinstance(value, Mapping):
         closed |= bool(getattr(getattr(schema, "__struct_config__", None), "forbid_unknown_fields", False))
@@ -233,11 +251,11 @@ def _problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator
                 yield f"{prefix}{name:.80}", "is an unknown field"
         for name, inner, required in _own_fields(schema):
             if name in value:
-                yield from _problems(value[name], inner, prefix + name, closed=closed)
+                yield from _find_problems(value[name], inner, prefix + name, closed=closed)
             elif required:
                 yield prefix + name, f"is missing; expected {expected(inner)}"
     elif get_origin(kind) in (list, tuple) and isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _problems(item, get_args(kind)[0], f"{where}[{position}]", closed=closed)
+            yield from _find_problems(item, get_args(kind)[0], f"{where}[{position}]", closed=closed)
     elif not fits(value, kind):
         yield where, f"should be {expected(kind)}; found {value!r:.80}"

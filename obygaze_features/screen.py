@@ -64,7 +64,17 @@ def _longest_line(column: Iterable[str]) -> int:
 
 
 def _narrow(widths: list[int], columns: range, room: int) -> None:
-    """Take from the widest of some columns, in place, until the row fits the room or they are narrow."""
+    """Narrow the widest of some columns, a character at a time, until the row fits.
+
+    Parameters
+    ----------
+    widths
+        Width of each column of the row, which is changed.
+    columns
+        The columns that may be narrowed, to no less than `NARROWEST`.
+    room
+        Characters that the row may have.
+    """
     while columns and sum(widths) > room:
         widest = max(columns, key=widths.__getitem__)
         if widths[widest] <= NARROWEST:
@@ -85,13 +95,14 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> 
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    """Break a cell into lines: at blanks where there are some, then anywhere."""
+    """Break a cell into lines of at most `width` characters: at blanks if possible."""
     lines = []
     for line in cell.split("\n"):
         rest = line
         while len(rest) > width:
             cut = rest.rfind(" ", 1, width + 1)
-            cut = cut if cut > 0 else width
+            if cut < 0:
+                cut = width
             lines.append(rest[:cut].rstrip())
             rest = rest[cut:].lstrip()
         lines.append(rest)
@@ -110,6 +121,7 @@ EARLY = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
 def _paced(done: int, total: int) -> bool:
+    """Return whether a tenth of the work is done, from which on the time left can be told."""
     return 0 < total <= 10 * done
 
 
@@ -127,12 +139,12 @@ def in_notebook() -> bool:
 def shown_progress(
     progress: Progress | bool | None, what: str, unit: str = "it", *, scaled: bool = False
 ) -> Iterator[ShowProgress]:
-    """Yield what a library function calls with its progress, given its parameter of that name.
+    """Yield the function that reports progress, given a library function's parameter `progress`.
 
     Parameters
     ----------
     progress
-        A callable; or whether to show a bar: None in a notebook alone.
+        A function to call; or whether to show a bar: None in a notebook alone.
     what, unit, scaled
         As of `progress_bar`.
     """
@@ -169,6 +181,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     with bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
+            """Move the bar; other work, such as a second step, begins it anew."""
             if done < bar.n or total != bar.total:
                 start = bar.start_t
                 other_work = done < bar.n
@@ -183,10 +196,22 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
 
 
 def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
+    """Return a function that writes a line of progress to stderr, at most once a minute.
+
+    Parameters
+    ----------
+    what
+        What is done.
+    unit
+        The word for one of what is counted.
+    scaled
+        Whether millions are counted, as of bytes.
+    """
     start = last = time.monotonic()
     before = 0
 
     def show(done: int, total: int, note: str = "", /) -> None:
+        """Write a line if a minute has passed since the last one."""
         nonlocal last, start, before
         now = time.monotonic()
         if done < before:

@@ -62,7 +62,7 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
         counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
         ranks = {rank for count in counts for rank in ((count - 1) // 2, count // 2)}
         for part in (slice(top, top + PART) for top in range(0, len(a), PART)):
-            ranked = _ranked(list(memory[:n_met, part]), ranks)
+            ranked = _select_ranks(list(memory[:n_met, part]), ranks)
             for count in counts:
                 median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
                 where = True if met is None else met[part] == count
@@ -70,15 +70,15 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     return best
 
 
-def _ranked(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
-    """Put the elements of given ranks, 0 the smallest, at their places; the memory of the arrays is used.
+def _select_ranks(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
+    """Sort arrays elementwise, as far as needed: array k then holds the k-th smallest elements.
 
     Parameters
     ----------
     arrays
-        Of one shape; elements at the same place of each are ranked.
+        Of one shape; elements at the same place of each are ranked. Their memory is used.
     ranks
-        Places of the result that are used; others hold anything.
+        Ranks that are wanted, 0 for the smallest; arrays of other ranks hold anything.
     """
     spare = np.empty_like(arrays[0])
     for i, j in _exchanges(len(arrays), frozenset(ranks)):
@@ -90,21 +90,27 @@ def _ranked(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
 
 @cache
 def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
-    """List the exchanges (i, j, the smaller to i, the larger to j) that bring ranks to their places.
+    """List the steps of a sorting network of n elements that bring wanted ranks to their places.
 
-    Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), less what no rank
-    asked for depends on: each step is a minimum and a maximum of whole arrays, which is a tenth of the time
-    of sorting short rows.
+    A step (i, j) puts the smaller of two elements at i and the larger at j: it is a minimum and a maximum of
+    whole arrays, which takes a tenth of the time of sorting short rows. The network is Batcher's merge
+    exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M) without steps that no wanted rank
+    depends on.
     """
-    network, top = [], 1 << max(n - 1, 1).bit_length() - 1
-    p = top
+    network = []
+    top = 1 << max(n - 1, 1).bit_length() - 1
+    p = top  # p, q, r and d as Knuth names them
     while p:
         q, r, d = top, 0, p
         while d > 0:
             network += [(i, i + d) for i in range(n - d) if i & p == r]
-            q, r, d = (q >> 1, p, q - p) if q > p else (q, r, 0)
+            if q > p:
+                q, r, d = q >> 1, p, q - p
+            else:
+                d = 0
         p >>= 1
-    used, kept = set(ranks), []
+    used = set(ranks)
+    kept = []
     for i, j in reversed(network):
         if i in used or j in used:
             kept.append((i, j))
@@ -113,14 +119,22 @@ def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
 
 
 def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
-    """Invert the lengths of frames [..., 264]; NaN for those that show too little to be compared [...]."""
+    """Return the factors that scale frames [..., 264] to length 1; NaN for frames that show too little.
+
+    Parameters
+    ----------
+    signs
+        The frames.
+    shown
+        Whether a frame shows something, [...].
+    """
     length = np.sqrt(np.abs(signs).sum(axis=-1, dtype=np.float32))
     inverse: Floats = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
     return np.where(shown, inverse, np.float32(np.nan))
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
-    """Mirror signatures [..., 264]: differences across change their sign and their order."""
+    """Mirror frames [..., 264] left to right: differences across change their sign and their order."""
     n = CELLS * (CELLS - 1)
     across = signs[..., :n].reshape(*signs.shape[:-1], CELLS, CELLS - 1)
     down = signs[..., n:].reshape(*signs.shape[:-1], CELLS - 1, CELLS)
@@ -130,11 +144,12 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def mirror_halves() -> tuple[Floats, Floats]:
-    """Give orthonormal coordinates of what a mirror leaves of a view, and of what it turns round.
+    """Compute an orthonormal basis of a view's 264 signs in which mirroring is simple.
 
     Returns
     -------
     stays, turns : ndarray of float32, shapes [264, 126] and [264, 138]
+        Vectors that a mirror leaves as they are, and that it negates.
     """
     signs = np.eye(SIGNS, dtype=np.float32)
     turned = mirrored(signs)
@@ -154,7 +169,7 @@ SKETCH_BYTES = SIGNS // 8
 
 
 def mean_frames(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
-    """Average the frames of a clip that show something, of length 1.
+    """Compute the mean direction of the frames of a clip that show something, in each view.
 
     Parameters
     ----------
@@ -166,7 +181,7 @@ def mean_frames(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
     Returns
     -------
     ndarray
-        [views, 264]; zeros where no frame shows anything.
+        [views, 264], of length 1; zeros where no frame shows anything.
     """
     total = signs[shown].sum(axis=0, dtype=np.float32)
     length = np.linalg.norm(total, axis=-1, keepdims=True)
@@ -175,11 +190,19 @@ def mean_frames(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
 
 
 def sketches(means: Floats) -> NDArray[np.uint8]:
-    """Keep the signs of mean frames [..., 264], a bit each: [..., 33]."""
+    """Compress mean frames [..., 264] to the signs of their values, a bit each: [..., 33] bytes."""
     return np.packbits(means > 0, axis=-1)
 
 
 def sketch_likeness(means: Floats, kept: NDArray[np.uint8]) -> Floats:
-    """Compute the cosine [n, m] of mean frames [n, 264] with the signs that sketches [m, 33] keep."""
+    """Compute the cosines [n, m] of mean frames with those that sketches stand for.
+
+    Parameters
+    ----------
+    means
+        Mean frames [n, 264].
+    kept
+        Sketches [m, 33], as `sketches` makes them.
+    """
     signs = np.unpackbits(kept, axis=-1, count=SIGNS).astype(np.float32) * 2 - 1
     return np.asarray(means @ (signs.T / np.float32(SIGNS**0.5)))

@@ -23,15 +23,18 @@ DRAWING = re.compile(rf"(?<!\\)\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?!
 
 
 def ass_text(text: str) -> str:
-    """Leave out settings and drawings of ASS; its breaks are blanks."""
-    return re.sub(r"\\([{}])", r"\1", re.sub(r"\\[Nnh]", " ", _ASS_TAG.sub("", DRAWING.sub("", text))))
+    """Return what is said in a subtitle of ASS: without drawings and settings in braces, breaks as blanks."""
+    text = DRAWING.sub("", text)
+    text = _ASS_TAG.sub("", text)
+    text = re.sub(r"\\[Nnh]", " ", text)
+    return re.sub(r"\\([{}])", r"\1", text)  # braces that are said
 
 
 def vtt_text(text: str) -> str:
-    """Leave out tags of WebVTT, and decode its entities once."""
+    """Return what is said in a subtitle of WebVTT: without tags, and with entities decoded once."""
     return html.unescape(_VTT_TAG.sub("", _BREAK.sub(" ", text)))
 
 
 def srt_text(text: str) -> str:
-    """Leave out tags that format, and settings as of ASS; SubRip has no entities."""
+    """Return what is said in a subtitle of SubRip: without tags that format, and settings as of ASS."""
     return _SRT_TAG.sub("", _BREAK.sub(" ", text))

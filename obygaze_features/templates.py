@@ -51,6 +51,7 @@ def filled(
 def _environment(
     package: str, written: Callable[[Any], object], filters: tuple[tuple[str, Callable[..., object]], ...]
 ) -> "Environment":
+    """Make what loads and compiles the templates of a package."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
     texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
@@ -74,4 +75,5 @@ def sentences(
 
 
 def _in_line(value: object) -> object:
+    """Escape line breaks and control characters in a text; other values stay as they are."""
     return visible(value, lines=False) if isinstance(value, str) else value

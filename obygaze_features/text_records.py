@@ -15,6 +15,9 @@ DELIMITERS = ",;\t"
 SAMPLE = 1 << 16
 """Characters in which the delimiter is looked for."""
 
+SCORE_OF_HEADER = 1000
+"""What a sign that gives the expected header scores, in cells that it finds in the first row."""
+
 MOST_SHARED = 1 << 12
 """Different cells that are remembered, so that equal ones are one text in memory."""
 
@@ -33,19 +36,38 @@ def marked_encoding(content: bytes) -> str:
 
 
 def unmarked_encoding(content: bytes) -> str:
-    """Return the encoding that a text without a mark shows: UTF-16 by its zeros, Japanese by its escapes."""
+    """Guess the encoding of a text without a byte order mark; "" if it is none of these.
+
+    UTF-16 shows by its zero bytes, Japanese (ISO 2022) by its escapes.
+    """
     if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
         return "iso2022_jp"
     head = content[:4096]
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    few, many = sorted((even, odd))  # of letters such as U+4E00; of digits and line ends
-    name, line_end = ("utf-16-le", rb"[\r\n]\0") if odd > even else ("utf-16-be", rb"\0[\r\n]")
+    n_even_zeros = head[::2].count(0)
+    n_odd_zeros = head[1::2].count(0)
+    if n_odd_zeros > n_even_zeros:
+        name, line_end = "utf-16-le", rb"[\r\n]\0"
+    else:
+        name, line_end = "utf-16-be", rb"\0[\r\n]"
+    # One byte of each digit and line end is zero; the other is, of few letters, such as U+4E00.
+    few, many = sorted((n_even_zeros, n_odd_zeros))
+    is_one_sided = many >= max(0.02 * len(head), 2 * few, 8)
     is_wide = many >= 0.3 * len(head) or re.search(line_end, head)
-    return name if many >= max(0.02 * len(head), 2 * few, 8) and is_wide else ""
+    return name if is_one_sided and is_wide else ""
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
-    """Decode a text: UTF-8, or UTF-16 or 32 with their marks; the error names what is wrong."""
+    """Decode a table's text: UTF-8, or UTF-16 and 32 with their marks.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    content
+        Its bytes.
+    refusal
+        The error to raise, which says what is wrong with the file.
+    """
     if why := no_text(content):
         raise refusal(f"{path}: {why}")
     if not marked_encoding(content) and (name := unmarked_encoding(content)):
@@ -90,12 +112,12 @@ def split_records(
     line, text = 1, text.replace("\ufeff", "")  # byte order marks of parts that were joined
     if said := _SEPARATOR.match(text):
         delimiter, line, text = said[1], 2, text[said.end() :]
-    delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
+    delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
     offset = line - 1
     problem = ""
     # Where tabs are between cells, quotes may be letters, as in IMDb's tables.
     for quotes in ('"', None)[: 1 + (delimiter == "\t")]:
-        reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
+        reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
         records: Records = []
         known: dict[str, str] = {}
         line = offset + 1
@@ -105,14 +127,14 @@ def split_records(
                     records.append((line, shared_cells(record, known)))
                 line = reader.line_num + 1 + offset
         except csv.Error as error:
-            problem = _problem(error)
+            problem = _explain_csv_error(error)
             continue
         return records, delimiter
     raise refusal(f"{path}: line {line}: {problem}")
 
 
-def _problem(error: csv.Error) -> str:
-    """Say what is wrong with a table that its reader gives up."""
+def _explain_csv_error(error: csv.Error) -> str:
+    """Return in plain words why a table cannot be split into cells."""
     if "field limit" in str(error):
         most = csv.field_size_limit()
         return f"a cell of more than {most:,} characters: is a quote before it never closed?"
@@ -120,7 +142,7 @@ def _problem(error: csv.Error) -> str:
 
 
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
-    """Return cells, those that are known as the same texts in memory; remember the others.
+    """Return cells in which equal texts are one object, to save memory; remember new texts in `known`.
 
     Names of films, people and labels are on most lines of a table, which may be large.
     """
@@ -129,38 +151,46 @@ def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
     return [known.setdefault(cell, cell) for cell in cells]
 
 
-def _lines(text: str) -> Iterator[str]:
+def _split_lines(text: str) -> Iterator[str]:
     """Yield lines with their ends, one at a time: tables may be large."""
     return (found[0] for found in _LINE.finditer(text))
 
 
 def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> int:
-    """Find the row that is the header; the first one if none is."""
-    return next((at for at, (_, cells) in enumerate(records[:HEADER_ROWS]) if is_header(cells)), 0)
+    """Return the index of the row that is the header, among the first rows of a table; 0 if none is."""
+    for index, (_, cells) in enumerate(records[:HEADER_ROWS]):
+        if is_header(cells):
+            return index
+    return 0
 
 
 def first_rows(head: str) -> dict[str, Records]:
-    """Split the first rows of a text by the sign that it says is between cells, or by each that may be."""
+    """Split the first rows of a table by each sign that may be between its cells: sign -> rows.
+
+    If the table names its sign in a first line `sep=;`, this one alone is tried.
+    """
     said = _SEPARATOR.match(head)
     return {
-        sign: [(0, row) for row in islice(csv.reader(_lines(head), delimiter=sign), HEADER_ROWS) if row]
+        sign: [(0, row) for row in islice(csv.reader(_split_lines(head), delimiter=sign), HEADER_ROWS) if row]
         for sign in (said[1] if said else DELIMITERS)
     }
 
 
 def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], bool]) -> str:
-    """Find what stands between the cells of a table of any header: what divides most rows into equally many.
+    """Return the sign between the cells of a table with any header: it splits most rows into equally many.
 
     Parameters
     ----------
+    text
+        The table.
     signs
-        Those that may stand between cells.
+        Signs that may stand between cells.
     is_header
         Whether cells are those of a header that is known: the sign that gives one comes first.
     """
     best, best_score = ",", (False, 0.0, 0)
     for sign in signs:
-        rows = list(islice(csv.reader(_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
+        rows = list(islice(csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
         widths = Counter(len(row) for row in rows if any(row))
         if not widths:
             continue
@@ -172,11 +202,19 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
     return best
 
 
-def _delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
-    """Find what stands between cells: what gives the header expected, else most cells in the first line."""
-    best, most = ",", 0
-    for sign, first in first_rows(head).items():
-        cells = first[header_row(first, is_header)][1] if first else []
-        if (have := is_header(cells) * 1000 + len(cells)) > most:
-            best, most = sign, have
+def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
+    """Return the sign between the cells of a table, by its beginning.
+
+    It is the sign that gives the expected header or, if none does, most cells in the first row.
+    """
+    best = ","
+    best_score = 0
+    for sign, rows in first_rows(head).items():
+        cells = rows[header_row(rows, is_header)][1] if rows else []
+        score = len(cells)
+        if is_header(cells):
+            score += SCORE_OF_HEADER
+        if score > best_score:
+            best = sign
+            best_score = score
     return best

@@ -181,13 +181,15 @@ def search(
     if not query.strip():
         raise SearchError("the query is empty")
     opened = store if isinstance(store, Store) else open_store(store)
-    classes = _group_of_classes(opened, backbone)
+    classes = _find_group_of_classes(opened, backbone)
     if classes is not None:
         if text_store is not None:
             raise SearchError(
                 f"group {classes.name} is searched by names of classes: leave out the text store"
             )
-        return _by_classes(opened, classes, query, _near(classes, query, weights, device), top)
+        return _rank_by_classes(
+            opened, classes, query, _find_near_classes(classes, query, weights, device), top
+        )
     group = choose_group(opened, backbone, by_text=True)
     where = f"{opened.where}, group {group.name}"
     wanted = embedding_space(group.provenance)
@@ -208,22 +210,38 @@ def search(
     length = float(np.linalg.norm(encoded.vector))
     if not (np.isfinite(length) and length):
         raise SearchError(f"{encoded.where}: the vector of the text is zero or not finite")
-    return _ranking(opened, group, cosines(group, encoded.vector), encoded, top)
+    return _make_ranking(opened, group, cosines(group, encoded.vector), encoded, top)
 
 
-def _group_of_classes(store: Store, backbone: str | None) -> Group | None:
-    """Open the group by whose classes a store is searched; None where it is searched by vectors."""
+def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
+    """Find the group with probabilities of named classes in which a text is to be searched.
+
+    None means that texts are compared with vectors instead: those of the named backbone or, if none is named,
+    of any group of the store. Without a name, two groups of classes leave the choice to the vectors, too.
+
+    Parameters
+    ----------
+    store
+        The store.
+    backbone
+        A group of the store, or the backbone beside whose vectors the classes are stored; None if not named.
+    """
     names = groups_of_classes(store)
-    if backbone is not None:
-        own = [name for name in names if backbone in {name, store[name].provenance.get("beside")}]
-        is_vectors = backbone in store.names and embedding_space(store[backbone].provenance) is not None
-        return store[own[0]] if own and not is_vectors else None
-    by_vectors = [name for name in store.names if embedding_space(store[name].provenance)]
-    return store[names[0]] if len(names) == 1 and not by_vectors else None
+    if backbone is None:
+        has_text_vectors = any(embedding_space(store[name].provenance) for name in store.names)
+        if len(names) == 1 and not has_text_vectors:
+            return store[names[0]]
+        return None
+    if backbone in store.names and embedding_space(store[backbone].provenance) is not None:
+        return None
+    for name in names:
+        if backbone in (name, store[name].provenance.get("beside")):
+            return store[name]
+    return None
 
 
-def _near(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
-    """Compare a text with the names of a group's classes."""
+def _find_near_classes(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
+    """Compare a text with the names of the classes of a group, by a sentence encoder."""
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
     source = nullcontext(weights) if weights else packaged_sentence_encoder()
@@ -232,8 +250,12 @@ def _near(group: Group, text: str, weights: str | None, device: str) -> NearClas
     return near_classes(classes_of(group), text, encoder)
 
 
-def _by_classes(store: Store, group: Group, text: str, near: NearClasses, top: int) -> Ranking:
-    """Rank clips by the probabilities of the classes near a text."""
+def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, top: int) -> Ranking:
+    """Rank clips by the probability that they show the classes that are near a text.
+
+    No clip is ranked if no class is near; clips that hardly show the classes are left out. A note says which
+    classes were searched.
+    """
     scores = class_scores(group, near)
     likely = np.where(scores >= LIKELY, scores, np.nan)
     named = near.in_words()
@@ -245,7 +267,7 @@ def _by_classes(store: Store, group: Group, text: str, near: NearClasses, top: i
     else:
         note = f"found by the classes {named}"
     query = Query(text, near.shares, f"classes of {group.name}", store.where, (note,))
-    ranking = _ranking(store, group, likely.astype(np.float32), query, top)
+    ranking = _make_ranking(store, group, likely.astype(np.float32), query, top)
     return replace(ranking, n_clips=int((~np.isnan(scores)).sum()))
 
 
@@ -291,13 +313,19 @@ def search_like(
     clip_id = composed(clip_id)
     opened = store if isinstance(store, Store) else open_store(store)
     group = choose_group(opened, backbone)
-    source = opened if other is None else other if isinstance(other, Store) else open_store(other)
+    if other is None:
+        source = opened
+    elif isinstance(other, Store):
+        source = other
+    else:
+        source = open_store(other)
     if group.name not in source.names:
         raise SearchError(
             f"{source.where}: has no features of {group.name}, of which {opened.where} is searched"
         )
     theirs = source[group.name]
-    if wrong := same_numerics(group.provenance, theirs.provenance):
+    wrong = same_numerics(group.provenance, theirs.provenance)
+    if wrong:
         raise SearchError(
             f"{source.where}: its features of {group.name} were made otherwise than those of {opened.where}: "
             f"{', '.join(wrong[:4])}"
@@ -307,11 +335,23 @@ def search_like(
     if other is None:
         scores[group.clip_ids.index(clip_id)] = np.nan
     query = Query(f"like {clip_id}", vector, embedding_space(group.provenance) or group.name, source.where)
-    return _ranking(opened, group, scores, query, top)
+    return _make_ranking(opened, group, scores, query, top)
 
 
-def _ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Query, top: int) -> Ranking:
-    """Rank the clips of a group that have a score [N]; those without have NaN."""
+def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Query, top: int) -> Ranking:
+    """Make the ranking of the clips with the highest scores.
+
+    Parameters
+    ----------
+    store, group
+        The store, and the group that was searched.
+    scores
+        Score of each clip [N]; NaN for clips that are not ranked.
+    query
+        What was searched.
+    top
+        Largest number of clips.
+    """
     if top < 1:
         raise SearchError(f"top {top}: expected 1 or more")
     untrained = group.provenance.get("untrained")
@@ -319,7 +359,7 @@ def _ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Que
     rows = best(scores, top).tolist()
     clips = store.clips_at(rows)
     hits = [
-        Hit(rank, clips[row].clip_id, clips[row].movie, *_span(clips[row]), float(scores[row]))
+        Hit(rank, clips[row].clip_id, clips[row].movie, *_span_of_clip(clips[row]), float(scores[row]))
         for rank, row in enumerate(rows, start=1)
     ]
     return Ranking(
@@ -335,12 +375,23 @@ def _ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Que
 
 
 def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -> Group:
-    """Open the named group, or the only one with pooled vectors of clips (that can be searched by text).
+    """Return the group of a store to search: the named one, or the only one that can be searched.
+
+    A group can be searched if it has pooled vectors of clips; by text, if texts can be compared with them.
+
+    Parameters
+    ----------
+    store
+        The store.
+    backbone
+        Name of the group; None if not named.
+    by_text
+        Whether a text is searched, and not a clip.
 
     Raises
     ------
     SearchError
-        There is none, or there are several.
+        There is no such group, or there are several.
     """
     pooled = [name for name in store.names if "pooled" in store[name].arrays]
     if not pooled:
@@ -399,12 +450,16 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
-    """Find a query's vector in a store, in the group of the space that is wanted.
+    """Read the vector of a query from a store of texts, in the group of the wanted space.
 
     Parameters
     ----------
+    store
+        The store of texts.
     query
         A text, exactly as it is stored, or its id; in a store of imported features, its id.
+    wanted
+        The space, as provenance names it, of the clips' vectors.
 
     Raises
     ------
@@ -417,9 +472,10 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     where = f"{opened.where}, group {group.name}"
     texts = group.text or group.clip_ids  # imported features have ids alone
     rows = [row for row, text in enumerate(texts) if text == query]
-    rows = rows or [row for row, name in enumerate(group.clip_ids) if name == query]
+    if not rows:
+        rows = [row for row, name in enumerate(group.clip_ids) if name == query]
     if len(rows) != 1:
-        what = "has no text or id" if not rows else f"has {counted(len(rows), 'row')} of the text"
+        what = f"has {counted(len(rows), 'row')} of the text" if rows else "has no text or id"
         raise SearchError(f"{where}: {what} {clipped(query)!r}")
     name = group.clip_ids[rows[0]]
     return Query(
@@ -430,6 +486,9 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     )
 
 
-def _span(clip: StoredClip) -> tuple[float | None, float | None]:
-    whole = clip.start_s is None and clip.end_s is None and clip.duration_s is not None
-    return (0.0, clip.duration_s) if whole else (clip.start_s, clip.end_s)
+def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:
+    """Return start and end of a clip in its video, in seconds; of a whole file, 0 and its duration."""
+    is_whole_file = clip.start_s is None and clip.end_s is None
+    if is_whole_file and clip.duration_s is not None:
+        return 0.0, clip.duration_s
+    return clip.start_s, clip.end_s

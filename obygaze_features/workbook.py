@@ -137,7 +137,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
             f"{install_command('obygaze[xlsx]')}"
         ) from None
-    parts = _parts(path, content, refusal)
+    parts = _check_parts(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         hidden = {
@@ -149,7 +149,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
         raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
     sheets = {}
     for name, cells_of_sheet in values.items():
-        records = _records(path, cells_of_sheet, parts.sheets.get(name, NO_FACTS), refusal)
+        records = _visible_rows(path, cells_of_sheet, parts.sheets.get(name, NO_FACTS), refusal)
         if records:
             sheets[name] = records
     if not sheets:
@@ -158,7 +158,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
 
 
 def clock_notes(records: Records) -> list[str]:
-    """Say where the times of a sheet are whole minutes, as where 1:30 was meant as a minute and a half."""
+    """Return a note if all times of a sheet are whole minutes: 1:30 may be meant as a minute and a half."""
     clocks = [cell for _, cells in records for cell in cells if CLOCK_CELL.fullmatch(cell)]
     if clocks and all(map(is_of_whole_minutes, clocks)):
         return [f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s"]
@@ -170,16 +170,30 @@ def is_of_whole_minutes(cell: str) -> bool:
     return CLOCK_CELL.fullmatch(cell) is not None and cell.endswith((":00", ":00.000"))
 
 
-def _records(
+def _visible_rows(
     path: Path, cells: Sequence[Sequence[Any]], facts: SheetFacts, refusal: type[ObygazeError]
 ) -> Records:
-    """Write the rows of a sheet that are not empty, with errors and merged cells as people see them."""
-    rows = [[_text(cell) for cell in row] for row in cells]
+    """Return the rows of a sheet that are not empty, as texts that people see in it.
+
+    Cells with errors have their text, and merged cells that of the first of them.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    cells
+        The values of the sheet.
+    facts
+        Its cells with errors, and its merged cells.
+    refusal
+        The error to raise for a cell that is too long.
+    """
+    rows = [[_cell_text(cell) for cell in row] for row in cells]
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MOST_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
     for cell in facts.unreadable:
-        _put(rows, cell)
+        _set_cell(rows, cell)
     _fill_merged(rows, facts.merged)
     if facts.unreadable or facts.merged:
         width = max(map(len, rows), default=0)
@@ -189,26 +203,29 @@ def _records(
 
 
 def _shared_header(records: Records, others: Iterable[Records]) -> list[str] | None:
-    """Return the first row of several texts that a further sheet has too; None if there is none."""
+    """Return the header that a sheet shares with another one; None if there is none.
+
+    It is the first row of several texts, and no numbers, that another sheet has too.
+    """
     further = list(others)
     for _, cells in records[:HEADER_ROWS]:
         are_texts = sum(map(bool, cells)) > 1 and not any(map(_is_number, cells))
-        if are_texts and any(_line_of(cells, rows) is not None for rows in further):
+        if are_texts and any(_find_header(cells, rows) is not None for rows in further):
             return cells
     return None
 
 
-def _line_of(header: Sequence[str], records: Records) -> int | None:
-    """Return the index of the row that is a header; None if there is none."""
-    wanted = _without_end(header)
+def _find_header(header: Sequence[str], records: Records) -> int | None:
+    """Return the index of the row that has the cells of a header, but for case and blanks; None if none."""
+    wanted = _trimmed_headings(header)
     for at, (_, cells) in enumerate(records[:HEADER_ROWS]):
-        if _without_end(cells) == wanted:
+        if _trimmed_headings(cells) == wanted:
             return at
     return None
 
 
-def _without_end(cells: Sequence[str]) -> list[str]:
-    """Leave out the empty cells behind the last one that is filled; headings without case and blanks."""
+def _trimmed_headings(cells: Sequence[str]) -> list[str]:
+    """Return headings to compare: in small letters, without blanks around them and empty ones at the end."""
     texts = [cell.strip().casefold() for cell in cells]
     while texts and not texts[-1]:
         texts.pop()
@@ -216,22 +233,31 @@ def _without_end(cells: Sequence[str]) -> list[str]:
 
 
 def _is_number(cell: str) -> bool:
+    """Return whether a cell holds a number."""
     return bool(cell) and not math.isnan(number_of(cell))
 
 
-def _together(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
-    """Put the rows below one header, of several sheets, into one table with a column of the sheets' names."""
+def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
+    """Join the rows of several sheets with the same header; a last column names the sheet of each row.
+
+    The header, and what stands above it, is taken from the first sheet.
+    """
     width = max(len(cells) for records in sheets.values() for _, cells in records)
     joined: Records = []
     for name, records in sheets.items():
-        at = _line_of(header, records) or 0
-        above = [] if joined else records[: at + 1]
-        for place, (line, cells) in enumerate(above):
-            padded = [*cells, *[""] * (width - len(cells))]
-            joined.append((line, [*padded, SHEET if place == at else ""]))
-        for line, cells in records[at + 1 :]:
-            joined.append((line, [*cells, *[""] * (width - len(cells)), name]))
+        header_index = _find_header(header, records) or 0
+        if not joined:
+            for index, (line, cells) in enumerate(records[: header_index + 1]):
+                last_cell = SHEET if index == header_index else ""
+                joined.append((line, [*_padded(cells, width), last_cell]))
+        for line, cells in records[header_index + 1 :]:
+            joined.append((line, [*_padded(cells, width), name]))
     return joined
+
+
+def _padded(cells: Sequence[str], width: int) -> list[str]:
+    """Return cells with empty ones behind them, up to a number of cells."""
+    return [*cells, *[""] * (width - len(cells))]
 
 
 class Sheets(NamedTuple):
@@ -242,14 +268,17 @@ class Sheets(NamedTuple):
 
 
 def sheets_together(book: Workbook, own: str) -> Sheets:
-    """Put a sheet and those of its header into one table, each row with its sheet; a sheet alone stays so."""
+    """Join a sheet with all visible sheets that have its header.
+
+    Without such, return its rows as they are.
+    """
     records = book.sheets[own]
     more = {name: rows for name, rows in book.sheets.items() if name != own and name not in book.hidden}
     header = _shared_header(records, more.values())
     if header is None:
         return Sheets(records, [own])
-    alike = {name: rows for name, rows in more.items() if _line_of(header, rows) is not None}
-    return Sheets(_together({own: records, **alike}, header), [own, *alike])
+    alike = {name: rows for name, rows in more.items() if _find_header(header, rows) is not None}
+    return Sheets(_join_sheets({own: records, **alike}, header), [own, *alike])
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
@@ -269,9 +298,16 @@ def n_filled(records: Records) -> int:
 
 
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
-    """Give cells that are merged one below the other the text of the first, as people see it.
+    """Copy the text of cells that are merged vertically into all of them, as people see it.
 
-    Merged cells never share any: lines that one has filled are not gone through for another.
+    Merged cells never overlap: lines that one has filled are not gone through for another.
+
+    Parameters
+    ----------
+    rows
+        The rows of a sheet, which are changed.
+    merged
+        The merged cells.
     """
     last_filled: dict[int, int] = {}
     for first_line, last_line, column in sorted(merged):
@@ -281,12 +317,12 @@ def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
         last = min(last_line, len(rows))
         for line in range(max(first_line, last_filled.get(column, 0)) + 1, last + 1):
             if column >= len(rows[line - 1]) or not rows[line - 1][column]:
-                _put(rows, Cell(line, column, text))
+                _set_cell(rows, Cell(line, column, text))
         last_filled[column] = max(last, last_filled.get(column, 0))
 
 
-def _put(rows: list[list[str]], cell: Cell) -> None:
-    """Write a text into a cell, which may lie behind the last that has a value."""
+def _set_cell(rows: list[list[str]], cell: Cell) -> None:
+    """Write the text of a cell into the rows of a sheet, which are lengthened if it lies beyond them."""
     while len(rows) < cell.line:
         rows.append([])
     row = rows[cell.line - 1]
@@ -294,8 +330,8 @@ def _put(rows: list[list[str]], cell: Cell) -> None:
     row[cell.column] = cell.text
 
 
-def _parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
-    """Go through the parts of a workbook, and refuse what is damaged or would need much memory."""
+def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
+    """Check the parts of a workbook; refuse one that is damaged, or would take much memory to read."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):
@@ -309,16 +345,25 @@ def _parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
         raise refusal(f"{path}: {what} that is {DAMAGED}") from None
 
 
-def _text(cell: Any) -> str:
-    """Write a value as a person would see it; a number in full."""
+def _cell_text(cell: Any) -> str:
+    """Return the text of a cell as a person would see it: numbers in full, times as hh:mm:ss.sss."""
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
+        is_exact_integer = cell.is_integer() and abs(cell) < 2**53
+        return str(int(cell)) if is_exact_integer else repr(cell)
     if isinstance(cell, datetime):
-        times = (cell - day for day in FIRST_DAYS)
-        cell = next((time for time in times if 0 <= time.days < 10), cell)
+        # A time beyond 24 hours is stored as a date in the first days of the calendar.
+        for first_day in FIRST_DAYS:
+            time_since = cell - first_day
+            if 0 <= time_since.days < 10:
+                cell = time_since
+                break
     if isinstance(cell, timedelta):
-        whole, rest = divmod(round(cell.total_seconds() * 1000), 1000)
-        return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{rest:03d}"
-    return cell.isoformat() if isinstance(cell, date | time) else str(cell)
+        all_seconds, milliseconds = divmod(round(cell.total_seconds() * 1000), 1000)
+        all_minutes, seconds = divmod(all_seconds, 60)
+        hours, minutes = divmod(all_minutes, 60)
+        return f"{hours:02d}:{minutes:02d}:{seconds:02d}.{milliseconds:03d}"
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    return str(cell)

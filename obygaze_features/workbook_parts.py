@@ -257,7 +257,7 @@ def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
 
 
 def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return the part of an archive that each sheet is, by the sheets' names."""
+    """Return which part of the archive holds each sheet: name of the sheet -> name of the part."""
     targets = {
         each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
     }
@@ -270,10 +270,11 @@ def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of the elements of a part with a tag, in any namespace."""
+    """Return the attributes of every element with a tag in a part of the archive; prefixes do not count."""
     found: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
+        """Keep the attributes of an element with the tag."""
         if _local(name) == tag:
             found.append(attributes)
 
@@ -340,7 +341,7 @@ class _Sheet:
         self._is_value = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take an element that begins."""
+        """Take the beginning of an element: sheet, row, cell, its value or formula, or merged cells."""
         tag = _local(name)
         if not self.is_one:
             if tag != "worksheet":
@@ -356,13 +357,13 @@ class _Sheet:
             self._has_formula = True
         elif tag == "row":
             self._begin_row(attributes)
-        elif tag == "col" and _is_true(attributes):
+        elif tag == "col" and _is_hidden(attributes):
             self._odd[HIDDEN].add(attributes.get("min", ""))
         elif tag == "mergeCell":
             self._merge(attributes.get("ref", ""))
 
     def end(self, name: str) -> None:
-        """Take the end of an element."""
+        """Take the end of an element: of a value or a cell."""
         tag = _local(name)
         if tag == "v":
             self._is_value = False
@@ -375,7 +376,13 @@ class _Sheet:
             self._value = (self._value or "") + text[:MOST_TEXT]
 
     def _merge(self, places: str) -> None:
-        """Take merged cells: of one column, or of several."""
+        """Note merged cells of one column, whose text is then copied; of several, count the place as odd.
+
+        Parameters
+        ----------
+        places
+            The first and the last cell, such as "A2:A5".
+        """
         first, _, last = places.partition(":")
         begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
         if begin is None or end is None:
@@ -386,13 +393,15 @@ class _Sheet:
             self._odd[MERGED].add(places)
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
+        """Note the line of a row that begins, and whether it is hidden."""
         place = attributes.get("r", "")
         self._line = int(place) if place.isdecimal() and len(place) < 8 else self._line + 1
         self._column = 0
-        if _is_true(attributes):
+        if _is_hidden(attributes):
             self._odd[HIDDEN].add(place or str(self._line))
 
     def _begin_cell(self, attributes: Mapping[str, str]) -> None:
+        """Note the place, kind and style of a cell that begins; refuse a sheet that gets too large by it."""
         self._place = attributes.get("r", "")
         self._kind, self._style = attributes.get("t", ""), attributes.get("s", "")
         self._has_formula, self._value = False, None
@@ -411,6 +420,7 @@ class _Sheet:
             raise TooLargeError(f"{what}; save its table as CSV")
 
     def _end_cell(self) -> None:
+        """Note a cell that cannot be read: an error, or a formula that was never computed."""
         place = self._place or f"{self._line}"
         value = self._value or ""
         if self._kind == "e":
@@ -422,7 +432,7 @@ class _Sheet:
             self.unreadable.append(Cell(self._line, self._column - 1, NEVER_COMPUTED))
 
     def refuse_emptiness(self) -> None:
-        """Refuse a sheet that is large and nearly empty."""
+        """Refuse a sheet that is large, and has few cells for its size: a reader makes room for all."""
         area = self._height * self._width
         if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
             what = (
@@ -432,12 +442,13 @@ class _Sheet:
             raise TooLargeError(f"{what}: one lies far from the table; remove it, or save the table as CSV")
 
 
-def _is_true(attributes: Mapping[str, str]) -> bool:
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Return whether the attributes of a row or column say that it is hidden."""
     return attributes.get("hidden", "") in {"1", "true"}
 
 
 def _number_of(letters: str) -> int:
-    """Return the number of a column, from 1, by its letters."""
+    """Return the number of a column, from 1, given its letters: "A" is 1, "AA" is 27."""
     number = 0
     for letter in letters.upper():
         number = 26 * number + ord(letter) - 64
@@ -455,9 +466,21 @@ def _parse(
     end: Callable[[str], None],
     text: Callable[[str], None] | None = None,
 ) -> None:
-    """Parse a part of an archive a piece at a time; a longer one where a tag is longer than a piece.
+    """Parse a part of an archive piece by piece; call functions for its elements and texts.
 
-    Each piece of a tag is gone through again with the next one.
+    Pieces get longer as long as a tag is longer than a piece, because each piece of a tag is gone through
+    again with the next one.
+
+    Parameters
+    ----------
+    part
+        The part, which is closed.
+    start
+        Called with the name and the attributes of an element that begins.
+    end
+        Called with the name of an element that ends.
+    text
+        Called with pieces of text.
     """
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = start, end

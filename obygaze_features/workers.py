@@ -65,6 +65,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
+    """A task that waits for a worker: its key, the pickled task, and the seconds that it may take."""
+
     key: Hashable
     pickled: bytes
     limit_s: float
@@ -165,7 +167,15 @@ class WorkerPool:
             thread.join(STUCK_S)
 
     def _serve(self, number: int) -> None:
-        """Do tasks with one worker, which is replaced when it has died; runs in a thread."""
+        """Do tasks in a thread, one after the other, with one worker process; a worker that died is replaced.
+
+        A task whose worker died before it began is done again.
+
+        Parameters
+        ----------
+        number
+            Number of the worker in the pool.
+        """
         worker: _Worker | None = None
         try:
             while (task := self._take()) is not None:
@@ -180,13 +190,14 @@ class WorkerPool:
             self._end(worker)
 
     def _take(self) -> _Task | None:
-        """Wait for a task; None if the pool is closed."""
+        """Wait for the next task; None if the pool was closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             self._idle -= 1
             return None if self._closing else self._waiting.popleft()
 
     def _start(self, number: int) -> "_Worker | None":
+        """Start a worker; None, after a pause, if the system cannot start one now."""
         try:
             worker = _Worker(number, self._work, self._most_bytes)
         except OSError as error:  # no memory or no processes left: try again later
@@ -200,7 +211,10 @@ class WorkerPool:
         return worker
 
     def _do(self, worker: "_Worker", task: _Task) -> bool:
-        """Have a worker do a task, and pass on its events; return whether it began."""
+        """Have a worker do a task, and pass on its events; return whether the task began.
+
+        If the worker died before, the task can be given to another one.
+        """
         begun, given = False, time.monotonic()
         worker.begin(task)
         with suppress(EOFError):  # it died, possibly in the middle of a message
@@ -228,16 +242,19 @@ class WorkerPool:
         return begun
 
     def _finish(self, event: Event | Exception) -> None:
+        """Pass on the last event of a task, whose worker is then free."""
         with self._changed:
             self._idle += 1
         self._events.put(event)
 
     def _end(self, worker: "_Worker") -> str:
+        """End a worker; return how it ended, in words."""
         with self._changed:
             self._living.remove(worker)
         return worker.end()
 
     def _count_crash(self, how: str) -> None:
+        """Count a worker that died without a result; raise an error after too many in a row."""
         self._crashes += 1
         if self._crashes >= MOST_CRASHES:
             raise WorkerError(
@@ -306,18 +323,24 @@ class _Worker:
 
 
 def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
+    """Write a message to a pipe: its kind and its size, then its bytes."""
     stream.write(_HEAD.pack(kind, len(message)))
     stream.write(message)
     stream.flush()
 
 
 def _receive(stream: BinaryIO, most_bytes: int | None = None) -> tuple[bytes, bytes]:
+    """Read a message from a pipe, its kind and its bytes; raise EOFError if it ends, or is too large."""
     head = stream.read(_HEAD.size)
-    if len(head) == _HEAD.size:
-        kind, size = _HEAD.unpack(head)
-        if (most_bytes is None or size <= most_bytes) and len(message := stream.read(size)) == size:
-            return kind, message
-    raise EOFError
+    if len(head) < _HEAD.size:
+        raise EOFError
+    kind, size = _HEAD.unpack(head)
+    if most_bytes is not None and size > most_bytes:
+        raise EOFError
+    message = stream.read(size)
+    if len(message) < size:
+        raise EOFError
+    return kind, message
 
 
 # --- in a worker

@@ -353,8 +353,8 @@ def extract(
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
     ctx = click.get_current_context()
-    own_shard = _own_shard(None if shard is None else _shard(shard), store)
-    gpu_indices = _gpu_indices(gpus)
+    own_shard = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
+    gpu_indices = _parse_gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
     if not check:
@@ -366,7 +366,7 @@ def extract(
     if texts:
         _refuse_options_of_frames(ctx, names)
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT and (
-        gpu_indices or not _networks(names)
+        gpu_indices or not _only_networks(names)
     ):
         # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
@@ -425,7 +425,7 @@ def extract(
 
 
 def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, json: bool) -> Answer:
-    """Run an extraction, seal the stage if it is complete, and answer with the outcome.
+    """Run an extraction, seal the store if no clip is left, and return what to print.
 
     Parameters
     ----------
@@ -466,19 +466,28 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
 # --- checks and parsing of the options
 # ---------------------------------------------------------------------------
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
-    """Raise a UsageError if options about frames were typed for backbones that read texts."""
-    of_frames = [parameter for parameter in ctx.command.params if parameter.name in OF_FRAMES]
-    about_frames = [
-        parameter.opts[0]
-        for parameter in of_frames
-        if ctx.get_parameter_source(str(parameter.name)) not in NOT_TYPED
-    ]
-    if about_frames:
-        raise click.UsageError(f"{', '.join(about_frames)}: about frames, and {', '.join(names)} reads texts")
+    """Raise a UsageError if options about frames were typed for backbones that read texts.
+
+    Parameters
+    ----------
+    ctx
+        The command's context, which knows the options that were typed.
+    names
+        The backbones.
+    """
+    typed_options = []
+    for parameter in ctx.command.params:
+        is_typed = ctx.get_parameter_source(str(parameter.name)) not in NOT_TYPED
+        if parameter.name in OF_FRAMES and is_typed:
+            typed_options.append(parameter.opts[0])
+    if typed_options:
+        raise click.UsageError(
+            f"{', '.join(typed_options)}: about frames, and {', '.join(names)} reads texts"
+        )
 
 
-def _shard(text: str) -> tuple[int, int]:
-    """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
+def _parse_shard(text: str) -> tuple[int, int]:
+    """Parse the option --shard, `i/n`: this job does shard i (from 0) of n shards of the clips."""
     part, _, parts = text.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
         raise click.BadParameter(
@@ -487,8 +496,8 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def _own_shard(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
-    """Return the shard to do, or raise a UsageError if it cannot be done.
+def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
+    """Choose the shard to do (see `choose_shard`); turn errors into usage errors.
 
     The exit code of a usage error tells a job script not to ask for another turn, in which the same command
     would fail again.
@@ -529,36 +538,50 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     return shard
 
 
-def _gpu_indices(text: str) -> tuple[int, ...]:
-    """Parse a list of GPU indices such as `0,1,3`."""
-    parts = [part.strip() for part in text.split(",")] if text else []
+def _parse_gpu_indices(text: str) -> tuple[int, ...]:
+    """Parse the option --gpus, such as `0,1,3`, into GPU indices; an empty text means none."""
+    if not text:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise click.BadParameter(f"'{text}' is no list of numbers such as 0,1", param_hint="'--gpus'")
     return tuple(int(part) for part in parts)
 
 
 def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence[int]) -> None:
-    """Check, before anything is loaded, that there is a GPU if the options name one.
+    """Raise an ExtractError if --gpus or --device asks for a GPU, and this process cannot use one.
 
-    Raises
-    ------
-    ExtractError
-        A network should run on a GPU, and this process cannot use one.
+    It is called before anything is loaded. Backbones that are no networks need no GPU.
+
+    Parameters
+    ----------
+    names
+        The backbones.
+    device
+        The value of --device.
+    gpus
+        The values of --gpus.
     """
-    option_text = "--gpus" if gpus else f"--device {device}"
-    if not gpus and not (device or "").startswith("cuda"):
+    asks_for_cuda = device is not None and device.startswith("cuda")
+    if gpus:
+        option_text = "--gpus"
+    elif asks_for_cuda:
+        option_text = f"--device {device}"
+    else:
         return
     # Imported here because it imports numpy, which would slow down --help.
     from obygaze_features.backbones.registry import is_known_network
 
     networks = [name for name in names if is_known_network(name)]
-    reason = no_gpu_here() if networks else ""
+    if not networks:
+        return
+    reason = no_gpu_here()
     if reason:
         raise ExtractError(f"{option_text} for {', '.join(networks)}: {reason}. --device cpu runs it without")
 
 
-def _networks(names: Iterable[str]) -> list[str]:
-    """List the backbones that are networks."""
+def _only_networks(names: Iterable[str]) -> list[str]:
+    """Return the backbones that are networks, which have options for computing."""
     return [name for name in names if "compute" in backbones.backbone_options(name)]
 
 
@@ -593,12 +616,12 @@ def read_recipes(
         for text in texts:
             for name, value in addressed(text, names).items():
                 if option_name not in known[name]:
-                    raise click.UsageError(_not_taken(name, option_name, value, names))
+                    raise click.UsageError(_not_taken_message(name, option_name, value, names))
                 is_file = option_name in {"weights", "questions"}
-                options[name][option_name] = _absolute(value) if is_file else value
+                options[name][option_name] = _absolute_path(value) if is_file else value
     compute_options = compute.typed()
     if compute_options:
-        networks = _networks(names)
+        networks = _only_networks(names)
         if not networks:
             raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(compute_options)}")
         for name in networks:
@@ -609,19 +632,21 @@ def read_recipes(
 def with_layers(
     recipes: "Sequence[extraction.Recipe]", layers: Sequence[str], *, norm: bool, frames: bool
 ) -> "tuple[extraction.Recipe, ...]":
-    """Have backbones store layers beside what they give.
+    """Return recipes that also store the layers of networks that the user named.
 
     Parameters
     ----------
+    recipes
+        The recipe of each backbone.
     layers
-        Which, as typed: `LAYERS`, or `NAME=LAYERS` of one backbone.
+        The values of --layers as typed: `LAYERS` for all backbones, or `NAME=LAYERS` for one.
     norm, frames
-        How, of all.
+        The options --layer-norm and --layer-frames, for all layers.
 
     Raises
     ------
     click.UsageError
-        If a backbone has no layers, or nothing is said of which.
+        If a backbone has no layers, or no layers are named for the other options.
     """
     if (norm or frames) and not layers:
         raise click.UsageError(
@@ -632,7 +657,7 @@ def with_layers(
     for text in layers:
         for name, value in addressed(text, names).items():
             if "layers" not in backbones.backbone_options(name):
-                raise click.UsageError(_not_taken(name, "layers", value, names))
+                raise click.UsageError(_not_taken_message(name, "layers", value, names))
             wanted[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
     layered = []
     for recipe in recipes:
@@ -642,28 +667,41 @@ def with_layers(
 
 
 def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tuple[extraction.Recipe, ...]":
-    """Have the backbones that may have a classifier store what it says, if that is wanted.
+    """Return recipes that also store the probabilities of a network's classifier, if they are wanted.
 
     Raises
     ------
     click.UsageError
-        If none may have one.
+        They are wanted, and no backbone can have a classifier.
     """
+    if not wanted:
+        return tuple(recipes)
     answering = []
+    n_classifiers = 0
     for recipe in recipes:
-        has_head = "answers" in backbones.backbone_options(recipe.name)
-        more = {"answers": True} if has_head and wanted else {}
-        answering.append(replace(recipe, options={**recipe.options, **more}))
-    if wanted and not any("answers" in recipe.options for recipe in answering):
+        if "answers" in backbones.backbone_options(recipe.name):
+            n_classifiers += 1
+            answering.append(replace(recipe, options={**recipe.options, "answers": True}))
+        else:
+            answering.append(recipe)
+    if not n_classifiers:
         names = ", ".join(recipe.name for recipe in recipes)
         raise click.UsageError(f"--answers: {names} has no classifier")
     return tuple(answering)
 
 
 def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the value of an option for each backbone: `NAME=VALUE` is for one, a plain value for all.
+    """Return the value of an option for each backbone that it is for, by the backbone's name.
 
-    A value may hold "=" itself, so that only the names of backbones before it count.
+    `NAME=VALUE` is for one backbone, any other text is the value for all. A value may hold "=" itself, so
+    that only the name of a backbone counts as a name.
+
+    Parameters
+    ----------
+    text
+        The option's value as typed.
+    names
+        The backbones.
     """
     name, _, value = text.partition("=")
     if name in names and name != text:
@@ -671,8 +709,11 @@ def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
     return dict.fromkeys(names, text)
 
 
-def _not_taken(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
-    """Write that a backbone does not take an option and, if there are other backbones, how to name one."""
+def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
+    """Return the message for an option that a backbone does not take.
+
+    If there are other backbones, it says how to give the option to one of them alone.
+    """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]
     if not others:
@@ -680,7 +721,10 @@ def _not_taken(name: str, option_name: str, value: str, names: Sequence[str]) ->
     return f"{message}; write for whom it is, as in --{option_name} {others[0]}={value}"
 
 
-def _absolute(weights: str) -> str:
-    """Make a path to weights absolute, since workers may run in another folder; keep other names."""
+def _absolute_path(weights: str) -> str:
+    """Make the path of an existing file absolute, as workers run in another folder.
+
+    Return other names as typed.
+    """
     path = Path(weights).expanduser()
     return str(path.absolute()) if path.exists() else weights

@@ -33,21 +33,33 @@ NOTE = "obygaze: note: "
 
 
 def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
-    """Answer with the estimate of a dry run; `unit` is the word for a row: clip or text."""
+    """Return the answer of `extract --dry-run`: the estimated size of the features and the time.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    unit
+        The word for a row: clip or text.
+    """
     if not estimate.feature_bytes:
         return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
     time = "unknown: no video could be tried"
     if estimate.seconds is not None:
-        time = f"about {_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"
+        time = f"about {_format_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"
     facts = [*estimate.facts(), ("feature bytes", f"{estimate.feature_bytes:,}"), ("time", time)]
     return Answer(asdict(estimate), table(facts))
 
 
 def diagnosed(findings: "Sequence[Diagnosis]") -> Answer:
-    """Answer with the findings of an examination, one per line; a fault sets the exit code."""
-    n_faults = sum(finding.level == "fault" for finding in findings)
-    width = max(len(finding.about) for finding in findings)
-    lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
+    """Return the answer of `extract --check`: a line for each finding; any fault sets the exit code."""
+    n_faults = 0
+    name_width = max(len(finding.about) for finding in findings)
+    lines = []
+    for finding in findings:
+        if finding.level == "fault":
+            n_faults += 1
+        lines.append(f"{finding.level:6}  {finding.about:{name_width}}  {finding.text}")
     document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
     return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)
 
@@ -61,7 +73,9 @@ class Fault(NamedTuple):
 
 
 def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", unit: str) -> Answer:
-    """Answer with the outcome of an extraction: the statuses of its clips, from this and earlier runs.
+    """Return the answer of a finished extraction: counts of clips by status, faults, and the sealed store.
+
+    The counts are those of the whole stage, from this and earlier runs.
 
     Parameters
     ----------
@@ -94,7 +108,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
-    lines = _fault_lines(faults, unit)
+    lines = _table_of_faults(faults, unit)
     if n_left:
         lines.append(f"{statuses}, {n_left} left to do in the whole stage")
     else:
@@ -109,11 +123,11 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         lines.append(f"list of all {unit}s with their reasons: {sealed / TABLE}")
     elif faults:
         lines.append("list of them: the same command with --json")
-    return Answer(document, "\n".join(lines), _remarks(report, unit))
+    return Answer(document, "\n".join(lines), _remarks_on_run(report, unit))
 
 
-def _remarks(report: "RunReport", unit: str) -> list[str]:
-    """Write the most frequent remarks on clips with their counts, and a sentence on the run's duration."""
+def _remarks_on_run(report: "RunReport", unit: str) -> list[str]:
+    """Return notes on the run: the most frequent remarks on clips with their counts, and how long it took."""
     most_common = report.remarks.most_common(SHOWN_REMARKS)
     remarks = [f"{NOTE}{counted(number, unit)}: {remark}" for remark, number in most_common]
     if len(report.remarks) > SHOWN_REMARKS:
@@ -123,8 +137,8 @@ def _remarks(report: "RunReport", unit: str) -> list[str]:
     return remarks
 
 
-def _fault_lines(faults: Sequence[Fault], unit: str) -> list[str]:
-    """Write a table of the reasons for faults, with the number of clips and an example of each.
+def _table_of_faults(faults: Sequence[Fault], unit: str) -> list[str]:
+    """Return a table of why clips are not ok: the number of clips and an example for each reason.
 
     Only the most frequent reasons have a row; a last line counts the others.
     """
@@ -143,8 +157,8 @@ def _fault_lines(faults: Sequence[Fault], unit: str) -> list[str]:
     return lines
 
 
-def _duration(seconds: float) -> str:
-    """Format a duration in seconds, minutes or hours, so that it has few digits."""
+def _format_duration(seconds: float) -> str:
+    """Format seconds as seconds, minutes or hours, such as "90 s", "45 min" or "2.5 h"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:
@@ -156,7 +170,7 @@ def _duration(seconds: float) -> str:
 def logs_as_notes() -> Iterator[None]:
     """Print the library's log messages, such as a lack of GPU memory, as notes."""
     logger = logging.getLogger("obygaze_features")
-    handler = _Notes()
+    handler = _NoteHandler()
     logger.addHandler(handler)
     try:
         yield
@@ -164,10 +178,11 @@ def logs_as_notes() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-class _Notes(logging.Handler):
+class _NoteHandler(logging.Handler):
     """A log handler that prints messages as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print the message of a log record as a note."""
         note(record.getMessage())
 
 

@@ -102,10 +102,10 @@ def variables(
 
     refuse_existing(out, force=force)
     finder = load_people(people) if people else None
-    windows = _windows(films, source)
-    cameras = _cameras(source)
-    sightings = None if people else _sightings(source)
-    parts = _shots_of(windows, shots, source)
+    windows = _find_windows(films, source)
+    cameras = _read_camera_rows(source)
+    sightings = None if people else _read_people_rows(source)
+    parts = _read_shots(windows, shots, source)
     if finder is not None:
         click.echo(finder.cost(sum(map(len, windows.values()))), err=True)
     rows: list[tuple[Window, Values]] = []
@@ -141,10 +141,20 @@ def variables(
     return Answer(document, f"{out}: {counted(len(rows), 'window')}; {', '.join(columns)}", code=code)
 
 
-def _shots_of(
+def _read_shots(
     windows: Mapping[Path, Sequence[Window]], shots: Path | None, source: Path | None
 ) -> "dict[str, list[manifests.FilmPart]]":
-    """Read the shots of movies, of the table that is given or lies beside the windows."""
+    """Read a table of shots; return movie -> its shots, and warn of movies that it has none of.
+
+    Parameters
+    ----------
+    windows
+        The windows of each film.
+    shots
+        The table given with --shots, if any.
+    source
+        The manifest of the windows, beside which the table may lie.
+    """
     movies = [film_windows[0].movie for film_windows in windows.values()]
     if shots is not None:
         table = shots
@@ -169,14 +179,26 @@ class Clips(NamedTuple):
     file_of: Mapping[str, Path]
 
 
-def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
-    """Find the windows of each film.
+def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
+    """Find the windows of each film: return the film's file -> its windows.
 
-    They are the clips of its file, and those of the movie that its file is named after that have times and no
-    other of the files: without times, a clip is the whole of its own file.
+    These are the clips whose video is this file, and the clips with times of the movie that the file is named
+    after. A clip without times is the whole of its own file, and of no other.
+
+    Parameters
+    ----------
+    films
+        The files of the films.
+    source
+        The manifest or store of the windows; None to cut the films into windows of equal length.
+
+    Raises
+    ------
+    ManifestError
+        If a film has no window, or a window belongs to several files.
     """
     known = [_read_film(path) for path in films]
-    clips, file_of = _clips(known, source)
+    clips, file_of = _read_clips(known, source)
     film_at = {film.path.resolve(): film for film in known}
     movies = {clip.movie: "" for clip in clips}
     movie_of = {film.path: manifests.find_film(film.movie, movies) for film in known}
@@ -206,8 +228,8 @@ def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Wind
     return windows
 
 
-def _clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
-    """Read the clips of a store or a manifest; without either, cut the films into windows."""
+def _read_clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
+    """Read the clips of a store or a manifest; without one, cut the films into windows of equal length."""
     if source is not None and source.is_dir():
         return Clips(of.open_store(source).clips, {})
     if source is None:
@@ -222,28 +244,46 @@ def _clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
 
 
 def _read_film(path: Path) -> "manifests.Film":
+    """Read the time at which a film ends."""
     probed = of.probe(path)
     return manifests.Film(path, probed.start_s + probed.duration_s)
 
 
-def _cameras(source: Path | None) -> "Mapping[str, Rows] | None":
-    """Read what is known of the camera in the windows of a store."""
+def _read_camera_rows(source: Path | None) -> "Mapping[str, Rows] | None":
+    """Return clip -> its camera features and their times, if `source` is a store that has them; else None."""
     from obygaze_features.backbones.camera import FEATURES
 
-    return _rows_of(source, "camera", FEATURES, least=1)
+    return _read_rows(source, "camera", FEATURES, least=1)
 
 
-def _sightings(source: Path | None) -> "Mapping[str, Rows] | None":
-    """Read what is known of people in the windows of a store."""
+def _read_people_rows(source: Path | None) -> "Mapping[str, Rows] | None":
+    """Return clip -> its features of people and their times, if `source` is a store that has them.
+
+    Else None.
+    """
     from obygaze_features.backbones.people import FEATURES, N_FRAMES
 
-    return _rows_of(source, "people", FEATURES, least=N_FRAMES)
+    return _read_rows(source, "people", FEATURES, least=N_FRAMES)
 
 
-def _rows_of(
+def _read_rows(
     source: Path | None, name: str, features: Sequence[str], least: int
 ) -> "Mapping[str, Rows] | None":
-    """Read the frames of a group of a store, if it has these features of as many frames a clip."""
+    """Read the frame features and their times of each usable clip of a store, by clip id.
+
+    None if `source` is no store, or if its group has other features or too few frames in a clip.
+
+    Parameters
+    ----------
+    source
+        The store, or a manifest, which has no features.
+    name
+        The group of the store.
+    features
+        Names of the features that are needed, in their order.
+    least
+        Least number of frames in a clip.
+    """
     if source is None or not source.is_dir():
         return None
     store = of.open_store(source)

@@ -26,7 +26,7 @@ class Time(click.types.FloatParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert a time in seconds or as a clock to seconds."""
+        """Convert "90.5" or a clock such as "1:01:30.5" to seconds."""
         from obygaze_features.manifest import time_code
 
         try:
@@ -126,7 +126,19 @@ def chosen_sampling(
 
 
 def check_output(path: Path | None, suffix: str, option_name: str, *, force: bool) -> None:
-    """Refuse a wrong suffix, and an existing file unless `force` is set."""
+    """Check a file to write: it must have the right suffix, and must not exist unless `force` is set.
+
+    Parameters
+    ----------
+    path
+        The file; None if none is to be written.
+    suffix
+        The suffix that it must have.
+    option_name
+        The option that names it, for messages.
+    force
+        Whether an existing file is replaced.
+    """
     if path is None:
         return
     if path.suffix.lower() != suffix:
@@ -135,7 +147,10 @@ def check_output(path: Path | None, suffix: str, option_name: str, *, force: boo
 
 
 def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> None:
-    """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
+    """Save the frames' pixels [F, H, W, 3], indices [F] and times [F] in one .npz file.
+
+    The same frames give the same bytes, as numpy writes no dates.
+    """
     import numpy as np
 
     if len({picture.shape for picture in taken.images}) > 1:

@@ -35,7 +35,7 @@ NewManifest = Annotated[Path, option("Manifest to write.", type=FILE)]
 
 
 def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force: bool) -> Path:
-    """Return the folder of the manifest to write, after a check that nothing is replaced by mistake.
+    """Check that a new manifest replaces nothing by mistake, and return its folder.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def level_counts(manifest: "manifests.Manifest", none: str = "without level") ->
 
 
 def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
-    """Parse the options --column and --wide.
+    """Parse --column and --wide: which headings of a table stand for which columns of a manifest.
 
     Parameters
     ----------
     columns
         Texts NAME=HEADING; the heading may contain "=".
     wide
-        Names of annotators, separated by commas.
+        Names of annotators with columns of their own, separated by commas.
     """
     by_name: dict[str, list[str]] = {}
     for column in columns:

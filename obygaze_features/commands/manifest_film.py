@@ -90,8 +90,8 @@ def film(
       obygaze manifest import film films/*.mkv --frames 16 --shots none \\
           --out windows.csv
     """
-    hop_s = _seconds(hop, "auto", "'--hop'")
-    typed_window_s = None if window is None else _seconds(window, "train", "'--window'")
+    hop_s = _parse_seconds(hop, "auto", "'--hop'")
+    typed_window_s = None if window is None else _parse_seconds(window, "train", "'--window'")
     folder = folder_for(out, force=force)
     beside = None if shots == "none" else manifests.shots_file(out)
     if beside is not None and out == STANDARD:
@@ -101,11 +101,11 @@ def film(
         raise click.UsageError(f"--out {out}: so the table of shots of another manifest is called")
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
-    _choose_one_way(typed_window_s, model, store, scenes, frames, trained=window == "train")
+    _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, trained=window == "train")
     if model is not None:
         window_s: float | None = manifests.window_of_model(model)
     elif store is not None:
-        window_s = _window_of_store(store)
+        window_s = _median_duration(store)
     else:
         window_s = typed_window_s
     read_films = [_read_film(path, with_frames=frames is not None) for path in films]
@@ -118,7 +118,7 @@ def film(
         manifests.read_parts(scenes, movies) if scenes else None,
         frames=None if frames is None else (frames, stride or frames),
     )
-    cut = _cut_films(imported)
+    cut = _clips_of_films(imported)
     if beside is None:
         return write_imported(imported, out, more={"shots": None, "films": cut})
     if shots in DETECTORS:
@@ -134,8 +134,18 @@ def film(
     return replace(answer, text=f"{answer.text}\n{remark}", remarks=[remark] if json else [])
 
 
-def _seconds(text: str, word: str, option_name: str) -> float | None:
-    """Parse seconds; None if the text is the word that the option takes in their place."""
+def _parse_seconds(text: str, word: str, option_name: str) -> float | None:
+    """Parse an option that takes seconds or one word, such as --window train; None stands for the word.
+
+    Parameters
+    ----------
+    text
+        The value as typed.
+    word
+        The word.
+    option_name
+        The option, for messages.
+    """
     if text == word:
         return None
     try:
@@ -147,7 +157,7 @@ def _seconds(text: str, word: str, option_name: str) -> float | None:
     return seconds
 
 
-def _choose_one_way(
+def _require_one_way_to_cut(
     window_s: float | None,
     model: Path | None,
     store: Path | None,
@@ -156,9 +166,14 @@ def _choose_one_way(
     *,
     trained: bool,
 ) -> None:
-    """Raise a UsageError unless exactly one option says how films are cut.
+    """Raise a UsageError unless exactly one option says how films are cut into clips.
 
-    With `trained` (--window train), a model or a store must give the length of training clips.
+    Parameters
+    ----------
+    window_s, model, store, scenes, frames
+        The options, None if not given.
+    trained
+        Whether --window train was given; a model or a store must then give the length of training clips.
     """
     options = (window_s, model, store, scenes, frames)
     n_given = sum(value is not None for value in options)
@@ -177,8 +192,8 @@ def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
     return manifests.Film(path, probed.start_s + probed.duration_s, probed.damage, times_s)
 
 
-def _cut_films(imported: "manifests.Imported") -> list[dict[str, object]]:
-    """List for each film the number of its clips, and the seconds at its end that are in no clip."""
+def _clips_of_films(imported: "manifests.Imported") -> list[dict[str, object]]:
+    """List the number of clips of each film, and the seconds at its end that are in no clip."""
     n_clips = Counter(clip.movie for clip in imported.manifest)
     rows: list[dict[str, object]] = []
     for movie, remainder_s in imported.remainder_s.items():
@@ -186,8 +201,8 @@ def _cut_films(imported: "manifests.Imported") -> list[dict[str, object]]:
     return rows
 
 
-def _window_of_store(path: Path) -> float:
-    """Compute the median duration of a store's clips in seconds, rounded to milliseconds."""
+def _median_duration(path: Path) -> float:
+    """Return the median duration of the clips of a store, in seconds rounded to milliseconds."""
     import numpy as np
 
     clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
@@ -201,6 +216,6 @@ def _window_of_store(path: Path) -> float:
 
 
 def _find_shots(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
-    """Find the shots of a film, with a progress bar."""
+    """Find the shots of a film with a detector, which decodes every frame; show a progress bar."""
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [manifests.FilmPart(*shot) for shot in video.find_shots(film.path, detector, show)]

@@ -152,7 +152,7 @@ def spans(
             encoding=encoding,
             videos=videos,
             codebook=labels,
-            length_of=_length_of,
+            length_of=_video_length_s,
         )
     except manifests.UnreadColumnsError as error:
         given = {
@@ -167,7 +167,9 @@ def spans(
             "--out": str(out),
         }
         more = [f"--word {shlex.quote(word)}" for word in words]
-        raise ManifestError(_with_command(error, files, [*more, *_options(given)], force=force)) from None
+        raise ManifestError(
+            _message_with_command(error, files, [*more, *_typed_options(given)], force=force)
+        ) from None
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:
         return _nothing_imported(imported, out, accounts)
@@ -182,10 +184,10 @@ def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Seque
     return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
 
 
-def _with_command(
+def _message_with_command(
     error: "manifests.UnreadColumnsError", files: Sequence[Path], given: Sequence[str], *, force: bool
 ) -> str:
-    """Write the message for a table with unread columns; it ends with the command that reads them.
+    """Return the message for a table with unread columns; it ends with the command that reads them.
 
     Parameters
     ----------
@@ -206,13 +208,13 @@ def _with_command(
     return f"{error.reason}; read it with{doubts}: {' '.join(parts)}"
 
 
-def _options(given: Mapping[str, str]) -> list[str]:
-    """Write the options that have a value, as one types them."""
+def _typed_options(given: Mapping[str, str]) -> list[str]:
+    """Return the options that have a value as they are typed on a command line, with quotes."""
     return [f"{name} {shlex.quote(value)}" for name, value in given.items() if value]
 
 
 def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:
-    """Parse texts NAME=levels, NAME=concepts or NAME=labels into name -> role; a name may contain "="."""
+    """Parse the values of --tier, such as NAME=levels, into tier name -> role; a name may contain "="."""
     roles: dict[str, str] = {}
     for tier in tiers:
         name, _, role = tier.rpartition("=")
@@ -225,8 +227,8 @@ def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:
     return roles
 
 
-def _length_of(path: Path) -> float | None:
-    """Read a video's length in seconds from its header; None if it has none, or PyAV is not installed."""
+def _video_length_s(path: Path) -> float | None:
+    """Read the duration of a video in seconds from its header; None if unknown, or without PyAV."""
     from obygaze_features.errors import VideoError
 
     try:

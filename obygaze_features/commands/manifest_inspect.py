@@ -90,7 +90,7 @@ def inspect(
     from obygaze_features.manifest.identity import check_identity
 
     clips = manifests.read_manifest(manifest)
-    summary = _summary(clips)
+    summary = _summarise(clips)
     lines = [*_summary_lines(summary), *_first_clips_lines(clips)]
     return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), check_identity(clips, clips.root))
 
@@ -154,8 +154,8 @@ def project(
     return write_imported(manifests.Imported(labelled, tuple(notices)), out)
 
 
-def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
-    """Summarise a manifest: name of a fact -> its value."""
+def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
+    """Count the clips, movies, levels, annotators, seconds and videos of a manifest: fact -> value."""
     from obygaze_features.video.file_facts import is_here
 
     codebook = manifest.codebook
@@ -185,11 +185,11 @@ def _summary_lines(summary: dict[str, Any]) -> list[str]:
     """Write a summary as a table, one fact per line."""
     codebook = summary["codebook"]
     facts = summary | {"codebook": f"{codebook['name']} {codebook['version']}"}
-    rows = [[_in_words(name), _fact(value)] for name, value in facts.items()]
+    rows = [[_as_words(name), _format_fact(value)] for name, value in facts.items()]
     return [table(rows)]
 
 
-def _fact(value: str | int | list[str] | dict[str, int]) -> str:
+def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
     """Format the value of a fact: a text, a number, a list of texts, or numbers with their names."""
     if isinstance(value, str):
         return value
@@ -197,7 +197,7 @@ def _fact(value: str | int | list[str] | dict[str, int]) -> str:
         return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return ", ".join(_number_of(number, _in_words(name)) for name, number in value.items())
+    return ", ".join(_number_of(number, _as_words(name)) for name, number in value.items())
 
 
 def _number_of(number: float, name: str) -> str:
@@ -208,7 +208,8 @@ def _number_of(number: float, name: str) -> str:
     return f"{number:,} {noun} {rest}".rstrip()
 
 
-def _in_words(name: str) -> str:
+def _as_words(name: str) -> str:
+    """Replace the underscores of a name by blanks."""
     return name.replace("_", " ")
 
 
@@ -217,7 +218,7 @@ def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
     clips = manifest.clips[:SHOWN_ROWS]
     columns: dict[str, list[str]] = {}
     for name in manifests.FIELDS:
-        cells = [_cell(getattr(clip, name)) for clip in clips]
+        cells = [_format_cell(getattr(clip, name)) for clip in clips]
         if any(cells):
             columns[name] = cells
     lines = []
@@ -229,7 +230,7 @@ def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
     return lines
 
 
-def _cell(value: str | float | tuple[str, ...] | None) -> str:
+def _format_cell(value: str | float | tuple[str, ...] | None) -> str:
     """Format a value of a clip: seconds with three decimals, concepts separated by semicolons."""
     if value is None:
         return ""

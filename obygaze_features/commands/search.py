@@ -108,22 +108,29 @@ def search(
             device=device,
         )
     elif like is not None and query is None:
-        ranking = _alike(store, like, backbone=backbone, weights=weights, top=top, device=device)
+        ranking = _search_like(store, like, backbone=backbone, weights=weights, top=top, device=device)
     else:
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if sheet is not None and manifest is not None:
-        _draw(ranking, sheet, manifest)
+        _draw_sheet(ranking, sheet, manifest)
     if json:
         return Answer(asdict(ranking))
     rows = []
     for hit in ranking:
-        cells = (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
+        cells = (
+            hit.rank,
+            hit.clip_id,
+            hit.movie,
+            _format_time(hit.start_s),
+            _format_time(hit.end_s),
+            f"{hit.score:z.4f}",
+        )
         rows.append(cells)
     shown = table(rows, COLUMNS, right=(0, 3, 4, 5))
-    return Answer(asdict(ranking), shown, _remarks(ranking))
+    return Answer(asdict(ranking), shown, _remarks_on_ranking(ranking))
 
 
-def _remarks(ranking: "Ranking") -> list[str]:
+def _remarks_on_ranking(ranking: "Ranking") -> list[str]:
     """Write how many clips were ranked by which features, and the notes on the ranking."""
     counts = f"{counted(ranking.n_clips, 'clip')} ranked by {ranking.backbone}"
     if ranking.n_without:
@@ -131,24 +138,35 @@ def _remarks(ranking: "Ranking") -> list[str]:
     return [counts, *(f"note: {note}" for note in ranking.notes)]
 
 
-def _alike(
+def _search_like(
     store: str, like: str, *, backbone: str | None, weights: str | None, top: int, device: str
 ) -> "Ranking":
-    """Rank the clips by their similarity to a clip of the store or, if `like` is none, to a video file."""
+    """Rank the clips of a store by their similarity to one of its clips, or to a video file.
+
+    Parameters
+    ----------
+    store
+        The store.
+    like
+        The id of the clip or, if the store has no such clip, the path of the file.
+    backbone, weights, top, device
+        The options of `search`.
+    """
     opened = of.open_store(store)
     path = Path(like)
     is_clip = any(composed(like) in opened[name].clip_ids for name in opened.names)
     if is_clip or not path.is_file():
         return of.search_like(opened, like, backbone=backbone, top=top)
-    return _like_file(opened, path, backbone=backbone, weights=weights, top=top, device=device)
+    return _search_like_file(opened, path, backbone=backbone, weights=weights, top=top, device=device)
 
 
-def _like_file(
+def _search_like_file(
     store: "of.Store", path: Path, *, backbone: str | None, weights: str | None, top: int, device: str
 ) -> "Ranking":
-    """Rank the clips by their similarity to a video file.
+    """Rank the clips of a store by their similarity to a video file.
 
-    The file's features are extracted with the settings of the store, into a temporary folder.
+    The features of the file are extracted into a temporary folder, with the backbone and settings of the
+    store.
     """
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_output import note
@@ -173,8 +191,8 @@ def _like_file(
         return of.search_like(store, "file", other=extracted, backbone=group.name, top=top)
 
 
-def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
-    """Draw the clips that were found on a contact sheet, the best first."""
+def _draw_sheet(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
+    """Draw the clips of a ranking, the best first, on a contact sheet in the folder `sheet`."""
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
@@ -187,8 +205,8 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 
 
-def _time(seconds: float | None) -> str:
-    """Format a time as h:mm:ss.s; a hyphen if it is unknown."""
+def _format_time(seconds: float | None) -> str:
+    """Format seconds as h:mm:ss.s; "-" if unknown."""
     if seconds is None:
         return "-"
     all_tenths = round(seconds * 10)

@@ -51,7 +51,7 @@ def init(
           --setup "module load cuda"
       jobs/submit.sh films.csv stores/films --backbone xclip
     """
-    options = dict(_option(text) for text in sbatch)
+    options = dict(_parse_sbatch_option(text) for text in sbatch)
     site = extraction.Site(licence=licence, tasks=tasks, sbatch=options, setup=setup)
     paths = extraction.write_job_scripts(folder, site)
     lines = [str(path) for path in paths]
@@ -61,8 +61,8 @@ def init(
     )
 
 
-def _option(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE of an option of sbatch; it may be written with sbatch's hyphens before the name."""
+def _parse_sbatch_option(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE, an option of sbatch, into name and value; hyphens before the name are dropped."""
     name, equals, value = text.lstrip("-").partition("=")
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=VALUE, as in account=film", param_hint="'--sbatch'")

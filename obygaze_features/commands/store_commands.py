@@ -62,7 +62,7 @@ def rm(
         return _remove_sealed_stages(folders, yes=yes)
     if not places:
         raise click.UsageError("Missing argument 'STORE|STAGE...'.")
-    removable = [Removable(path, _kind(path)) for path in dict.fromkeys(places)]
+    removable = [Removable(path, _kind_of_removable(path)) for path in dict.fromkeys(places)]
     removed = _remove(removable, yes=yes)
     return Answer({"removed": removed}, "\n".join(f"removed {path}" for path in removed))
 
@@ -73,9 +73,9 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
 
     removable: list[Removable] = []
     kept: dict[str, str] = {}
-    for path in _stages(folders):
+    for path in _find_stages(folders):
         try:
-            _kind(path)  # raises if it may not be removed
+            _kind_of_removable(path)  # raises if it may not be removed
             reason = still_needed(path)
         except (StoreError, OSError) as error:
             reason = str(error)
@@ -91,21 +91,21 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
     return Answer({"removed": removed, "kept": kept}, "\n".join(lines))
 
 
-def _stages(folders: Sequence[Path]) -> list[Path]:
-    """List the stages in folders."""
+def _find_stages(folders: Sequence[Path]) -> list[Path]:
+    """Return the stages that lie in some folders."""
     paths: list[Path] = []
     for folder in folders:
-        paths += _nodes(folder, "rm --sealed-stages")
+        paths += _paths_in(folder, "rm --sealed-stages")
     return [path for path in paths if path.name.endswith(STAGING_SUFFIX) and (path / PLAN).is_file()]
 
 
-def _kind(path: Path) -> str:
-    """Return the kind of the folder at a path.
+def _kind_of_removable(path: Path) -> str:
+    """Return what a folder to remove is: "stage" or "sealed store".
 
     Raises
     ------
     StoreError
-        There is no store or stage at the path, or only a link to one, or it is in use.
+        It is neither, or only a link to one, or processes write to it now.
     """
     if path.is_symlink():
         raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
@@ -122,10 +122,13 @@ def _kind(path: Path) -> str:
 
 
 def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
-    """List folders, ask for confirmation unless `yes`, remove them, and return their paths."""
+    """Remove folders, after they were listed with their sizes and, without `yes`, confirmed.
+
+    Return their paths.
+    """
     from obygaze_features.store.growth import discard
 
-    rows = [(str(path), kind, f"{_size(path) / 1e6:.1f} MB") for path, kind in removable]
+    rows = [(str(path), kind, f"{_bytes_below(path) / 1e6:.1f} MB") for path, kind in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
     if not yes:
         if not sys.stdin.isatty():
@@ -136,8 +139,8 @@ def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
     return [str(path) for path, _ in removable]
 
 
-def _size(folder: Path) -> int:
-    """Sum the sizes of files below a folder; links are not followed."""
+def _bytes_below(folder: Path) -> int:
+    """Return the total bytes of the files in a folder and below it; links are not followed."""
     size = 0
     for path, _, names in os.walk(folder):
         size += sum(Path(path, name).lstat().st_size for name in names)
@@ -180,7 +183,7 @@ def ls(
       obygaze store ls
       obygaze store ls /data/features
     """
-    listed = list(_listed(folder))
+    listed = list(_list_stores(folder))
     if json:
         return Answer([store._asdict() for store in listed])
     if not listed:
@@ -196,8 +199,8 @@ def ls(
     return Answer(None, table(rows, ListedStore._fields), reasons)
 
 
-def _nodes(folder: Path, command: str) -> list[Path]:
-    """List the paths in a folder, sorted; raise a StoreError that names the command if there is no folder."""
+def _paths_in(folder: Path, command: str) -> list[Path]:
+    """Return the sorted paths in a folder; without the folder, an error says how to call the command."""
     if not folder.is_dir():
         raise StoreError(
             f"{folder}: no such folder; name the one that holds stores: obygaze store {command} FOLDER"
@@ -205,20 +208,20 @@ def _nodes(folder: Path, command: str) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def _listed(folder: Path) -> Iterator[ListedStore]:
-    """Describe the stores and stages in a folder."""
-    for path in _nodes(folder, "ls"):
+def _list_stores(folder: Path) -> Iterator[ListedStore]:
+    """Yield a row for each store and stage in a folder; one that cannot be read has the reason in its row."""
+    for path in _paths_in(folder, "ls"):
         try:
             if (path / PLAN).is_file():
-                yield _listed_stage(path)
+                yield _describe_stage(path)
             elif _may_be_sealed(path):
-                yield _listed_store(path)
+                yield _describe_store(path)
         except (StoreError, OSError) as error:
             yield ListedStore(path.name, *(UNREAD,) * 6, str(error))
 
 
-def _listed_stage(path: Path) -> ListedStore:
-    """Make the row of a stage."""
+def _describe_stage(path: Path) -> ListedStore:
+    """Return the row of a stage in the list: counts of its clips by status, and its backbones."""
     stage = stores.read_stage(path)
     counts = Counter(entry.status for entry in stage.status().values())
     n_missing = len(stage.clips) - counts.total()
@@ -234,8 +237,8 @@ def _listed_stage(path: Path) -> ListedStore:
     )
 
 
-def _listed_store(path: Path) -> ListedStore:
-    """Make the row of a sealed store."""
+def _describe_store(path: Path) -> ListedStore:
+    """Return the row of a sealed store in the list: counts of its clips by status, and its backbones."""
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
@@ -258,7 +261,7 @@ def _listed_store(path: Path) -> ListedStore:
 
 
 def _may_be_sealed(path: Path) -> bool:
-    """Return whether a path looks like a sealed store: a zip file, or a folder with features."""
+    """Return whether a path looks like a sealed store: a zip, or a folder with features not being built."""
     packed = path.suffix == ".zip" and path.is_file()
     return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
 
@@ -274,25 +277,29 @@ def inspect(
       obygaze store inspect stores/films            the highest version of it
       obygaze store inspect stores/films-1.0.0 --json
     """
-    record = _record(of.open_store(store))
-    return Answer(record, _in_tables(record))
+    record = _store_record(of.open_store(store))
+    return Answer(record, _format_tables(record))
 
 
-def _in_tables(record: dict[str, Any]) -> str:
-    """Write a store's record as tables: facts of the store, then arrays and provenance of each group."""
+def _format_tables(record: dict[str, Any]) -> str:
+    """Format the description of a store as text: a table of facts, then two tables for each group."""
     facts = {name: value for name, value in record.items() if name != "groups"}
-    tables = [table(_flat(facts))]
+    tables = [table(_flatten(facts))]
     for name, group in record["groups"].items():
         rows = []
         for array, description in group["arrays"].items():
             shape = " x ".join(str(length) for length in description["shape"])
             rows.append((array, description["dtype"], shape))
-        tables += [f"\n{name}", table(rows, ("array", "dtype", "shape")), table(_flat(group["provenance"]))]
+        tables += [
+            f"\n{name}",
+            table(rows, ("array", "dtype", "shape")),
+            table(_flatten(group["provenance"])),
+        ]
     return "\n".join(tables)
 
 
-def _record(store: "of.Store") -> dict[str, Any]:
-    """Describe a store's content as JSON values."""
+def _store_record(store: "of.Store") -> dict[str, Any]:
+    """Return the version, attributes, clip counts and groups of a store as JSON values."""
     from obygaze_features.store.records import absent_counts
 
     counts = Counter(clip.status for clip in store.clips)
@@ -323,27 +330,30 @@ def _group_record(group: "stores.Group") -> dict[str, Any]:
     return {"arrays": arrays, "provenance": group.provenance}
 
 
-def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
-    """List the fields of a nested record as pairs of dotted name and formatted value.
+def _flatten(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
+    """Flatten a nested record into pairs of dotted name, such as "corpus.name", and formatted value.
 
     Parameters
     ----------
+    record
+        The record.
     where
-        Beginning of the names, for the fields of an inner record.
+        What stands before the names, for an inner record.
     """
     lines = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
-            lines += _flat(value, f"{where}{name}.")
+            lines += _flatten(value, f"{where}{name}.")
         else:
-            lines.append((where + name, _shown(value)))
+            lines.append((where + name, _format_value(value)))
     return lines
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """Format a value on one line; of a long list only the ends, as --json has the full value."""
 
     def text_of(item: object) -> str:
+        """Return a text as it is, and anything else as JSON."""
         return item if isinstance(item, str) else json.dumps(item)
 
     if isinstance(value, list) and len(value) > LONGEST_LIST:

@@ -57,11 +57,12 @@ def duplicates(
     if out is not None:
         lines = [csv_line([str(cell) for cell in row]) for row in [names, *rows]]
         write_whole(out, "".join(lines))
-    summary = _summary(result)
+    summary = _summary_line(result)
     if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
         summary += "; all are of one movie, which is not compared with itself: give OTHER"
 
     def text() -> str:
+        """Format the first clips found as a table, the movies that share clips, and the summary."""
         lines = []
         if rows:
             shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]
@@ -77,8 +78,8 @@ def duplicates(
     return Answer(asdict(result), text)
 
 
-def _summary(result: "Duplicates") -> str:
-    """Write how many clips look alike, and how many could not be compared."""
+def _summary_line(result: "Duplicates") -> str:
+    """Return a line with the numbers of clips that look alike, were compared, and could not be compared."""
     n_groups = result.clips[-1].group if result.clips else 0  # groups are numbered from 1
     compared = " and ".join(str(n_clips) for n_clips in result.compared)
     summary = (

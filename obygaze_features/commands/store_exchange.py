@@ -39,10 +39,10 @@ _ROWS = "rows"
 
 
 def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
-    """Build the clips' names in a source from a pattern such as {movie}/{video}: clip id -> name.
+    """Return the name that each clip has in another tool's files, by its id, built from a pattern.
 
-    A clip without a value for a field of the pattern, as for {video} without a known video, has no name and
-    so no features.
+    The fields of the pattern, as in {movie}/{video}, are columns of the manifest. A clip without a value for
+    one of them has no name, and so no features.
 
     Raises
     ------
@@ -64,14 +64,14 @@ def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
                     f"{{{field}}}: expected one of {', '.join(values)}", param_hint="--pattern"
                 )
         if all(values[field] for field in fields):
-            names[clip.clip_id] = _filled(pattern, values)
+            names[clip.clip_id] = _fill_pattern(pattern, values)
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
 
 
-def _filled(pattern: str, values: Mapping[str, str]) -> str:
-    """Replace the fields of a pattern by their values."""
+def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
+    """Replace the fields of a pattern, such as {movie}, by their values."""
     return _FIELD.sub(lambda field: values[field[1]], pattern)
 
 
@@ -107,7 +107,7 @@ def open_source(
     of_frames: bool,
     at_a_rate: bool,
 ) -> "AbstractContextManager[FileContent]":
-    """Open a source of features.
+    """Open another tool's files, by their kind, to import the features in them.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ def open_source(
 
     Returns
     -------
-    A context that gives name -> features, and what the source states about them.
+    AbstractContextManager
+        Gives name -> features, and what the source states about them.
     """
     from obygaze_features.exchange.array_choice import ArrayChoice
     from obygaze_features.exchange.import_files import array_files, npz_clips, torch_files
@@ -141,7 +142,7 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    times_array = None if _is_pattern(times) else times
+    times_array = None if _is_file_pattern(times) else times
     if kind == "table" and times is not None and (not of_frames or times_array is None):
         raise click.UsageError("--times names a column of a table with a row for each frame (--array frames)")
     if not source.is_dir():
@@ -296,18 +297,18 @@ def import_(
         at_a_rate=rate is not None,
     )
     with opened as (items, about), progress_bar("import") as progress:
-        provenance = _provenance(declared, source, about)
+        provenance = _read_provenance(declared, source, about)
         name = backbone or about.get("backbone")
         if not name:
             raise click.UsageError("say what the features are called: --backbone")
-        matched = _matched(items, clip_names, times, table)
+        matched = _match_clips(items, clip_names, times, table)
         if matched.unknown and not matched.features:
             raise StoreError(
                 f"{source}: none of its {counted(len(items), 'name')} is a clip's: it has "
                 f"{matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(clip_names.values()), '')!r}"
             )
-        for notice in _unmatched(table, matched, allow_missing=allow_missing):
+        for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
         path = import_features(
             matched.features,
@@ -319,7 +320,7 @@ def import_(
                 dtype,
                 named=any(not column.startswith("!") for column in chosen),
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
-                axes=_axes(axes, about, source),
+                axes=_choose_axes(axes, about, source),
                 per_second=rate,
                 times=None if kind == "table" else times,
             ),
@@ -332,7 +333,7 @@ def import_(
             version=version,
             allow_missing=allow_missing,
         )
-        for notice in _said_of_source(about):
+        for notice in _notices_on_source(about):
             click.echo(notice, err=True)
     group = of.open_store(path)[name]
     shapes = {array_name: list(group.clip_shape(array_name)) for array_name in group.arrays}
@@ -358,23 +359,35 @@ class _Matched(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def _is_pattern(times: str | None) -> bool:
-    """Return whether the times of frames are in separate files, whose names follow a pattern."""
+def _is_file_pattern(times: str | None) -> bool:
+    """Return whether --times is a pattern of separate files, such as {video}_ms, and no name of an array."""
     return times is not None and "{" in times
 
 
-def _matched(
+def _match_clips(
     items: "Mapping[str, ImportItem]",
     clip_names: Mapping[str, str],
     times: str | None,
     table: "manifests.Manifest",
 ) -> _Matched:
-    """Match the names of a source with the clips, and with the files of their times if these are separate."""
+    """Find the features of each clip among the named features of a source.
+
+    Parameters
+    ----------
+    items
+        Name -> features.
+    clip_names
+        Clip id -> name in the source.
+    times
+        The option --times; a pattern names the files that hold the times of each clip's frames.
+    table
+        The manifest.
+    """
     from obygaze_features.exchange.import_items import match, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
 
     features, not_features = match(items, clip_names, FILM_SUFFIXES)
-    if times is None or not _is_pattern(times):
+    if times is None or not _is_file_pattern(times):
         return _Matched(features, not_features)
     times_of_clips, not_times = match(items, names_of(table, times), FILM_SUFFIXES)
     unknown = tuple(name for name in not_features if name in not_times)
@@ -382,7 +395,7 @@ def _matched(
 
 
 def _size_in_words(group: "stores.Group", array: str) -> str:
-    """Describe the part of an array that a clip has, so that users notice axes in the wrong order."""
+    """Describe the shape of a clip's array, such as "32 frames of 768 numbers", so that swapped axes show."""
     *rows, numbers = group.clip_shape(array)
     if not rows:
         return f"one vector of {numbers} numbers"
@@ -393,8 +406,8 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
     return f"{n_rows} {array} of {numbers} numbers"
 
 
-def _axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
-    """Return the stated order of axes; where rows are frames it is TD, and another one is a UsageError."""
+def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
+    """Return the order of axes given with --axes; where each row is a frame, only TD is possible."""
     if _ROWS not in about:
         return axes
     if axes not in (None, "TD"):
@@ -402,8 +415,8 @@ def _axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes 
     return "TD"
 
 
-def _said_of_source(about: Mapping[str, str]) -> list[str]:
-    """Write how the rows of a table were read, if they are frames, and what was left out."""
+def _notices_on_source(about: Mapping[str, str]) -> list[str]:
+    """Return notices on how the rows of a table were read, and on columns or files that were left out."""
     notices = []
     if _ROWS in about:
         notices.append(f"rows: {about[_ROWS]}")
@@ -412,8 +425,8 @@ def _said_of_source(about: Mapping[str, str]) -> list[str]:
     return notices
 
 
-def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
-    """Read the declared provenance; without a declaration, the one that the source itself states."""
+def _read_provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
+    """Read the provenance from the file of --declared or, without one, from the source itself."""
     if declared is not None:
         return parse_declared(read_text(declared), str(declared))
     if about.get("provenance"):
@@ -421,8 +434,10 @@ def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -
     return {}
 
 
-def _unmatched(table: "manifests.Manifest", matched: _Matched, *, allow_missing: bool) -> list[str]:
-    """Write which names of the source belong to no clip, and how many clips have no features."""
+def _notices_on_unmatched(
+    table: "manifests.Manifest", matched: _Matched, *, allow_missing: bool
+) -> list[str]:
+    """Return notices on names that belong to no clip, and on the number of clips without features."""
     notices = []
     unknown = matched.unknown
     if unknown:
@@ -473,7 +488,7 @@ def export(
         backbone = opened.names[0]
     labels = None
     if manifest is not None:
-        labels = _labels(manifest)
+        labels = _read_labels(manifest)
         n_unknown = len(set(opened[backbone].clip_ids) - labels["level"].keys())
         if n_unknown:
             click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)
@@ -485,8 +500,8 @@ def export(
     )
 
 
-def _labels(manifest: Path) -> dict[str, dict[str, str]]:
-    """Read the labels of a manifest: "level" and "concepts" -> clip id -> text."""
+def _read_labels(manifest: Path) -> dict[str, dict[str, str]]:
+    """Return the labels of a manifest's clips: "level" and "concepts" -> clip id -> text."""
     clips = manifests.read_manifest(manifest)
     return {
         "level": {clip.clip_id: clip.level or "" for clip in clips},

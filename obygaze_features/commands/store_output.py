@@ -16,7 +16,7 @@ def fingerprint(path: Path) -> str:
 
 
 def sealed_result(path: Path, older: Path | str | None = None, **more: object) -> Answer:
-    """Answer with the counts of a newly made store.
+    """Return what to print of a newly made store: its path, clips by status, backbones and fingerprint.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Growth(NamedTuple):
 
 
 def growth_of(path: Path, older: Path | str) -> Growth:
-    """Describe which frames a grown store shares with its older version, and which it had to move.
+    """Describe how many chunks of frames a grown store shares with its older version, as text and JSON.
 
     If clips have different numbers of frames, their frames are stored one after the other, so that a clip
     that is inserted moves the frames of all later clips.

@@ -59,7 +59,7 @@ def unpack(
     files = open_zip(packed)
     with files_shown(True, "unpack") as progress:
         done = download(files, out or packed.with_name(files.name), progress=progress)
-    return _downloaded(done)
+    return _answer_download(done)
 
 
 @command()
@@ -98,7 +98,7 @@ def pull(
     from obygaze_features.exchange.row_ids import read_ids
 
     wanted = None if clips is None else read_ids(clips)
-    return _downloaded(of.pull(url, destination, arrays=arrays or None, clips=wanted, progress=True))
+    return _answer_download(of.pull(url, destination, arrays=arrays or None, clips=wanted, progress=True))
 
 
 @command()
@@ -122,8 +122,8 @@ def push(
     return Answer({"url": url, "fingerprint": digest}, f"{url}: fingerprint {digest}")
 
 
-def _downloaded(done: "Downloaded") -> Answer:
-    """Answer with the numbers of files that were copied, that existed already, and that were left out."""
+def _answer_download(done: "Downloaded") -> Answer:
+    """Return what to print of a copied store: files copied, already present and left out; its fingerprint."""
     counts = f"{counted(done.files, 'file')}, {done.octets / 1e6:.1f} MB, {done.kept} were here"
     if done.left:
         counts += f", {done.left} left out (fetch.txt)"

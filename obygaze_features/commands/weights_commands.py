@@ -53,7 +53,7 @@ def fetch(
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
     if beside:
         lines.append(f"beside    {', '.join(beside)}")
-    return Answer(_record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines))
+    return Answer(_weights_record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines))
 
 
 @command()
@@ -84,7 +84,7 @@ def verify(
         raise BackboneError(f"{path}: there is no such file or folder")
     weight_files = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
     equal = weight_files.sha256 == expected
-    record = _record(weight_files) | {"expected": sha256, "equal": equal}
+    record = _weights_record(weight_files) | {"expected": sha256, "equal": equal}
     shown = f"{weight_files.sha256}  {path}"
     if equal:
         return Answer(record, shown)
@@ -169,8 +169,8 @@ def convert(
     return Answer(dict(digests), "\n".join([*lines, f"find people with it: --people onnx:{out}"]))
 
 
-def _record(weight_files: "Weights") -> dict[str, Any]:
-    """Describe weight files as JSON values."""
+def _weights_record(weight_files: "Weights") -> dict[str, Any]:
+    """Return the repository, revision, digest and files of weights as JSON values."""
     return {
         "repository": weight_files.repository,
         "revision": weight_files.revision,

@@ -41,6 +41,8 @@ class ArrayChoice:
     def __call__(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Return the names of the features: asked for, the format's own, or the only array of real numbers.
 
+        Names of arrays of times follow them.
+
         Parameters
         ----------
         where
@@ -53,14 +55,19 @@ class ArrayChoice:
         StoreError
             Naming the arrays among which features cannot be told.
         """
-        time_names = [name for name in arrays if self._is_of_times(name, arrays[name])]
-        if time_names and len(time_names) < len(arrays):
-            others = {name: array for name, array in arrays.items() if name not in time_names}
-            return [*self._choose(where, others), *time_names]
-        return self._choose(where, arrays)
+        times = []
+        others = {}
+        for name, array in arrays.items():
+            if self._is_of_times(name, array):
+                times.append(name)
+            else:
+                others[name] = array
+        if not others:  # all are times: then these are what the file has
+            return self._choose(where, arrays)
+        return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose among arrays that are not of times, and remember which were left out."""
+        """Choose the features among arrays that are not times, and remember which arrays were left out."""
         names = list(arrays)
         is_single_without_name = names == [""]
         if is_single_without_name and not self.asked:
@@ -72,7 +79,9 @@ class ArrayChoice:
         elif not self.asked and len(names) == 1:
             chosen = names
         else:
-            chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
+            chosen = choose_columns(
+                where, names, lambda name: column_kind(arrays, name, self.axes), self.asked
+            )
         are_columns = self.axes > 0 and all(_n_axes(arrays[name]) == self.axes for name in chosen)
         if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not are_columns:
             raise StoreError(
@@ -89,7 +98,7 @@ class ArrayChoice:
         return chosen
 
     def _note_left_out(self, names: set[str]) -> None:
-        """Add names to those of the arrays that were left out."""
+        """Add names to those of the arrays that were left out, and describe these in `about`."""
         if not names <= self._left_out:
             self._left_out |= names
             self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
@@ -102,14 +111,14 @@ class ArrayChoice:
 
 
 def _n_axes(array: Any) -> int:
-    """Return the number of axes of an array; 0 for what is no array."""
+    """Return the number of axes of an array; 0 for an object that is no array."""
     return getattr(array, "ndim", 0)
 
 
-def kind_of(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
-    """Tell whether an array may be features: "list" for vectors, "number" for columns of one number.
+def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
+    """Return whether an array may be features: "list" for vectors, "number" for columns of one number.
 
-    Where no array has real numbers, arrays of whole numbers may be features.
+    If no array has real numbers, arrays of whole numbers may be features.
 
     Parameters
     ----------
@@ -120,7 +129,10 @@ def kind_of(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
     axes
         Axes before those of one clip's features.
     """
-    dtype_kinds = {key: getattr(getattr(array, "dtype", None), "kind", "-") for key, array in arrays.items()}
+    dtype_kinds = {}
+    for key, array in arrays.items():
+        dtype = getattr(array, "dtype", None)
+        dtype_kinds[key] = getattr(dtype, "kind", "-")
     feature_kinds = "f" if "f" in dtype_kinds.values() else "iu"
     vectors = [key for key, kind in dtype_kinds.items() if kind in feature_kinds and arrays[key].ndim > axes]
     if name in vectors:

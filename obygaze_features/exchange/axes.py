@@ -20,7 +20,7 @@ AXES_OF_ONE: Final[Mapping[Axes, tuple[int, int]]] = {
 """Fewest and most axes of length one beside T and D; networks for video have one more than for images."""
 
 
-def in_order(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -> NDArray[Any]:
+def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -> NDArray[Any]:
     """Return a clip's array with the axes of the format.
 
     Parameters
@@ -109,14 +109,14 @@ def _fits(shape: Sequence[int], axes: Axes) -> bool:
 
 
 def _how_to_read(shape: Sequence[int], before: str = "") -> str:
-    """Say with which options an array is read as frames, or that no option reads it.
+    """Return in words with which options an array can be read as frames, or that none reads it.
 
     Parameters
     ----------
     shape
         Its shape.
     before
-        The option that is needed beside `--axes`.
+        The option that is needed besides `--axes`.
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
@@ -139,7 +139,7 @@ def _how_to_read(shape: Sequence[int], before: str = "") -> str:
 
 
 def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArray[Any]:
-    """Leave out the axes of length one that are too many, if it is clear which these are."""
+    """Remove the axes of length one that are too many, if it is clear which these are."""
     if values.ndim <= n_axes:
         return values
     long_axes = tuple(size for size in values.shape if size != 1)
@@ -153,5 +153,5 @@ def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArr
 
 
 def _spelt(axes: Axes) -> str:
-    """Write an order of axes as the shape of an array."""
+    """Return an order of axes as the shape of an array, such as `[T, 1, D]`."""
     return f"[{', '.join(axes)}]"

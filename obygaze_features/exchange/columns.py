@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from obygaze_features.errors import StoreError
 from obygaze_features.text import first_few
@@ -79,20 +79,50 @@ def choose_columns(
     candidates = [name for name in candidates if name not in left_out]
     if wanted_patterns:
         return _matching(candidates, wanted_patterns)
-    series = [columns for columns in _series(candidates) if "number" in map(kind_of, columns)]
-    in_series = {name for columns in series for name in columns}
-    other_kinds = {name: kind_of(name) for name in candidates if name not in in_series}
-    lists = [[name] for name, kind in other_kinds.items() if kind == "list"]
-    numbers = [name for name, kind in other_kinds.items() if kind == "number"]
-    feature_sets = [*series, *lists]
+    feature_sets, numbers = _find_feature_sets(candidates, kind_of)
     if not feature_sets and not numbers:
         raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
     if len(feature_sets) != 1 or numbers:
-        raise _several_features(path, feature_sets, numbers)
+        raise _ambiguous_features(path, feature_sets, numbers)
     return feature_sets[0]
 
 
-def _several_features(
+class _FeatureSets(NamedTuple):
+    """The columns of a table that may be its features.
+
+    Attributes
+    ----------
+    feature_sets
+        Each numbered series of columns, then each column of lists by itself.
+    numbers
+        All other columns of numbers, which may be features or labels.
+    """
+
+    feature_sets: list[list[str]]
+    numbers: list[str]
+
+
+def _find_feature_sets(candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]) -> _FeatureSets:
+    """Find the numbered series, the columns of lists and the other columns of numbers of a table."""
+    feature_sets = []
+    in_series = set[str]()
+    for columns in _numbered_series(candidates):
+        if any(kind_of(name) == "number" for name in columns):
+            feature_sets.append(list(columns))
+            in_series.update(columns)
+    numbers = []
+    for name in candidates:
+        if name in in_series:
+            continue
+        kind = kind_of(name)
+        if kind == "list":
+            feature_sets.append([name])
+        elif kind == "number":
+            numbers.append(name)
+    return _FeatureSets(feature_sets, numbers)
+
+
+def _ambiguous_features(
     path: Path | str, feature_sets: Sequence[Sequence[str]], numbers: Sequence[str]
 ) -> StoreError:
     """Return the error for columns among which features cannot be told from labels.
@@ -123,11 +153,11 @@ def _several_features(
 
 
 def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """List the names that match at least one shell pattern."""
+    """Return the names that match at least one of the shell patterns."""
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _series(names: Sequence[str]) -> list[list[str]]:
+def _numbered_series(names: Sequence[str]) -> list[list[str]]:
     """Find series of columns whose names differ in their numbers only: from 0 or 1, none missing."""
     numbered: dict[str, dict[int, str]] = {}  # prefix -> number -> name
     doubtful_prefixes = set()

@@ -94,12 +94,17 @@ class StoreDiff:
     @property
     def equal(self) -> bool:
         """Whether nothing differs."""
-        has_same_clips = not self.only_first and not self.only_second and not self.clips
-        has_same_groups = not self.groups_first and not self.groups_second
-        has_same_provenance = not any(self.provenance.values())
-        has_same_values = not any(array.unlike or array.changed for array in self.arrays)
-        has_same_metadata = not self.about and has_same_provenance
-        return has_same_clips and has_same_groups and has_same_metadata and has_same_values
+        differing = (
+            self.about,
+            self.only_first,
+            self.only_second,
+            self.clips,
+            self.groups_first,
+            self.groups_second,
+            any(self.provenance.values()),
+            any(array.unlike or array.changed for array in self.arrays),
+        )
+        return not any(differing)
 
     def record(self) -> dict[str, object]:
         """Return all of it as plain JSON."""
@@ -182,7 +187,7 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
             rows_in_second.append(second_rows[clip])
     diffs = []
     for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
-        unlike = _unlike(first, second, array)
+        unlike = _why_not_comparable(first, second, array)
         if unlike:
             diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
         else:
@@ -190,15 +195,15 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
     return diffs
 
 
-def _unlike(first: Group, second: Group, array: str) -> str:
-    """Explain why an array cannot be compared; empty if it can."""
+def _why_not_comparable(first: Group, second: Group, array: str) -> str:
+    """Return why an array cannot be compared, such as another shape; empty if it can."""
     kind_in_first = _kind(first, array)
     kind_in_second = _kind(second, array)
     return "" if kind_in_first == kind_in_second else f"{kind_in_first} against {kind_in_second}"
 
 
 def _kind(group: Group, array: str) -> str:
-    """Describe the data type and the shape of an array."""
+    """Return data type and shape of an array in words."""
     if array not in (*group.arrays, *TIME_ARRAYS):
         return "no such array"
     return f"{group.dtype(array).name} {group.shown_shape(array)} a clip"
@@ -248,7 +253,7 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the largest absolute difference of two arrays, without NaN, which is an unknown time."""
+    """Return the largest absolute difference of two arrays, without NaN, which means an unknown time."""
     differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
     return float(differences.max(where=~np.isnan(differences), initial=0.0))
 
@@ -269,7 +274,7 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
-    """Describe the differences, one line each.
+    """Return the differences in words, one line each.
 
     Parameters
     ----------
@@ -282,6 +287,7 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
     """
 
     def values(contrast: Contrast) -> str:
+        """Return a field in words, with its values in both stores."""
         in_first = f"{clipped(contrast.first)} in {first}"
         in_second = f"{clipped(contrast.second)} in {second}"
         return f"{contrast.field} is {in_first}, {in_second}"
@@ -309,7 +315,7 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
 
 
 def _array_in_words(array: ArrayDiff) -> str:
-    """Describe the differences of an array that differs."""
+    """Return the differences of one array in words."""
     if array.unlike:
         return f"values of {array.array}: {array.unlike}"
     text = f"values of {array.array}: {array.changed} of {counted(array.clips, 'clip')} differ"

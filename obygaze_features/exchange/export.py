@@ -140,7 +140,7 @@ def _columns_beside(
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:
-    """Return texts that say where the features come from."""
+    """Return texts on where the features come from: backbone, provenance, store and fingerprint."""
     provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
     return {
         "backbone": group.name,
@@ -151,7 +151,7 @@ def _origin(store: Store, group: Group) -> dict[str, str]:
 
 
 def _group_name(clip_id: str) -> str:
-    """Return a clip's name in HDF5; the attribute `clip` holds its id.
+    """Return the name of a clip's group in HDF5; its attribute `clip` holds the id itself.
 
     A "/" and a first "." are escaped, because they have a meaning in HDF5.
     """
@@ -168,7 +168,7 @@ def _encode(node: h5py.HLObject, kind: str, version: str) -> None:
 
 
 def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
-    """Write a data frame as AnnData does."""
+    """Write columns as a data frame in AnnData's encoding."""
     node = file.create_group(name)
     _encode(node, "dataframe", "0.2.0")
     node.attrs["_index"] = "_index"
@@ -178,7 +178,7 @@ def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[st
 
 
 def _write(parent: h5py.Group, name: str, element: object) -> None:
-    """Write an element as AnnData does: a dict, a list of texts, a text or an array."""
+    """Write a dict, a list of texts, a text or an array in AnnData's encoding."""
     if isinstance(element, Mapping):
         node = parent.create_group(name)
         _encode(node, "dict", "0.1.0")
@@ -194,7 +194,7 @@ def _write(parent: h5py.Group, name: str, element: object) -> None:
 
 
 class _Sink(FileIO):
-    """The file that HDF5 writes into. It keeps the first OSError, and hides it from HDF5.
+    """The file that HDF5 writes into; it keeps the first OSError, and hides it from HDF5.
 
     When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
     """
@@ -223,7 +223,7 @@ class _Sink(FileIO):
         return len(buffer)
 
     def _try(self, work: Callable[[], object]) -> None:
-        """Do work, unless there was an error before; keep its error."""
+        """Call a function, unless an earlier one failed; keep its OSError."""
         if self.error is None:
             try:
                 work()
@@ -233,7 +233,7 @@ class _Sink(FileIO):
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
-    """Write a new HDF5 file atomically. The same data give the same bytes."""
+    """Write a new HDF5 file within a `with` block, atomically; the same data give the same bytes."""
     with new_file(path) as work, _Sink(work, "w+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink

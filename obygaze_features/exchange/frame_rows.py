@@ -70,11 +70,11 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
         pattern.removeprefix(LEAVE_OUT) for pattern in options.columns if pattern.startswith(LEAVE_OUT)
     ]
     candidates = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in left_out)]
-    number_names = [name for name in candidates if _NUMBERS.fullmatch(_plain(name))]
-    numbers = _only(path, number_names, "number the frames")
+    number_names = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
+    numbers = _only_column(path, number_names, "number the frames")
     if options.times is None:
-        time_names = [name for name in candidates if _TIMES.fullmatch(_plain(name))]
-        return FrameColumns(_only(path, time_names, "may be times of frames"), numbers)
+        time_names = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
+        return FrameColumns(_only_column(path, time_names, "may be times of frames"), numbers)
     if options.times not in names:
         found = ", ".join(names[:SHOWN])
         raise StoreError(f"{path}: has no column {options.times} (--times); found {found}")
@@ -83,8 +83,8 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
     return FrameColumns(options.times, numbers)
 
 
-def _only(path: Path, names: list[str], meaning: str) -> str:
-    """Return the only one of some columns, or the one that the format itself uses; "" for none.
+def _only_column(path: Path, names: list[str], meaning: str) -> str:
+    """Return the only one of some columns, or the one that the format itself uses; "" if there are none.
 
     Raises
     ------
@@ -101,24 +101,24 @@ def _only(path: Path, names: list[str], meaning: str) -> str:
     return names[0] if names else ""
 
 
-def _plain(name: str) -> str:
-    """Write a name for comparison: in small letters, with one `_` for other characters between them."""
+def _normalised(name: str) -> str:
+    """Return a column's name for comparison: lower case, with one `_` for other characters."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
 def _is_in_ms(name: str) -> bool:
     """Return whether a column holds milliseconds, by the end of its name."""
-    return _plain(name).endswith("ms")
+    return _normalised(name).endswith("ms")
 
 
 def in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return times of an array or column in seconds: they are in milliseconds if its name ends in ms."""
+    """Return the times of a column in seconds; they are milliseconds if its name ends in ms."""
     seconds = values.astype(np.float64)
     return seconds / 1000 if _is_in_ms(name) else seconds
 
 
 def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
-    """Refuse frames whose numbers do not rise evenly, because a rate is to give their times."""
+    """Raise an error if the numbers of frames do not rise evenly, as times by a rate need."""
     steps = np.unique(np.diff(numbers))
     if len(steps) > 1:
         raise StoreError(
@@ -127,14 +127,14 @@ def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
         )
 
 
-def said_of_rows(columns: FrameColumns) -> str:
-    """Say what a row is, so that people notice a column that was taken for another.
+def describe_rows(columns: FrameColumns) -> str:
+    """Return in words what a row of a table is, so that users notice a column that was misread.
 
     Examples
     --------
-    >>> said_of_rows(FrameColumns("timestamp", "frame"))
+    >>> describe_rows(FrameColumns("timestamp", "frame"))
     "a row is a frame, in the order of 'frame'; times of 'timestamp' in seconds"
-    >>> said_of_rows(FrameColumns())
+    >>> describe_rows(FrameColumns())
     'a row is a frame, in the order of the table; its time is in no column'
     """
     order_column = columns.numbers or columns.times
@@ -192,12 +192,12 @@ def frame_items(
     positions = _FramePositions(
         path,
         columns,
-        numbers=_finite(path, columns.numbers, read),
-        times=_finite(path, columns.times, read),
+        numbers=_read_numbers(path, columns.numbers, read),
+        times=_read_numbers(path, columns.times, read),
     )
     items = {}
     for clip, rows in rows_of_clip.items():
-        load = partial(_load, np.asarray(rows), clip, vectors, positions, evenly=evenly)
+        load = partial(_load_clip, np.asarray(rows), clip, vectors, positions, evenly=evenly)
         items[clip] = ImportItem(f"{path}, {clip}", load)
     return items
 
@@ -221,7 +221,7 @@ class _FramePositions(NamedTuple):
     times: NDArray[np.float64] | None
 
 
-def _finite(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArray[np.float64] | None:
+def _read_numbers(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArray[np.float64] | None:
     """Read a column of numbers, and refuse one with a missing number; None for the column ""."""
     if not name:
         return None
@@ -238,7 +238,7 @@ def _finite(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArr
     return values
 
 
-def _load(
+def _load_clip(
     rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, evenly: bool
 ) -> Arrays:
     """Read the frames of one clip in their order, with their times and indices as far as they are known.
@@ -259,21 +259,21 @@ def _load(
     where = f"{positions.path}, {clip}"
     columns = positions.columns
     if positions.numbers is not None:
-        rows = _in_order(rows, positions.numbers, columns.numbers, where)
+        rows = _sort_rows(rows, positions.numbers, columns.numbers, where)
     elif positions.times is not None:
-        rows = _in_order(rows, positions.times, columns.times, where)
+        rows = _sort_rows(rows, positions.times, columns.times, where)
     if evenly and positions.numbers is not None:
         refuse_uneven(where, positions.numbers[rows])
-    arrays = {"": _rows_of(vectors, rows)}
+    arrays = {"": _read_rows(vectors, rows)}
     if positions.times is not None:
         arrays["time_s"] = in_seconds(columns.times, positions.times[rows])
-    if positions.numbers is not None and _plain(columns.numbers) == FILE_INDEX:
-        arrays["frame_index"] = _indices(where, columns.numbers, positions.numbers[rows])
+    if positions.numbers is not None and _normalised(columns.numbers) == FILE_INDEX:
+        arrays["frame_index"] = _whole_indices(where, columns.numbers, positions.numbers[rows])
     return arrays
 
 
-def _in_order(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, where: str) -> NDArray[np.intp]:
-    """Sort the rows of a clip by a column; refuse two rows with one value."""
+def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, where: str) -> NDArray[np.intp]:
+    """Sort the rows of a clip by a column; raise an error if two rows have the same value."""
     rows = rows[np.argsort(order[rows], kind="stable")]
     equal = np.flatnonzero(np.diff(order[rows]) == 0)
     if len(equal):
@@ -286,15 +286,15 @@ def _in_order(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, whe
     return rows
 
 
-def _indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return indices of frames in the file as integers; refuse other numbers."""
+def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return indices of frames in the file as integers; raise an error for other numbers."""
     if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
         raise StoreError(f"{where}: {name} is an index in the file; expected whole numbers from 0 on")
     return numbers.astype(np.int64)
 
 
-def _rows_of(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows, in any order.
+def _read_rows(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Read some rows of an array or file, and return them in the given order.
 
     Files are read in rising order, because HDF5 demands it, and neighbouring rows as one slice.
     """

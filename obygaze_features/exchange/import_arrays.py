@@ -30,7 +30,7 @@ from obygaze_features.text import counted
 
 @contextmanager
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read a matrix of a .npy file, whose ids are in another file."""
+    """Read features from the matrix of a .npy file; the ids of its rows are in another file."""
     matrix = map_npy(path)
     if {*options.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
@@ -42,17 +42,17 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 def npz_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Read the ids and the arrays of a .npz file."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
-        yield _rows(path, headers, options, load, load)
+        yield _table_content(path, headers, options, load, load)
 
 
-def _rows(
+def _table_content(
     path: Path,
     arrays: Mapping[str, Any],
     options: TableOptions,
     read: Callable[[str], Any],
     load: Callable[[str], Any],
 ) -> FileContent:
-    """Take the ids and the features of arrays that have a row for each id.
+    """Choose the ids and the features among arrays that have a row for each clip, or each frame.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
-            content = _hdf5_table(path, file, options)
+            content = _hdf5_content(path, file, options)
         if content is not None:
             yield content
             return
@@ -90,23 +90,24 @@ def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         yield groups
 
 
-def _hdf5_table(path: Path, file: h5py.File, options: TableOptions) -> FileContent | None:
-    """Read AnnData, or the datasets at the top of a file; None for a file with groups only."""
+def _hdf5_content(path: Path, file: h5py.File, options: TableOptions) -> FileContent | None:
+    """Read features of AnnData, or of datasets at the top of a file; None for a file of groups only."""
     nodes = {name: plain_node(file, name) for name in file}
     if is_anndata(file):
-        return _anndata(path, file, nodes["obs"], options)
+        return _anndata_content(path, file, nodes["obs"], options)
     datasets = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not datasets:
         return None
 
     def read(name: str) -> Any:
+        """Read a dataset as a column."""
         return read_column(datasets[name], path)
 
-    return _rows(path, datasets, options, read, datasets.__getitem__)
+    return _table_content(path, datasets, options, read, datasets.__getitem__)
 
 
-def _anndata(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions) -> FileContent:
-    """Read AnnData: X, or the matrices of obsm and layers that are asked for, with the ids in obs.
+def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions) -> FileContent:
+    """Read features of AnnData: X, or the wanted matrices of obsm and layers, with the ids in obs.
 
     Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html.
     """
@@ -120,6 +121,7 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions
             raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
 
     def read(name: str) -> Any:
+        """Read a column of `obs`."""
         return read_column(plain_node(obs, name), path)
 
     index_name = text_of(obs.attrs, "_index") or "_index"

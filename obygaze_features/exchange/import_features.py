@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.axes import Axes, in_order, refuse_other_axes
+from obygaze_features.exchange.axes import Axes, refuse_other_axes, reorder_axes
 from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.frame_rows import in_seconds, refuse_uneven
 from obygaze_features.exchange.import_items import Arrays, ImportItem
@@ -143,18 +143,18 @@ def import_features(
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
-    arrays = _load(first, declared, first.load())
-    with _naming(first):
+    arrays = _load_arrays(first, declared, first.load())
+    with _file_named_in_errors(first):
         group = _group_spec(arrays, declared)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [group], corpus)
         try:
-            written = _write(stage, features, declared, progress)
+            written = _import_clips(stage, features, declared, progress)
         except _OtherFrames:
             remove_tree(stage.path)
-            stage = open_stage(clips, [_ragged(group)], corpus)
-            written = _write(stage, features, declared, progress)
-        doubt = _doubtful_axes(stage.groups[0], declared, written.most_frames)
+            stage = open_stage(clips, [_as_ragged(group)], corpus)
+            written = _import_clips(stage, features, declared, progress)
+        doubt = _warn_of_swapped_axes(stage.groups[0], declared, written.most_frames)
         if doubt:
             note(doubt)
         if written.constant:
@@ -193,8 +193,8 @@ class _Written(NamedTuple):
     most_frames: int
 
 
-def _ragged(group: GroupSpec) -> GroupSpec:
-    """Return a group like another, in which clips have frames of any number."""
+def _as_ragged(group: GroupSpec) -> GroupSpec:
+    """Return a copy of a group declaration in which clips may have any number of frames."""
     specs = []
     for spec in group.arrays:
         if spec.name == "frames":
@@ -204,10 +204,10 @@ def _ragged(group: GroupSpec) -> GroupSpec:
     return replace(group, arrays=tuple(specs), n_frames=ANY_NUMBER)
 
 
-def _write(
+def _import_clips(
     stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
 ) -> _Written:
-    """Load, check and commit the features of all clips that are missing in a stage.
+    """Load and check the features of the clips that a stage still lacks, and commit them.
 
     Raises
     ------
@@ -226,14 +226,14 @@ def _write(
             item = features[clip]
             loaded = item.load()
             may_be_labels = may_be_labels and not _looks_like_features(loaded, declared)
-            arrays = _load(item, declared, loaded)
+            arrays = _load_arrays(item, declared, loaded)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 most_frames = max(most_frames, len(arrays["frames"]))
                 _refuse_other_frames(item, group, arrays["frames"])
-            result = _result(stage.clips[stage.rows[clip]], item, group, arrays, declared.per_second)
-            with _naming(item):
+            result = _make_result(stage.clips[stage.rows[clip]], item, group, arrays, declared.per_second)
+            with _file_named_in_errors(item):
                 writer.commit([result])
             if progress is not None:
                 progress(n_imported, len(to_do))
@@ -246,7 +246,10 @@ def _write(
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
-    """Return whether an array beside the times has a name of features, or numbers that labels do not have."""
+    """Return whether a clip has an array that is surely of features, not of labels.
+
+    Its name is one that features have, or it has numbers that are not whole. Times do not count.
+    """
     for name, values in arrays.items():
         if name in TIME_ARRAYS or name == declared.times:
             continue
@@ -256,7 +259,15 @@ def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
 
 
 def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
-    """Refuse frames of another size; raise `_OtherFrames` if a clip has another number of frames."""
+    """Check the frames [F, D] of a clip against the group that was declared from the first clip.
+
+    Raises
+    ------
+    StoreError
+        If a frame has another number of features, or the number of frames must be the same and is not.
+    _OtherFrames
+        If only the number of frames differs, which a ragged group allows.
+    """
     (spec,) = (spec for spec in group.arrays if spec.name == "frames")
     if frames.ndim != 2:
         return  # refused later, with its shape
@@ -279,7 +290,7 @@ def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
-    """Return whether several numbers are all the same, such as zeros that were never computed."""
+    """Return whether an array has several numbers that are all equal, such as zeros never overwritten."""
     flat = values.reshape(-1)
     if flat.size < 2:
         return False
@@ -290,7 +301,7 @@ def _is_constant(values: NDArray[Any]) -> bool:
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:
-    """Return whether there are real numbers that are not whole."""
+    """Return whether an array of real numbers has one that is not whole; labels have none."""
     if values.dtype.kind != "f":
         return False
     flat = values.reshape(-1)
@@ -302,8 +313,8 @@ def _has_fractions(values: NDArray[Any]) -> bool:
 
 
 @contextmanager
-def _naming(item: ImportItem) -> Iterator[None]:
-    """Add the file's name to an error."""
+def _file_named_in_errors(item: ImportItem) -> Iterator[None]:
+    """Put the name of the file before the message of any error in the block."""
     try:
         yield
     except StoreError as error:
@@ -311,7 +322,9 @@ def _naming(item: ImportItem) -> Iterator[None]:
 
 
 def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, object]:
-    """Complete a declaration: other fields are unknown, and `imported` marks all of it as unverified.
+    """Complete the declared provenance of imported features.
+
+    Fields that are not declared are set to unknown; `imported` says that nothing of it was verified.
 
     Raises
     ------
@@ -343,8 +356,25 @@ def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
         raise StoreError(f"{item.where}: no features in it")
 
 
-def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
-    """Return a clip's arrays under the names of the format, converted only if declared."""
+def _load_arrays(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
+    """Check a clip's arrays and name them as the format does: pooled, frames, tokens, time_s, frame_index.
+
+    A single array gets the declared name. Data types change only if that is declared.
+
+    Parameters
+    ----------
+    item
+        The clip's file, for messages.
+    declared
+        What the user declared of the features.
+    arrays
+        The arrays, by their names in the file.
+
+    Raises
+    ------
+    StoreError
+        If an array has a name or a shape that does not fit, or contradicts what was declared.
+    """
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
     are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
@@ -360,14 +390,24 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
     converted = {}
     for name, values in arrays.items():
-        converted[name] = _converted(values, name, item.where, declared, named=are_named)
+        converted[name] = _convert(values, name, item.where, declared, named=are_named)
         if not converted[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return converted
 
 
 def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
-    """Return a clip's arrays with the times that an array holds, in seconds."""
+    """Move the array with the frames' times to `time_s`, converted to seconds.
+
+    Parameters
+    ----------
+    item
+        The clip's file, for messages.
+    name
+        Name of the array in the file, as given with --times.
+    arrays
+        The arrays of the clip.
+    """
     if name not in arrays:
         raise StoreError(f"{item.where}: has no {name} (--times); found {', '.join(arrays)}")
     features = {key: values for key, values in arrays.items() if key != name}
@@ -378,9 +418,7 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     return {**features, "time_s": in_seconds(name, arrays[name])}
 
 
-def _converted(
-    values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool
-) -> NDArray[Any]:
+def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
     """Return an array with the axes and the data type of the format.
 
     Features are converted to another data type only if that is declared; times, only if nothing is lost.
@@ -407,7 +445,7 @@ def _converted(
     n_axes = len(ARRAYS[name].dims) - 1
     if values.ndim == 0:
         raise StoreError(f"{where}: {name} is one number; expected an array")
-    values = in_order(values, n_axes, declared.axes, f"{where}, {name}")
+    values = reorder_axes(values, n_axes, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS:
         refuse_other_axes(name, values.shape, n_axes, where, named=named)
     elif values.ndim != 1:
@@ -453,15 +491,17 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _doubtful_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
-    """Say that frames and their numbers may be swapped; empty if that is unlikely, or axes are declared.
+def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
+    """Return a warning if the axes of frames or tokens may be swapped, [D, T] for [T, D]; else "".
+
+    They may be if there are at least as many rows as numbers in each. Declared axes are trusted.
 
     Parameters
     ----------
     group
         The group.
     declared
-        Says the axes, or not.
+        Whether, and which, axes the user declared.
     most_frames
         Largest number of frames of a clip, in a ragged group.
     """
@@ -480,12 +520,13 @@ def _doubtful_axes(group: GroupSpec, declared: Declared, most_frames: int) -> st
     return ""
 
 
-def _result(
+def _make_result(
     clip: PlannedClip, item: ImportItem, group: GroupSpec, arrays: Arrays, per_second: float | None
 ) -> ClipResult:
-    """Make the result of a clip of its arrays.
+    """Build the result of one clip from its arrays, to be committed to the store.
 
-    Times and indices of frames come from the arrays, times also from a rate; else they are unknown.
+    Times and indices of frames come from the arrays; times otherwise follow from `per_second`, frames in a
+    second of the video. What is not known is NaN, or -1.
 
     Raises
     ------

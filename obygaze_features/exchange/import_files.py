@@ -65,7 +65,7 @@ def files_below(
     items: dict[str, ImportItem] = {}
     for path in walk(folder, suffixes):
         key = path.relative_to(folder).with_suffix("").as_posix()
-        _add(items, key, ImportItem(str(path), partial(read, path)))
+        _add_item(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
         other_suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
         hint = ""
@@ -76,17 +76,17 @@ def files_below(
 
 
 def _array_option(path: Path) -> str:
-    """Return the option that reads a .npy file of frames of all clips, [clip, T, D]; empty for others."""
+    """Return " --array frames" for a .npy file of the frames of all clips, [clip, T, D]; else ""."""
     if path.suffix.lower() != ".npy" or not path.is_file() or map_npy(path).ndim < 3:
         return ""
     return " --array frames"
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Find the files with some suffixes below a folder, sorted.
+    """Return the files with some suffixes in a folder and below it, sorted by path.
 
-    Each folder is entered once: by its own path, or else by that of a link, because links are followed last.
-    A link that leads nowhere counts as a file, so that its clip is not lost silently.
+    Links to folders are followed, after all real folders, and no folder is searched twice. A link that leads
+    nowhere counts as a file, so that its clip is not lost silently.
     """
     files = []
     folders = [folder]  # the last one is entered next
@@ -107,8 +107,8 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return sorted(files)
 
 
-def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
-    """Add a clip's features; refuse a second file of the same clip."""
+def _add_item(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
+    """Add the features of a clip to those found; refuse a second file of the same clip."""
     if key in items:
         raise StoreError(f"{items[key].where} and {item.where}: both are of {key!r}; remove one")
     items[key] = item
@@ -124,14 +124,14 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     items: dict[str, ImportItem] = {}
     for path in tars:
         for key, item in _tar_items(path, choice):
-            _add(items, key, item)
+            _add_item(items, key, item)
     if not items:
         raise StoreError(f"{source}: no .npy or .npz file in it")
     return items
 
 
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
-    """Yield the arrays in a tar: the path of each without suffix, and its features.
+    """Find the .npy and .npz files in a tar: yield the path of each without suffix, and its features.
 
     Raises
     ------
@@ -197,8 +197,8 @@ def map_npy(path: Path) -> NDArray[Any]:
     StoreError
         If it is not such a file.
     """
-    with open_regular(path) as file, _naming(str(path), file, NPY):
-        header = _header(file, str(path))
+    with open_regular(path) as file, _explained_errors(str(path), file, NPY):
+        header = _read_header(file, str(path))
         order: Literal["C", "F"] = "F" if header.is_fortran else "C"
         values = np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
         if values.offset + values.nbytes < file.seek(0, io.SEEK_END):
@@ -207,9 +207,15 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 
 def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
-    """Read the array of a .npy file; refuse Python objects, more than `most` bytes, and what follows it."""
-    with _naming(where, file, NPY):
-        header = _header(file, where)
+    """Read the array of a .npy file.
+
+    Raises
+    ------
+    StoreError
+        If it holds Python objects, has more than `most` bytes, or if more bytes follow.
+    """
+    with _explained_errors(where, file, NPY):
+        header = _read_header(file, where)
         size = math.prod(header.shape) * header.dtype.itemsize
         refuse_giants(size, where, most)
         values = np.frombuffer(file.read(max(size, 0)), header.dtype)
@@ -228,8 +234,16 @@ class _NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def _header(file: IO[bytes], where: str = "") -> _NpyHeader:
-    """Read the header of a .npy file; given `where`, refuse an array of Python objects."""
+def _read_header(file: IO[bytes], where: str = "") -> _NpyHeader:
+    """Read the header of a .npy file, up to its data.
+
+    Parameters
+    ----------
+    file
+        The file, at its beginning.
+    where
+        What messages call it; given, an array of Python objects is refused.
+    """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = _NpyHeader(*read(file))
@@ -239,17 +253,17 @@ def _header(file: IO[bytes], where: str = "") -> _NpyHeader:
 
 
 @contextmanager
-def _naming(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
-    """Turn an error of NumPy or zipfile into one that says why the file cannot be read.
+def _explained_errors(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
+    """Replace an error of NumPy or zipfile in the block by one that says what is wrong with the file.
 
     Parameters
     ----------
     where
         What messages call the file.
     file
-        The file, whose beginning tells what it is.
+        The file, whose first bytes tell what it is.
     kind
-        The kind that was expected.
+        What was expected, such as a .npy file.
     """
     try:
         yield
@@ -284,10 +298,11 @@ def open_npz(
     """
 
     def load(name: str) -> NDArray[Any]:
-        with _naming(f"{where}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
+        """Read the array of one member."""
+        with _explained_errors(f"{where}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
             return _read_array(member, f"{where}, {name}", most)
 
-    with _naming(where, file, NPZ):
+    with _explained_errors(where, file, NPZ):
         archive = zipfile.ZipFile(file)
         n_bytes = file.seek(0, io.SEEK_END)
         headers = dict[str, Any]()
@@ -298,7 +313,7 @@ def open_npz(
                 raise StoreError(f"{where}, {name}: is in it twice; remove one")
             if info.filename.endswith(".npy"):
                 with archive.open(info) as member:
-                    header = _header(member)
+                    header = _read_header(member)
                 ndim = len(header.shape)
                 headers[name] = SimpleNamespace(dtype=header.dtype, ndim=ndim, shape=header.shape)
             elif not info.is_dir():
@@ -309,10 +324,13 @@ def open_npz(
 
 @contextmanager
 def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
-    """Open a .npz file with an array for each clip."""
+    """Open a .npz file that has one array for each clip.
+
+    Yield clip -> its features, and texts on the file.
+    """
 
     def read(name: str) -> Arrays:
-        """Read the array of a clip, if the choice takes it: the array has no name of its own."""
+        """Read the array of a clip if the choice takes it; it is given without a name."""
         return {key: load(name) for key in choice(path, {"": headers[name]})}
 
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
@@ -325,8 +343,10 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
 def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file."""
     if source.is_dir():
-        return files_below(source, TORCH_SUFFIXES, lambda path: _arrays(_loaded(path), str(path), choice))
-    clips = _loaded(source)
+        return files_below(
+            source, TORCH_SUFFIXES, lambda path: _convert_tensors(_load_torch_file(path), str(path), choice)
+        )
+    clips = _load_torch_file(source)
     if not isinstance(clips, dict):
         raise StoreError(
             f"{source}: expected a dict with a tensor per clip, or a folder with a file per clip"
@@ -334,39 +354,57 @@ def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     items: dict[str, ImportItem] = {}
     for name, value in clips.items():
         where = f"{source}, {name}"
-        _add(items, str(name), ImportItem(where, partial(_arrays, value, where, choice)))
+        _add_item(items, str(name), ImportItem(where, partial(_convert_tensors, value, where, choice)))
     return items
 
 
-def _loaded(path: Path) -> Any:
-    """Load a file of torch; nothing but tensors and plain values is unpickled."""
+def _load_torch_file(path: Path) -> Any:
+    """Load a file that torch saved; only tensors and plain values are unpickled, never code."""
     refuse_giants(path.stat().st_size, str(path))
     return load_torch(path, StoreError)
 
 
-def _arrays(content: Any, where: str, choice: ArrayChoice) -> Arrays:
-    """Return the chosen tensors of a clip as arrays: of a dict of tensors, or of a single one."""
+def _convert_tensors(content: Any, where: str, choice: ArrayChoice) -> Arrays:
+    """Convert the chosen tensors of a clip to arrays.
+
+    Parameters
+    ----------
+    content
+        A dict of tensors, or one tensor, whose name is then "".
+    where
+        What messages call the clip.
+    choice
+        Chooses among the tensors.
+    """
     if isinstance(content, dict):
         tensors = {str(name): value for name, value in content.items()}
     else:
         tensors = {"": content}
-    descriptions = {name: _description(value) for name, value in tensors.items()}
+    descriptions = {name: _describe_tensor(value) for name, value in tensors.items()}
     arrays = {}
     for name in choice(where, descriptions):
-        arrays[name] = _array(tensors[name], f"{where}, {name}" if name else where)
+        arrays[name] = _tensor_to_array(tensors[name], f"{where}, {name}" if name else where)
     return arrays
 
 
-def _description(value: Any) -> Any:
-    """Describe a tensor like an array of real or whole numbers; None for what is no tensor."""
+def _describe_tensor(value: Any) -> Any:
+    """Return dtype (only whether real or whole) and ndim of a tensor; None for a value that is no tensor."""
     if not hasattr(value, "ndim"):
         return None
     is_real = hasattr(value, "is_floating_point") and value.is_floating_point()
     return SimpleNamespace(dtype=np.dtype("f4" if is_real else "i8"), ndim=value.ndim)
 
 
-def _array(tensor: Any, where: str) -> NDArray[Any]:
-    """Convert a plain tensor to an array; bfloat16, which numpy lacks, becomes float32 without loss."""
+def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
+    """Convert a dense tensor on the CPU to an array.
+
+    Bfloat16, which NumPy lacks, becomes float32 without loss.
+
+    Raises
+    ------
+    StoreError
+        If it is no such tensor, holds other numbers, or is too large.
+    """
     if not hasattr(tensor, "is_floating_point"):
         raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")
     kind = str(tensor.dtype).removeprefix("torch.")

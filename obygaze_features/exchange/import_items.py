@@ -151,7 +151,10 @@ def match(
 
 
 def _without_suffix(name: str, suffixes: Collection[str]) -> str:
-    """Remove one of some suffixes from a name, and the apostrophes that openSMILE puts around it."""
+    """Remove the quotes that openSMILE puts around a name, and a suffix that is one of `suffixes`.
+
+    A name with another suffix, or none, is returned as it is.
+    """
     stem, _, suffix = name.strip("'").rpartition(".")
     return stem if f".{suffix.lower()}" in suffixes else name
 
@@ -175,7 +178,7 @@ def with_times(
     """
 
     def load(item: ImportItem, times_item: ImportItem) -> Arrays:
-        """Load features and their times."""
+        """Load the features of a clip, and its times from the other file."""
         arrays = times_item.load()
         if len(arrays) != 1:
             raise StoreError(f"{times_item.where}: expected one array of times; found {', '.join(arrays)}")
@@ -245,7 +248,7 @@ def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> 
         """Request the arrays of a clip from the worker."""
         if not is_open:
             raise StoreError(f"{where}: the file is closed")
-        answer, array_bytes = _ask(request._replace(clip=clip), library, where, LIMIT_S)
+        answer, array_bytes = _send_request(request._replace(clip=clip), library, where, LIMIT_S)
         texts.update(answer["texts"])
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
@@ -254,7 +257,7 @@ def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> 
 
     try:
         n_megabytes = path.stat().st_size >> 20 if path.is_file() else 0
-        answer, _ = _ask(request, library, str(path), LIMIT_S + n_megabytes)
+        answer, _ = _send_request(request, library, str(path), LIMIT_S + n_megabytes)
         items = {}
         for clip, (key, where, status, reason) in enumerate(answer["items"]):
             items[key] = ImportItem(where, partial(load, clip, where), status, reason)
@@ -267,7 +270,7 @@ def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> 
             pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (({}, {}),)))
 
 
-def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
+def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
     """Send a request to the worker, and wait for its answer.
 
     Parameters
@@ -292,7 +295,7 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
         The reader raised it, or the worker ended without an answer.
     """
     if not _pools:
-        _pools.append(WorkerPool(1, _answer, most_bytes=MOST_BYTES))
+        _pools.append(WorkerPool(1, _answer_request, most_bytes=MOST_BYTES))
     pool = _pools[0]
     key = next(_numbers)
     parts = list[bytes]()
@@ -309,7 +312,7 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
         end_reader()
         raise
     if event.kind != "done":
-        raise StoreError(f"{where}: {library} {_how_it_ended(event, limit_s)}")
+        raise StoreError(f"{where}: {library} {_explain_end(event, limit_s)}")
     answer = json.loads(parts[0])
     if "refused" in answer:
         raise StoreError(answer["refused"])
@@ -320,8 +323,8 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
     return answer, parts[1:]
 
 
-def _how_it_ended(event: Event, limit_s: float) -> str:
-    """Say why a worker ended without an answer."""
+def _explain_end(event: Event, limit_s: float) -> str:
+    """Return why a worker ended without an answer: over time, out of memory, or crashed by a damaged file."""
     if event.kind == "late":
         return f"took more than {limit_s:.0f} s to read it: {DAMAGED}"
     if event.value == OVER_TIME:
@@ -377,15 +380,15 @@ class _OpenFile:
 _open_file = _OpenFile()
 
 
-def _answer(request: _Request, parent: Parent) -> None:
-    """Answer a request, in the worker: with JSON, then with the bytes of each array.
+def _answer_request(request: _Request, parent: Parent) -> None:
+    """Serve one request, in the worker: send JSON, then the bytes of each array.
 
-    Errors that a file can cause are answers; others end the worker.
+    Errors that a file can cause are sent as answers; others end the worker.
     """
-    _be_quiet()
+    _discard_output()
     without_network()
     os.chdir(request.folder)
-    keep_to(limits_of(_size(request.arguments[0])))
+    keep_to(limits_of(_largest_file_bytes(request.arguments[0])))
     arrays: dict[str, NDArray[Any]] = {}
     answer: dict[str, Any]
     try:
@@ -395,7 +398,7 @@ def _answer(request: _Request, parent: Parent) -> None:
             answer = {"items": items, "texts": _open_file.texts}
         else:
             _, item = _open_file.items[request.clip]
-            arrays = _loaded(item)
+            arrays = _load_numbers(item)
             descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
             new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}
             answer = {"arrays": descriptions, "texts": new_texts}
@@ -415,8 +418,8 @@ def _answer(request: _Request, parent: Parent) -> None:
         parent.send(array.reshape(-1).view(np.uint8).data)
 
 
-def _loaded(item: ImportItem) -> dict[str, NDArray[Any]]:
-    """Load the arrays of a clip, in C order; refuse what holds no numbers."""
+def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
+    """Load the arrays of a clip, in C order; refuse an array that holds no numbers."""
     arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
     for array in arrays.values():
         if array.dtype.kind not in "fiub":
@@ -424,8 +427,8 @@ def _loaded(item: ImportItem) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _size(path: object) -> int:
-    """Return the size of a file, or of the largest one in a folder, in bytes; 0 for what is no path."""
+def _largest_file_bytes(path: object) -> int:
+    """Return the bytes of a file, or of the largest file in a folder; 0 for what is no path."""
     if not isinstance(path, Path):
         return 0
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
@@ -433,8 +436,8 @@ def _size(path: object) -> int:
 
 
 @cache
-def _be_quiet() -> None:
-    """Discard what libraries print: when they crash, they say why in words of their own."""
+def _discard_output() -> None:
+    """Discard what the worker prints: libraries that crash write messages of their own."""
     standard_output = 1
     standard_error = 2
     with Path(os.devnull).open("wb") as nothing:

@@ -85,7 +85,7 @@ def table_items(
     options = TableOptions(ids, tuple(columns), never, of_frames, times, at_a_rate)
     parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in READERS:
-        raise _no_table(path)
+        raise _not_a_table(path)
     with ExitStack() as still_open:
         contents = []
         for part in parts:
@@ -105,12 +105,12 @@ def table_items(
                     "(--columns), and give all parts one order"
                 )
             items.update(items_of_part)
-            _add_left_out(texts, texts_of_part.get("left_out", ""))
+            _note_left_out(texts, texts_of_part.get("left_out", ""))
         yield items, texts
 
 
-def _no_table(path: Path) -> StoreError:
-    """Return the error for a file or folder that is no table."""
+def _not_a_table(path: Path) -> StoreError:
+    """Return the error for a path that cannot be read as a table, with what to do instead."""
     hint = ""
     if path.suffix.lower() in {".pt", ".pth"}:
         hint = "; --from pth reads a dict of clips"
@@ -121,16 +121,16 @@ def _no_table(path: Path) -> StoreError:
     )
 
 
-def _add_left_out(texts: dict[str, str], *notes: str) -> None:
-    """Add notes to the text on what was left out, each once."""
+def _note_left_out(texts: dict[str, str], *notes: str) -> None:
+    """Append notes to `texts["left_out"]`, which says what was not imported; each note stands there once."""
     present = [note for note in (texts.get("left_out"), *notes) if note]
     if present:
         texts["left_out"] = "; ".join(dict.fromkeys(present))
 
 
 @contextmanager
-def _text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read ids and features of a table of texts, whose first row is the header."""
+def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
+    """Open a CSV, a TSV or a workbook with a header; yield clip -> its features, and texts on the file."""
     records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
@@ -146,8 +146,8 @@ def _text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
         numbers=partial(cells.numbers, dtype=np.float32),
         positions=partial(cells.numbers, dtype=np.float64),
     )
-    items, texts = _features_of(path, columns, options)
-    _add_left_out(texts, *notes)
+    items, texts = _read_content(path, columns, options)
+    _note_left_out(texts, *notes)
     yield items, texts
 
 
@@ -179,7 +179,7 @@ class _Cells:
             self.columns[name] = [cells[position] for _, cells in rows]
 
     def kind_of(self, name: str) -> ColumnKind:
-        """Return whether a column holds numbers, empty cells aside."""
+        """Return "number" if a column has cells that are not empty and all are numbers, else "other"."""
         try:
             numbers = [self._number(cell) for cell in self.columns[name] if cell]
         except ValueError:
@@ -187,7 +187,7 @@ class _Cells:
         return "number" if numbers else "other"
 
     def numbers(self, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-        """Read a column of numbers; refuse a cell that is none."""
+        """Convert a column to an array of numbers; refuse the first cell that is no number, with its line."""
         cells = self.columns[name]
         self._refuse_both_signs(name)
         values = np.empty(len(cells), dtype)
@@ -203,7 +203,10 @@ class _Cells:
         return values
 
     def _number(self, cell: str) -> float:
-        """Read a cell as a number; ValueError if it is none."""
+        """Convert a cell to a number, with a comma or a point before the decimals.
+
+        Raise ValueError if it is none.
+        """
         if "_" in cell:  # Python reads 1_000
             raise ValueError
         if self._has_decimal_commas:
@@ -211,7 +214,10 @@ class _Cells:
         return float(cell)
 
     def _refuse_both_signs(self, name: str) -> None:
-        """Refuse a column if it and the columns before have numbers with a comma and numbers with a point."""
+        """Refuse a table that writes decimals with commas and with points.
+
+        Its signs are collected over all columns that have been read.
+        """
         for cell in self.columns[name]:
             self._decimal_signs.update(sign for sign in ",." if sign in cell)
         if len(self._decimal_signs) > 1:
@@ -243,8 +249,18 @@ class _Columns(NamedTuple):
     positions: Callable[[str], Any]
 
 
-def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
-    """Take the ids and the features of a table: columns of numbers, or one column of vectors."""
+def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
+    """Read the ids, the features and the order of frames of an open table; return its content by clip.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    columns
+        Its columns, and how to read them.
+    options
+        What is asked for.
+    """
     header = columns.header
     ids, id_column = ids_of(path, header, options.ids, columns.cells)
     positions = FrameColumns()
@@ -253,24 +269,35 @@ def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileCo
     indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
     never = {id_column, *options.never, *indices_of_pandas, *positions}
     features = choose_columns(path, header, columns.kind_of, options.columns, never)
-    matrix = _one_matrix(path, [columns.numbers(name) for name in features])
+    matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
     texts = {"features": "\n".join(features)}
     used = {*features, id_column, *(name for name in positions if name)}
     left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
-        _add_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
+        _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
     return rows_content(
         path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
     )
 
 
-def _one_matrix(path: Path, columns: Sequence[Any]) -> Any:
-    """Return the features of all rows: the only column of vectors, or columns of numbers side by side."""
+def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:
+    """Stack columns of features into an array with a row for each row of the table.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    columns
+        N columns of numbers [rows], which become [rows, N]; or one column of vectors or matrices, returned as
+        it is.
+    """
+    if len(columns) == 1 and columns[0].ndim > 1:
+        return columns[0]
     has_vectors = columns[0].ndim > 1
-    shapes = {column.shape for column in columns}
-    if len(shapes) != 1 or (has_vectors and len(columns) > 1):
+    have_one_shape = len({column.shape for column in columns}) == 1
+    if has_vectors or not have_one_shape:
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
-    return columns[0] if has_vectors else np.stack(columns, axis=1)
+    return np.stack(columns, axis=1)
 
 
 @dataclass(frozen=True)
@@ -360,11 +387,11 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         array = np.asarray(values.to_numpy()).reshape(shape)
         return array if lengths is None else RaggedColumn(array, np.cumsum(lengths))
 
-    yield _features_of(path, _Columns(header, read, kind_of, numbers, numbers), options)
+    yield _read_content(path, _Columns(header, read, kind_of, numbers, numbers), options)
 
 
 READERS: Final[Mapping[str, Callable[..., AbstractContextManager[FileContent]]]] = {
-    **dict.fromkeys((".csv", ".tsv", ".xlsx"), _text_table),
+    **dict.fromkeys((".csv", ".tsv", ".xlsx"), _open_text_table),
     ".parquet": partial(read_apart, "Parquet", parquet_rows),
     ".npy": npy_rows,
     ".npz": npz_rows,

@@ -14,7 +14,7 @@ from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
-from obygaze_features.store.growth import combined
+from obygaze_features.store.growth import combine_specs
 from obygaze_features.store.provenance import differences, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
 from obygaze_features.store.sealing import passing_stage, seal
@@ -74,17 +74,17 @@ def merge(
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     destination = store_path(destination)
-    attributes = _attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
+    attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
     one_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
-    sources = _sources(stores)
-    _refuse_one_name(clip.movie for clip, _ in sources.values())
+    sources = _choose_rows(stores)
+    _refuse_two_spellings(clip.movie for clip, _ in sources.values())
     planned = [clip.planned for clip, _ in sources.values()]
     store_of_clip = {
         clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
     }
-    results = [_results(store, position, store_of_clip) for position, store in enumerate(stores)]
+    results = [_read_results(store, position, store_of_clip) for position, store in enumerate(stores)]
     # Streams and GPUs of clips can be added up if no clip is in two stores.
     are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
     counted = [store.attributes for store in stores] if are_disjoint else []
@@ -92,7 +92,7 @@ def merge(
         passing_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
-        stage = open_stage(planned, groups, _corpus(stores, corpus))
+        stage = open_stage(planned, groups, _common_corpus(stores, corpus))
         with stage.writer(store_of_clip) as writer:
             for n_copied, position in enumerate(store_of_clip.values(), start=1):
                 writer.commit([next(results[position])])
@@ -116,7 +116,7 @@ def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
     groups = []
     for name in _same_backbones(stores):
         specs = [spec_of(store[name]) for store in stores]
-        groups.append(combined(specs[0], specs))
+        groups.append(combine_specs(specs[0], specs))
     return groups
 
 
@@ -132,25 +132,38 @@ def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
     return first.names
 
 
-class _Source(NamedTuple):
-    """A clip, and the position of the store that its row is taken from."""
+class _ChosenRow(NamedTuple):
+    """The row that a merged store has for a clip.
+
+    Attributes
+    ----------
+    clip
+        The clip, as its store describes it.
+    position
+        Position of that store among the stores to merge.
+    """
 
     clip: StoredClip
     position: int
 
 
-def _sources(stores: Sequence[Store]) -> dict[str, _Source]:
-    """Return clip id -> where its row is taken from, sorted by id.
+def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
+    """Choose, for each clip of all stores, the store to copy it from; return clip id -> choice, sorted by id.
 
-    A clip that several stores have must be the same in all of them, unless it is missing in some.
+    The first store that has the clip is chosen, or the first in which it is not missing.
+
+    Raises
+    ------
+    StoreError
+        If two stores have a clip, missing in neither, with different content.
     """
-    sources: dict[str, _Source] = {}
+    sources: dict[str, _ChosenRow] = {}
     for position, store in enumerate(stores):
         for clip in store.clips:
-            source = sources.setdefault(clip.clip_id, _Source(clip, position))
+            source = sources.setdefault(clip.clip_id, _ChosenRow(clip, position))
             if source.position == position:
                 continue
-            difference = _difference(source.clip, clip)
+            difference = _first_difference(source.clip, clip)
             if difference:
                 both = f"{stores[source.position].where} and {store.where}"
                 raise StoreError(
@@ -158,12 +171,12 @@ def _sources(stores: Sequence[Store]) -> dict[str, _Source]:
                     "merging needs clips that are disjoint or equal; compare them: obygaze store diff"
                 )
             if source.clip.status == _MISSING:
-                sources[clip.clip_id] = _Source(clip, position)
+                sources[clip.clip_id] = _ChosenRow(clip, position)
     return dict(sorted(sources.items()))
 
 
-def _refuse_one_name(movies: Iterable[str]) -> None:
-    """Refuse films whose names are spelt differently and are one name: one film would become two."""
+def _refuse_two_spellings(movies: Iterable[str]) -> None:
+    """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
     for movie, twin in same_names(movie for movie in movies if movie).one:
         raise StoreError(
             f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
@@ -171,10 +184,12 @@ def _refuse_one_name(movies: Iterable[str]) -> None:
         )
 
 
-def _difference(a: StoredClip, b: StoredClip) -> str:
-    """Name what differs between two rows of the same clip; empty if nothing does.
+def _first_difference(a: StoredClip, b: StoredClip) -> str:
+    """Return which field, or which arrays, differ between the rows of one clip in two stores.
 
-    Of a missing clip only the movie, the span and the text are known.
+    "" if none does.
+
+    If the clip is missing in one store, only its movie, span and text are compared.
     """
     one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]
@@ -188,11 +203,12 @@ def _difference(a: StoredClip, b: StoredClip) -> str:
     return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
 
 
-def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return the corpus fields that are the same in all stores, with another name if one is given."""
+def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
+    """Return the fields of the corpus on which all stores agree; with `name`, under that name."""
     corpora = [dict(store.attributes["corpus"]) for store in stores]
 
     def is_common(key: str) -> bool:
+        """Return whether all stores have the same value of a field."""
         value = corpora[0][key]
         return all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
 
@@ -202,7 +218,7 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     return common
 
 
-def _attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
+def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
     """Return the attributes of the result: those that are chosen, or that are the same in all stores.
 
     Parameters
@@ -235,15 +251,15 @@ def _attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> d
     return attributes
 
 
-def _results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
-    """Yield the clips that are taken from a store; every row is checked against the store's digest of it.
+def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
+    """Yield the results of the clips that are copied from one store; each row is checked against its digest.
 
     Parameters
     ----------
     store, position
         The store, and its position among all stores.
     store_of_clip
-        Clip id -> position of the store that its row is taken from, without missing clips.
+        Clip id -> position of the store that its row is copied from, without missing clips.
     """
     rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
     streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}  # by group and array

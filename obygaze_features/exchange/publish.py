@@ -113,7 +113,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
         out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
     out = local_path(out)
     digests = listed(files)
-    names = sorted([*digests, TAG_DIGESTS], key=_order)
+    names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     differing_names = sorted(set(files.names()) ^ set(names))
     if differing_names:
         raise StoreError(
@@ -150,8 +150,12 @@ def folder_of(store: Place) -> FolderFiles:
     return files
 
 
-def _order(name: str) -> tuple[int, str]:
-    """Return the sort key of a file: files that are read first come first."""
+def _reading_order(name: str) -> tuple[int, str]:
+    """Return the key by which files are sorted in a zip: files that a reader needs first come first.
+
+    These are the root's metadata, the files beside the payload, the table of clips, other metadata, and
+    arrays.
+    """
     ranks = {ROOT: 0, TABLE: 2}
     if name in ranks:
         rank = ranks[name]
@@ -178,7 +182,7 @@ def _add_member(
             digest.update(block)
             file.write(block)
     if expected is not None and digest.hexdigest() != expected:
-        raise _damaged(files, name)
+        raise _digest_error(files, name)
 
 
 # --- copies elsewhere; one that was stopped resumes
@@ -226,7 +230,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             return push_to_s3(source, url, show)
     for name, expected in listed(source).items():  # before it is published
         if digest_of(source, name) != expected:
-            raise _damaged(source, name)
+            raise _digest_error(source, name)
     return push_to_hub(source, *begin_push(url))
 
 
@@ -264,11 +268,11 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     n_sent = 0
 
     def upload(name: str) -> None:
-        """Check and upload a file."""
+        """Check the digest of a file, upload it, and report progress."""
         nonlocal n_files, n_sent
         data = source.read(name)
         if sha256_of(data) != digests[name]:
-            raise _damaged(source, name)
+            raise _digest_error(source, name)
         with asking(url, name):
             try:
                 # Only one of two pushes at a time can create the tag manifest.
@@ -290,7 +294,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
 
 
 def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
-    """List the objects below a URL, with their sizes in bytes."""
+    """Return the size in bytes of every object below a URL, by its name."""
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     sizes = {}
@@ -304,7 +308,17 @@ def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
 def _refuse_other_objects(
     client: "ObjectStore", url: str, sizes: Mapping[str, int], digests: Mapping[str, str]
 ) -> None:
-    """Raise if objects below a URL are not of the store with these digests."""
+    """Refuse to upload to a place that holds anything but a part of the same store.
+
+    Parameters
+    ----------
+    client, url
+        The place.
+    sizes
+        Bytes of each object that is there, by name.
+    digests
+        SHA-256 of each file of the store to upload.
+    """
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     unknown = sorted(sizes.keys() - digests.keys())
@@ -322,8 +336,8 @@ def _refuse_other_objects(
         raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
 
 
-def _damaged(files: StoreFiles, name: str) -> StoreError:
-    """Return the error for a file that does not have its digest."""
+def _digest_error(files: StoreFiles, name: str) -> StoreError:
+    """Return the error for a file whose bytes do not have the digest that its store records."""
     return StoreError(
         f"{files.where}/{name}: is not what its digest says; run: obygaze store verify --full {files.where}"
     )
@@ -375,7 +389,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
 
 
 def _git_digest(files: StoreFiles, name: str) -> str:
-    """Return the digest of a file in Git: the SHA-1 of its kind, size and bytes."""
+    """Return the SHA-1 that Git gives a file: of a header with its size, and its bytes."""
     data = files.read(name)
     header = b"blob %d\0" % len(data)
     return hashlib.sha1(header + data, usedforsecurity=False).hexdigest()

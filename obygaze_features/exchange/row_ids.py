@@ -15,7 +15,7 @@ import numpy as np
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
-from obygaze_features.exchange.frame_rows import FrameColumns, frame_items, said_of_rows
+from obygaze_features.exchange.frame_rows import FrameColumns, describe_rows, frame_items
 from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import in_rows, is_plain, naming_damage, refuse_unreadable
 from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, TableOptions, read_apart
@@ -126,7 +126,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
     @contextmanager
     def naming_damage_of_parquet() -> Iterator[None]:
-        """Turn the library's errors into one that says what is wrong with the file."""
+        """Replace the library's errors by one that says what is wrong with the file."""
         try:
             yield
         except (pa.ArrowException, OSError):
@@ -219,9 +219,9 @@ def rows_content(
     read: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
-    """Name the rows of arrays by their clips.
+    """Group the rows of a table by clip: each row is a clip, or a frame of one.
 
-    A row is a clip. If frames are asked for and a row is one vector, it is a frame.
+    A row is a frame if frames are asked for and it is one vector.
 
     Parameters
     ----------
@@ -245,12 +245,12 @@ def rows_content(
     StoreError
         If a clip has several rows that are no frames, or rows can be no frames.
     """
-    checked_arrays = _by_row(path, arrays, len(ids))
+    checked_arrays = _check_rows(path, arrays, len(ids))
     vectors = next(iter(checked_arrays.values()))
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
     if options.of_frames and rows_are_vectors:
         items = frame_items(path, ids, vectors, columns, read, evenly=options.at_a_rate)
-        return items, {**about, "rows": said_of_rows(columns)}
+        return items, {**about, "rows": describe_rows(columns)}
     if options.times is not None:
         raise StoreError(
             f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "
@@ -266,7 +266,7 @@ def row_items(
     status: Sequence[str] = (),
     reason: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
-    """Name each row by its id, which no other row may have.
+    """Return id -> the row's features, which are read when needed; no two rows may have the same id.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def row_items(
     status, reason
         Status of each row, and why it is not ok; without, all are ok.
     """
-    checked_arrays = _by_row(path, arrays, len(ids))
+    checked_arrays = _check_rows(path, arrays, len(ids))
     items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in items:
@@ -289,7 +289,7 @@ def row_items(
             )
         items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
-            partial(_row, checked_arrays, row, str(path)),
+            partial(_read_row, checked_arrays, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
         )
@@ -298,8 +298,20 @@ def row_items(
     return items
 
 
-def _by_row(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, Any]:
-    """Check that arrays have a row for each id; put columns of one number a row side by side as one array."""
+def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, Any]:
+    """Check that arrays of numbers have a row for each id, and return them.
+
+    If all arrays are columns of one number a row, they become one array [N, D] without a name.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    arrays
+        Name -> array.
+    n_ids
+        Number of ids.
+    """
     checked_arrays: dict[str, Any] = {}
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
@@ -326,16 +338,24 @@ def _by_row(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, A
     return checked_arrays
 
 
-def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
-    """Read a row of every array."""
+def _read_row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
+    """Read one row of every array, as the features of a clip."""
     with naming_damage(where):
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
 
 def id_texts(values: Any, where: object) -> list[str]:
-    """Write an array or a list of ids as texts."""
-    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind in "fcV"):
-        raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
+    """Convert a column of ids to texts.
+
+    Raises
+    ------
+    StoreError
+        If it is an array of several axes or of real numbers, or holds damaged text.
+    """
+    if isinstance(values, np.ndarray):
+        holds_no_ids = values.dtype.kind in "fcV"  # real, complex, structures
+        if values.ndim != 1 or holds_no_ids:
+            raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
         return [id_text(value) for value in values]
     except SystemError as error:  # an array of texts may hold numbers that are no characters
@@ -343,7 +363,7 @@ def id_texts(values: Any, where: object) -> list[str]:
 
 
 def id_text(value: Any) -> str:
-    """Write an id of NumPy, pyarrow or Python as text."""
+    """Convert an id of NumPy, pyarrow or Python to text."""
     if hasattr(value, "as_py"):
         value = value.as_py()
     if isinstance(value, bytes):

@@ -104,14 +104,14 @@ def wanted_files(
     clips: Collection[str] | None,
     row_sizes: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
 ) -> set[str]:
-    """Choose the files of a partial copy: those with some arrays and some clips, and all metadata.
+    """Return the files to fetch for a partial copy: all metadata, and the chunks of some arrays and clips.
 
     Parameters
     ----------
     names
         All files of the store.
     table
-        All clips of the store.
+        All clips of the store, in the order of its rows.
     arrays
         Feature arrays that are wanted; None for all.
     clips
@@ -127,7 +127,7 @@ def wanted_files(
     """
     names = list(names)
     row_of_clip = {clip.clip_id: row for row, clip in enumerate(table)}
-    chunks = _chunks_of(names)
+    chunks = _find_chunks(names)
     _refuse_unknown(arrays or (), clips or (), {array for _, array, _ in chunks.values()}, row_of_clip.keys())
     rows = [row_of_clip[clip] for clip in clips or ()]
     wanted_chunks: dict[str, set[int]] = {}  # by array
@@ -158,7 +158,7 @@ def wanted_files(
 def _refuse_unknown(
     arrays: Collection[str], clips: Collection[str], stored_arrays: Set[str], stored_clips: Set[str]
 ) -> None:
-    """Refuse wanted arrays and clips that a store does not have."""
+    """Raise StoreError if a wanted array is no feature array of the store, or a wanted clip not in it."""
     feature_arrays = [array for array in FEATURE_ARRAYS if array in stored_arrays]
     unknown_arrays = sorted(set(arrays) - set(feature_arrays))
     if unknown_arrays:
@@ -170,8 +170,8 @@ def _refuse_unknown(
         )
 
 
-def _chunks_of(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
-    """Return file -> (group, array, number) of the files that are chunks."""
+def _find_chunks(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
+    """Return the group, the array and the number of each file that is a chunk of an array, by its name."""
     chunks = {}
     for name in names:
         chunk = chunk_of(name)
@@ -181,14 +181,14 @@ def _chunks_of(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
 
 
 def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) -> set[int]:
-    """Return the numbers of the chunks of a ragged array with frames of some clips.
+    """Return the numbers of the chunks of a ragged array that hold frames of some clips.
 
     Parameters
     ----------
     array
         The array.
     sizes
-        Number of frames of every clip, [N].
+        Number of frames of every clip, [N]; the array has the frames of all clips one after the other.
     rows
         Rows of the clips.
     """
@@ -232,7 +232,7 @@ class Downloaded:
 
 @contextmanager
 def files_shown(progress: FileProgress | bool | None, verb: str) -> Iterator[FileProgress]:
-    """Yield a function that shows files and bytes, given a parameter `progress`.
+    """Yield the function that reports the progress of a transfer: files done, files in all, bytes received.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def download(
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:
-            _refuse_another(files, destination, digests[DIGESTS])
+            _refuse_another_store(files, destination, digests[DIGESTS])
         except StoreError:
             with suppress(OSError):  # not empty: an earlier transfer left files
                 building.rmdir()
@@ -327,8 +327,20 @@ def pull(
         return download(files_of(store), store_path(destination), arrays=arrays, clips=clips, progress=show)
 
 
-def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:
-    """Refuse a destination with anything but a copy of the store, whose manifest has this digest."""
+def _refuse_another_store(files: StoreFiles, destination: Path, manifest: str) -> None:
+    """Refuse a destination that holds something else than a copy of the store.
+
+    Empty and absent ones are fine.
+
+    Parameters
+    ----------
+    files
+        The store.
+    destination
+        The folder of the copy.
+    manifest
+        SHA-256 of the store's list of digests.
+    """
     if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
         return
     if not (destination / DIGESTS).is_file():
@@ -381,7 +393,7 @@ class _Transfer:
         self._n_bytes = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        """Fetch the files with some arrays and clips, and complete the copy."""
+        """Fetch all metadata and the files of some arrays and clips, and complete the copy."""
         self._fetch(BAG_INFO)
         self._most_bytes = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
@@ -407,9 +419,9 @@ class _Transfer:
         )
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
-        """Fetch and read the number of frames of every clip, by ragged group."""
+        """Fetch the number of frames of every clip, [N], of each ragged group, by its name."""
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
-        groups = {group for group, array, _ in _chunks_of(files).values() if array == ROW_SIZE}
+        groups = {group for group, array, _ in _find_chunks(files).values() if array == ROW_SIZE}
         sizes = {}
         for group in sorted(groups):
             folder = f"{FEATURES}/{group}/{ROW_SIZE}/"
@@ -456,13 +468,13 @@ class _Transfer:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
     def _sweep(self, keep: set[str]) -> None:
-        """Remove files of an earlier transfer that are not wanted now."""
+        """Remove the files of an earlier, stopped transfer that this one does not want."""
         for path in list(self._root.rglob("*")):
             if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
                 path.unlink()
 
     def _fetch(self, name: str) -> None:
-        """Fetch and check a file, unless it is present already."""
+        """Download a file and check its digest, unless a right copy is present; report progress."""
         expected = self._digests[name]
         path = self._root / name
         is_present = path.is_file() and not path.is_symlink() and file_sha256(path) == expected
@@ -482,7 +494,7 @@ class _Transfer:
                 self._progress(self._n_done, self._n_wanted, self._n_bytes)
 
     def _count(self, name: str, size: int, n_bytes: int) -> None:
-        """Count received bytes; refuse a file that is larger than its whole store."""
+        """Add received bytes to the total; raise StoreError if a file is larger than its whole store."""
         with self._lock:
             self._n_bytes += n_bytes
         if size > self._most_bytes:

@@ -24,7 +24,7 @@ from obygaze_features.store.disk_usage import estimate_disk, existing_folder, fr
 from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
-from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
+from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.shares import (
     begin_share,
@@ -286,7 +286,7 @@ class Extraction:
         videos = self._videos()
         videos_returned: set[str] = set()  # clips that failed for lack of a video that is there now
         if not self.sealed_path.exists():
-            videos_returned = tried_again(stage, videos)
+            videos_returned = clips_with_returned_video(stage, videos)
         missing = self._missing(stage, again=lambda entry: entry.clip_id in videos_returned)[: self.limit]
         video_check = MissingVideoCheck(stage, videos, working=bool(missing))
         if missing:

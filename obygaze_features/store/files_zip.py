@@ -88,7 +88,7 @@ class ZipFiles:
             yield self.read(name, first, first + step)
 
     def _place(self, name: str) -> tuple[int, int]:
-        """Return at which byte of the zip a member begins, and its size."""
+        """Return the byte of the zip at which a member begins, and the member's size."""
         if name not in self.members:
             raise FileNotFoundError(2, "no such member", f"{self.where}/{name}")
         return self.members[name]
@@ -143,10 +143,21 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
 
 
 def _is_stored(member: zipfile.ZipInfo, start: int, name: str) -> bool:
-    """Return whether a member is stored as it is, and begins at `start`, behind its header."""
-    is_plain = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & _ENCRYPTED
+    """Return whether a member is neither compressed nor encrypted, and lies behind its own header.
+
+    Parameters
+    ----------
+    member
+        The member, as the directory lists it.
+    start
+        Byte of the zip at which its content begins.
+    name
+        Its name without the folder of the store.
+    """
+    if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+        return False
     least_header_end = member.header_offset + _LOCAL_HEADER + len(name)
-    return is_plain and member.header_offset >= 0 and start >= least_header_end
+    return member.header_offset >= 0 and start >= least_header_end
 
 
 class _Directory(NamedTuple):

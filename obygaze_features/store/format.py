@@ -149,7 +149,15 @@ FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype
 
 
 def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
-    """Return the oldest version of the format that has some arrays, and, if asked, rows that are absent."""
+    """Return the oldest version of the format that has the given arrays.
+
+    Parameters
+    ----------
+    arrays
+        Names of arrays.
+    absent
+        Whether the version must also allow rows that are absent in a group.
+    """
     versions = [ARRAYS[name].since for name in arrays]
     if absent:
         versions.append("1.2")
@@ -162,7 +170,7 @@ def is_newer(version: str, other: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which versions are ordered."""
+    """Return a version such as `1.2` as numbers, by which versions are ordered."""
     return tuple(map(int, version.split(".")))
 
 
@@ -171,7 +179,7 @@ SPEC_VERSION: Final = spec_version(ARRAYS, absent=True)
 
 
 def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:
-    """Name the dimensions of an array, the clips' first.
+    """Return the names of the dimensions of an array, the clips' first.
 
     A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled. Its
     `frames` then have the dimension `tubelet` in place of `frame`; `time_s` still has `frame`.
@@ -193,7 +201,7 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
 
 
 def kind_of(array: str, *, ragged: bool = False) -> ArrayKind:
-    """Return the kind of an array, in a ragged group or in another."""
+    """Return what the format says of an array, which differs in a ragged group."""
     return RAGGED_ARRAYS[array] if ragged and array in RAGGED_ARRAYS else ARRAYS[array]
 
 

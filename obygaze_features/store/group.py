@@ -133,7 +133,7 @@ class Group:
             self._refuse_odd_sizes()
 
     def _refuse_odd_sizes(self) -> None:
-        """Refuse numbers of frames that do not go with the statuses, or with the arrays of frames."""
+        """Refuse a ragged group whose numbers of frames contradict the statuses, or the arrays of frames."""
         sizes = self.row_size
         ragged_shapes = {name: array.shape for name, array in self._stored.items() if array.ragged}
         most_numbers_of_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
@@ -324,7 +324,7 @@ class Group:
         return (ANY_NUMBER, *shape[1:]) if self.is_ragged(array) else shape[1:]
 
     def shown_shape(self, array: str) -> str:
-        """Write the shape of an array for one clip, for people: [3, 4], or [any number, 4]."""
+        """Return the shape of an array for one clip as text: [3, 4], or [any number, 4]."""
         sizes = ["any number" if size == ANY_NUMBER else str(size) for size in self.clip_shape(array)]
         return f"[{', '.join(sizes)}]"
 
@@ -384,7 +384,7 @@ class Group:
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
-        """Find the row of a clip; refuse one without features."""
+        """Return the row of a clip; raise an error if the group has no features of it."""
         row = self._rows.get(clip_id)
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
@@ -488,7 +488,7 @@ class Group:
         return self._refuse_holes(array, first, self._array(array).read(rows, out))
 
     def _ragged_pieces(self, array: str) -> list[slice]:
-        """List slices of clips: those whose frames begin in the same stored object."""
+        """Divide the clips into slices whose frames begin in the same stored object."""
         frame_starts = self.frame_ends - self.row_size
         objects = frame_starts // self._array(array).piece
         firsts = np.flatnonzero(np.diff(objects, prepend=-1)).tolist()
@@ -496,7 +496,7 @@ class Group:
         return [slice(first, end) for first, end in pairwise(edges)]
 
     def _first_frames(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """List the frames from `start` to `stop` at which clips and stored objects begin, and `start`.
+        """Return the frames from `start` to `stop` that begin a clip or a stored object, and `start` itself.
 
         Frames are counted over all clips.
         """
@@ -519,13 +519,14 @@ class Group:
         return self._array(name).read(rows)
 
     def _array(self, name: str) -> SealedArray:
-        """Return an array; refuse one that the group does not have."""
+        """Return one of the stored arrays; raise an error if the group does not have it."""
         if name not in self._stored:
             raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
         return self._stored[name]
 
     @property
     def _where(self) -> str:
+        """Name of the store in messages."""
         return self._store.where
 
     def digests(self, array: str) -> tuple[str, ...]:
@@ -540,13 +541,15 @@ class Group:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
+        """Clip id -> its row."""
         return {clip: row for row, clip in enumerate(self.clip_ids)}
 
     def _dims(self, name: str) -> tuple[str, ...]:
+        """Return the names of the dimensions of an array."""
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _refuse_holes(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return rows as they are; refuse features that are NaN although their clip should have some.
+        """Return rows as they are; raise an error if a clip that should have features has NaN.
 
         Only features are checked, because times may be unknown. It is enough to look at the first number of
         each clip. In a ragged array the frames of a clip may lie in several stored objects, one of which is
@@ -582,14 +585,16 @@ class Group:
 
 
 def spec_of(group: Group) -> GroupSpec:
-    """Return what a stage declares for the features of a group in a store."""
-    arrays = tuple(ArraySpec(name, group.clip_shape(name), group.dtype(name).name) for name in group.arrays)
-    provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
-    return GroupSpec(group.name, arrays, group.n_frames, provenance)
+    """Return the declaration by which a stage holds the same arrays as a group of a sealed store."""
+    arrays = [ArraySpec(name, group.clip_shape(name), group.dtype(name).name) for name in group.arrays]
+    provenance = dict(group.provenance)
+    for field in FILLED_IN:  # sealing adds these again
+        provenance.pop(field, None)
+    return GroupSpec(group.name, tuple(arrays), group.n_frames, provenance)
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
-    """Yield the row of each of some clips in an array; of a ragged array all frames of the clip.
+    """Yield the row of each of some clips in an array; of a ragged array all frames of each clip.
 
     Parameters
     ----------

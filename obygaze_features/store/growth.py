@@ -28,7 +28,7 @@ from obygaze_features.text import counted
 
 
 class MovedFrames(NamedTuple):
-    """How much of a ragged group the next version of a store had to write anew.
+    """How much of a ragged group changed its place from one version of a store to the next.
 
     The frames of the clips lie one behind the other, so an inserted clip moves those of all clips after it.
 
@@ -114,7 +114,7 @@ def plan_growth(
             f"{where} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
             "appending needs the same backbones"
         )
-    all_groups = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
+    all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     all_clips = [*old_clips, *new_clips.values()]
     corpus_name = {"name": parent.attributes["corpus"]["name"]}
     manifest_has_all = len(all_clips) == len(clips)
@@ -161,7 +161,7 @@ def _frame_starts(group: Group) -> dict[str, int]:
 
 
 def is_outlived(path: Path, parent: Path) -> bool:
-    """Return whether a stage does not grow `parent`, has no writer, and has no clip that is not sealed."""
+    """Return whether a stage can be replaced: it grows no `parent`, nobody writes, and all is sealed."""
     if not path.is_dir():
         return False
     stage = read_stage(path)
@@ -207,8 +207,10 @@ def discard(folder: Path) -> None:
     remove_tree(doomed)
 
 
-def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
-    """Describe the group that holds the features of several groups: `base`, with joined provenance.
+def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
+    """Return the declaration of a group that holds the features of several groups.
+
+    It is `base` with joined provenance.
 
     Raises
     ------
@@ -235,7 +237,7 @@ def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 
 
 def _joined(field: str, values: list[Any]) -> object:
-    """Return one value for a field that may differ: texts are joined, other values become unknown (None)."""
+    """Join the values of a provenance field; texts are listed, other values that differ become None."""
     all_equal = not any(differences(values[0], value) for value in values)
     if all_equal:
         return values[0]

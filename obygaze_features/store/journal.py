@@ -110,7 +110,7 @@ class Line(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Journal(LineJournal):
-    """The journal of a new writer: created exclusively, locked while the writer runs, only appended to.
+    """The journal of one writer: created for it, locked while it runs, only appended to.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Journal(LineJournal):
 
 
 def has_ended(journal: Path) -> bool:
-    """Return whether the writer of a journal has ended: then its lock can be taken."""
+    """Return whether the writer of a journal has ended, so that the journal's lock can be taken."""
     with locked(journal, wait=False) as is_locked_here:
         return is_locked_here
 
@@ -171,7 +171,7 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
 
 
 def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
-    """Return whether the rows of a line have a digest for each array, and are of one attempt."""
+    """Return whether each row of a line has the right number of digests, and all are of one attempt."""
     for row in rows:
         n_digests = n_arrays if is_done(row) else 0
         if len(row.sha256) != SHA256_HEX * n_digests:
@@ -195,7 +195,7 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
             last_annulled[entry.row] = max(entry.attempt, last_annulled.get(entry.row, 0))
 
     def order(entry: JournalEntry) -> tuple[int, int, str, str, str]:
-        """Return what sorts better entries first."""
+        """Return a key by which better entries come first."""
         return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer
 
     best: dict[int, JournalEntry] = {}

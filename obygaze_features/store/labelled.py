@@ -137,7 +137,7 @@ def _annotated(clip: LabelledClip) -> bool:
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Explain why a clip has no row in a table; None if it has one."""
+    """Return why a clip has no row in a table; None if it has one."""
     if clip.status not in DONE:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:
@@ -146,7 +146,7 @@ def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | No
 
 
 def imported_xarray() -> Any:
-    """Import xarray, which is optional; a StoreError if it is not installed."""
+    """Import and return xarray, which is optional; raise a StoreError if it is not installed."""
     try:
         return importlib.import_module("xarray")
     except ImportError as error:
@@ -204,6 +204,6 @@ def dataset_of(
 def html_table(
     title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
-    """Write a table with a title as HTML; every text is escaped."""
+    """Return a table with a title as HTML; every text is escaped."""
     values = {"title": title, "headers": headers, "rows": rows, "notes": notes}
     return filled(__package__, "table.html.jinja", values)

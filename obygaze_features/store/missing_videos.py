@@ -47,9 +47,10 @@ ABSENT: Final = "absent"
 
 
 class MissingVideoCheck:
-    """Detect that this machine lacks videos which others find, or which were there when it began.
+    """Check that no video is missing only because its file system is not mounted on this machine.
 
-    It keeps which videos this machine lacked when it began, and the first clip whose video was lost since.
+    It notes which videos this machine lacked when the run began, and detects videos that others find, or that
+    were lost since.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _note_absent(self) -> None:
-        """Write into the stage which clips' videos this machine does not find."""
+        """Write into the stage the clips whose videos this machine does not find."""
         folder = self._stage.path / ABSENT
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
@@ -94,7 +95,7 @@ class MissingVideoCheck:
 
     @property
     def failed(self) -> bool:
-        """Whether to stop the run."""
+        """Whether a video was lost during the run, so that the run must stop."""
         return self._lost is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
@@ -108,7 +109,7 @@ class MissingVideoCheck:
                 return
 
     def refuse(self) -> None:
-        """Raise a StoreError after a run that lost videos, or on a machine that lacks videos others find."""
+        """Raise a StoreError if the run lost videos, or another machine finds videos that this one lacks."""
         if self._lost is not None:
             raise StoreError(
                 f"clip {self._lost.clip_id}: {self._videos[self._lost.clip_id]} was there on {host_name()} "
@@ -132,7 +133,10 @@ class MissingVideoCheck:
 
 
 def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
-    """Return the paths that do not exist; many are looked for at a time, as a server takes time for each."""
+    """Return the paths that do not exist.
+
+    Several are looked up at a time, as a server takes time for each.
+    """
     files = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(QUERIES) as threads:
         exists = list(threads.map(os.path.exists, files))
@@ -149,7 +153,7 @@ def _lost_clips(stage: Stage) -> set[str]:
     return {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
 
 
-def tried_again(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
+def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
     """Return the clips that failed because their video was absent, and whose video is there now."""
     videos_of_lost = {}
     for clip in _lost_clips(stage):
@@ -161,7 +165,7 @@ def tried_again(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
 
 
 def refuse_missing_videos(stage: Stage) -> None:
-    """Refuse to seal clips that failed for an absent video that some machine finds.
+    """Refuse to seal a stage with clips that failed for an absent video which some machine finds.
 
     Raises
     ------
@@ -181,6 +185,6 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
-    """Yield the machines that noted what they lack, each with the clips whose video was absent there."""
+    """Yield each machine that noted absent videos, with the clips whose video was absent there."""
     for path in sorted((stage.path / ABSENT).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

@@ -88,12 +88,12 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
 
 
 def _open_to_append(partial: Path) -> int:
-    """Open a partial or new file, but no link: in a shared folder anybody may make one."""
+    """Open a file to append to, and create it if needed; never follow a link that others may have made."""
     return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
-    """Append the missing bytes of a file; return the digest of all its bytes."""
+    """Download and append the bytes that a partial file lacks; return the digest of the whole file."""
     digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):

@@ -83,7 +83,7 @@ class StoredArray:
             yield self.file(number), size
 
     def shard_index(self, n_rows: int) -> bytes:
-        """Return the end of a shard: offset and size of every row, all bits set where there is no row."""
+        """Return the index at a shard's end: offset and size of each row, all bits set for absent rows."""
         index = np.full((self.block, 2), 2**64 - 1, "<u8")
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
@@ -140,7 +140,7 @@ class RaggedGroup:
         return sum(len(array.fill) for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
-        """Yield the arrays, each with its rows in the data of a clip of `n_frames` frames."""
+        """Yield each array with its rows, cut out of the stored bytes of a clip of `n_frames` frames."""
         start = 0
         for array in self.arrays:
             size = n_frames * len(array.fill)
@@ -148,8 +148,8 @@ class RaggedGroup:
             start += size
 
 
-class ParentRows(NamedTuple):
-    """The store that a stage grows.
+class GrownStore(NamedTuple):
+    """The sealed store that a stage grows.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class StageLayout:
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
     def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
-        """Yield the small arrays, each with its row in a clip's record."""
+        """Yield each small array with its row, cut out of the stored bytes of a clip."""
         start = 0
         for array in self.small:
             yield array, record[start : start + len(array.fill)]
@@ -248,7 +248,7 @@ def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup 
 
 
 class Rows:
-    """Read rows of a stage and of the store that it grows, checked against their digests.
+    """Reads rows of a stage, and of the store that it grows, and checks their digests.
 
     Parameters
     ----------
@@ -260,15 +260,15 @@ class Rows:
         The store that the stage grows, if any.
     """
 
-    def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
+    def __init__(self, stage: Path, layout: StageLayout, parent: GrownStore | None) -> None:
         self.stage = stage
         self.layout = layout
-        self._parent, self._parent_clips, self._parent_frames = parent or ParentRows(Path(), (), {})
+        self._parent, self._parent_clips, self._parent_frames = parent or GrownStore(Path(), (), {})
         self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent_clips)}
         self._parent_digests: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
 
     def record(self, entry: JournalEntry) -> memoryview | None:
-        """Return the rows of a clip in the small arrays, joined, or None if they are not as digested."""
+        """Return a clip's rows of all small arrays, joined; None if a digest is wrong."""
         if entry.writer:
             offset = entry.row % PIECE_ROWS * self.layout.record_bytes
             record = _read_at(attempt_file(self.stage, entry.written_in), offset, self.layout.record_bytes)
@@ -280,7 +280,7 @@ class Rows:
         return record if is_intact else None
 
     def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return a clip's row of a sharded array; None if it is not that of its digest."""
+        """Return a clip's row of a sharded array; None if its digest is wrong."""
         if not entry.writer:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.written_in, array)
@@ -290,7 +290,7 @@ class Rows:
         return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return a clip's rows of the arrays of a ragged group; None if they are not those of its digests."""
+        """Return a clip's frames in each array of a ragged group; None if a digest is wrong."""
         first, n_frames = entry.frames.get(group.name, (0, 0))
         if not n_frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
@@ -337,14 +337,16 @@ class Rows:
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
-        """Return the parent's shard and its digest, if it holds exactly some rows of an array; else None.
+        """Return the file and digest of the parent's shard, if it holds exactly the rows of a piece.
+
+        Else None.
 
         Parameters
         ----------
         array
             A sharded array.
         rows
-            The rows of a piece.
+            The rows of the piece.
         entries
             The entry of each row; None for a row without features.
         """
@@ -365,7 +367,7 @@ class Rows:
         return damaged(reason, str(self._parent))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
-        """Read a clip's row of an array of the parent; refuse one that is not that of its digest."""
+        """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
         parent_array = replace(array, n_clips=len(self._parent_clips))
         block, index = divmod(self._parent_row[entry.clip_id], parent_array.block)
         path = f"{self._parent}/{parent_array.file(block)}"
@@ -376,7 +378,7 @@ class Rows:
 
 
 def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
-    """Return whether a row is that of its clip's digest, or fill values where the array has no row of it."""
+    """Return whether a row has the digest of its entry, or is fill values if the entry has none."""
     digest = entry.sha256_of(array.position)
     if digest == NO_ROW:
         return row == array.fill
@@ -384,12 +386,12 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
 
 
 def _frames_have_digest(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
-    """Return whether rows of a ragged array are those of their clip's digest."""
+    """Return whether rows of a ragged array have the digest of their entry."""
     return sha256_of(rows) == entry.sha256_of(array.position)
 
 
 def _read_at(path: str, offset: int, size: int) -> memoryview | None:
-    """Read bytes from an offset of a file; None if it is shorter, or not there."""
+    """Read `size` bytes from an offset of a file; None if the file is shorter, or does not exist."""
     try:
         with open_regular(path) as file:
             file.seek(offset)

@@ -180,12 +180,19 @@ _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
 
 
 def plain(value: object, where: str) -> object:
-    """Turn a value into plain JSON: convert numpy scalars and tuples, refuse what else JSON lacks.
+    """Return a value as plain JSON: numpy scalars and tuples are converted, everything else is refused.
+
+    Parameters
+    ----------
+    value
+        The value.
+    where
+        Name of the field, for messages.
 
     Raises
     ------
     StoreError
-        On arrays, non-finite numbers, other files, forbidden keys, absolute paths, and texts with control or
+        On arrays, non-finite numbers, other types, forbidden keys, absolute paths, and texts with control or
         bidirectional characters; the message names the field.
     """
     if isinstance(value, np.generic):
@@ -213,7 +220,7 @@ def plain(value: object, where: str) -> object:
 
 
 def _key(key: object, where: str) -> str:
-    """Return a key of an object; refuse one that is no suitable text, or tells about machines and users."""
+    """Return a key of a JSON object; refuse one that is not suitable text, or is about machines and users."""
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
     reason = unsuitable(key)
@@ -227,7 +234,7 @@ def _key(key: object, where: str) -> str:
 
 
 def _plain_object(value: object, where: str) -> dict[str, object]:
-    """Turn a value into plain JSON, as `plain` does; refuse what is no object."""
+    """Return a value as a plain JSON object, checked as by `plain`; refuse anything else."""
     checked = plain(value, where)
     if not isinstance(checked, dict):
         raise StoreError(f"{where}: expected an object, found {type(value).__name__}")
@@ -277,7 +284,7 @@ def unknown_provenance() -> dict[str, Any]:
     """
 
     def unknown(kind: Any) -> object:
-        """Return what stands for an unknown value of a type: null, or what the type has for nothing."""
+        """Return the value that means unknown for a type: null, or the empty value of the type."""
         if NoneType in choices(kind) or kind is Any:
             return None
         schema = nested(kind)
@@ -354,25 +361,25 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
 
 
 def _as_json(value: object) -> str:
-    """Write a value as JSON, in which 1, 1.0 and true differ; "nothing" for a field that is not there."""
+    """Return a value as JSON text, in which 1, 1.0 and true differ; "nothing" for an absent field."""
     if value is _NOTHING:
         return "nothing"
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def clipped(value: str) -> str:
-    """Cut a value that is too long for a message."""
+    """Shorten a text to at most 80 characters, for a message."""
     return value if len(value) <= 80 else f"{value[:77]}..."
 
 
 def differences(a: object, b: object) -> list[str]:
-    """Name the fields (dotted) in which two JSON values differ."""
+    """Return the names (dotted) of the fields in which two JSON values differ."""
     return [contrast.field for contrast in contrasts(a, b)]
 
 
 @checked
 def embedding_space(provenance: Mapping[str, object]) -> str | None:
-    """Name the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
+    """Return the name of the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
 
     The field `space` names it. Groups of X-CLIP lack this field: their space is named by backbone and
     weights.
@@ -390,7 +397,9 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
 
 @checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Name the fields that forbid mixing the features of two groups; an empty list allows it.
+    """Return the names of the fields that forbid mixing the features of two groups.
+
+    None if they may be mixed.
 
     Every field counts except those of `NOT_NUMERICS`: a field that this version does not know may matter.
     """

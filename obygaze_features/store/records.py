@@ -31,7 +31,7 @@ from obygaze_features.text import counted, unsuitable
 
 
 def one_line(text: str, field: str) -> str:
-    """Return a text of one line, or raise a StoreError that names the field."""
+    """Return the text if it is one suitable line; else raise a StoreError that names the field."""
     reason = unsuitable(text)
     if reason:
         raise StoreError(f"{field}: {text!r} should be one line of text; it {reason}")
@@ -148,7 +148,7 @@ class GroupSpec:
         return self.n_frames == ANY_NUMBER
 
     def dimensions(self, array: str) -> tuple[str, ...]:
-        """Name the dimensions of one of the group's arrays, the clips' (or frames of clips) first."""
+        """Return the names of the dimensions of an array of the group, clips (or their frames) first."""
         shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in self.arrays}
         return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
@@ -266,12 +266,22 @@ class ClipResult:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
         if self.absent and not self.groups:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
-        object.__setattr__(self, "source", _source(self.source, where))
+        object.__setattr__(self, "source", _checked_source(self.source, where))
 
 
-def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
-    """Check what is known of a clip's file, and return it with plain numbers in place of those of numpy."""
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in source.items()}
+def _checked_source(source: Mapping[str, object], where: str) -> dict[str, object]:
+    """Return the facts about a clip's file with plain numbers in place of numpy's, or raise a StoreError.
+
+    Parameters
+    ----------
+    source
+        The facts, as `ClipSource` names them.
+    where
+        The clip, for messages.
+    """
+    plain: dict[str, object] = {}
+    for name, value in source.items():
+        plain[name] = value.item() if isinstance(value, np.generic) else value
     check(plain, (ClipSource,), f"{where}, source")
     return plain
 
@@ -356,7 +366,7 @@ _ABSENT_AT = COLUMNS.index("reason") + 1
 def clips_csv_bytes(
     clips: Sequence[StoredClip], arrays: Sequence[str], digests: Iterable[Mapping[str, str]] | None = None
 ) -> bytes:
-    """Write the table.
+    """Return the bytes of `data/clips.csv`, the table of clips.
 
     Parameters
     ----------
@@ -390,7 +400,7 @@ def clips_csv_bytes(
 
 
 def _cell(value: object) -> str:
-    """Write a value as a cell: nothing for None, all digits of a float."""
+    """Return a value as the text of a cell: empty for None, all digits of a float."""
     if value is None:
         return ""
     return repr(value) if isinstance(value, float) else str(value)
@@ -427,7 +437,7 @@ class _Columns(NamedTuple):
 
 
 def _columns_of(header: list[str], where: str) -> _Columns:
-    """Read the header of a table; refuse one without the columns that every table has."""
+    """Determine the optional columns from the header of a table; refuse one without the usual columns."""
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
     columns = header[:_ABSENT_AT] + header[_ABSENT_AT + len(absent_groups) :]
     if tuple(columns[: len(COLUMNS)]) != COLUMNS:
@@ -463,7 +473,7 @@ def each_clip(
         columns = _columns_of(next(lines, []), where)
         for row, cells in enumerate(lines):
             if rows is None or row in rows:
-                yield _clip(cells, columns, row)
+                yield _read_clip(cells, columns, row)
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
@@ -471,7 +481,7 @@ def each_clip(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a table that comes in blocks; refuse a line that is longer than any line."""
+    """Yield the lines of a table that comes in blocks of bytes; refuse a line that is too long."""
     unfinished = b""
     for block in blocks:
         lines = io.BytesIO(unfinished + block)
@@ -500,8 +510,17 @@ def _is_sha256(digest: str) -> bool:
     return has_no_blanks and n_bytes == SHA256_BYTES
 
 
-def _clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
-    """Read a line of the table.
+def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
+    """Convert the cells of a line to a clip.
+
+    Parameters
+    ----------
+    cells
+        The cells.
+    columns
+        The optional columns of the table.
+    row
+        Number of the row, which the first cell must be.
 
     Raises
     ------

@@ -188,7 +188,7 @@ def final_path(destination: Path, version: str) -> Path:
 
 @contextmanager
 def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
-    """Yield a function that opens a stage from which a store is sealed at once; then remove the stage.
+    """Yield a function that opens a temporary stage, from which a store is sealed; then remove the stage.
 
     The stage lies beside the store. What a killed process left of it is removed first, because its rows may
     be of files that have changed since.
@@ -234,7 +234,7 @@ def versioned(destination: Path, version: str) -> Path:
 
 
 def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
-    """Name the shares with clips that are still to do; empty if the clips are not divided into shares."""
+    """Return in words which shares have clips still to do; empty if the clips are not divided into shares."""
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return ""
@@ -244,7 +244,7 @@ def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
 
 
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
-    """Refuse a stage with missing clips, clips that another machine finds a video of, or too many failed."""
+    """Refuse to seal a stage with missing clips, with videos that another machine finds, or many failures."""
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
     if len(missing) == len(stage.clips) > 0:
         raise StoreError(
@@ -310,7 +310,7 @@ def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str,
 
 
 def _version_of(stage: Stage, best: Best) -> str:
-    """Return the version of the format, which follows from the arrays that there are."""
+    """Return the version of the format that the store needs, by its arrays and absent rows."""
     arrays = {"clip", "status"}
     if stage.clips[0].text is not None:
         arrays.add("text")
@@ -343,14 +343,14 @@ def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
 
 
 def _digests(stage: Stage, best: Best) -> Iterator[dict[str, str]]:
-    """Yield the digests of every row: one by one, because a million of these dictionaries take 0.5 GB."""
+    """Yield the digests of each row, one by one, because a million of these dictionaries take 0.5 GB."""
     names = stage.layout.names
     for row in range(len(stage.clips)):
         yield best[row].digests(names) if row in best else {}
 
 
 def _row_sizes(stage: Stage, best: Best) -> dict[str, NDArray[np.int64]]:
-    """Return the number of frames of every clip [N], by ragged group; 0 of clips without features."""
+    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged}
     for row, entry in best.items():
         if is_done(entry):
@@ -460,7 +460,7 @@ def _write_parts(
     tasks = [
         partial(_write_chunks, root, reader, best, start) for start in range(0, layout.n_clips, ROW_CHUNK)
     ]
-    tasks += [partial(_link, root, stage, shard) for shard in shards]
+    tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
     row_sizes = _row_sizes(stage, best)
     for group in layout.ragged:
         ends = np.cumsum(row_sizes[group.name])
@@ -502,7 +502,7 @@ def _write_chunks(root: Path, reader: Rows, best: Best, start: int) -> _Written:
                 n_unused = array.block - index - 1
                 chunk[row_end:] = array.fill * n_unused
                 file = array.file(row // array.block)
-                written.digests[file] = _write(root / file, [with_checksum(chunk)])
+                written.digests[file] = _write_file(root / file, [with_checksum(chunk)])
     return written
 
 
@@ -564,7 +564,7 @@ def _write_frames(root: Path, reader: Rows, best: Best, frame_ends: _FrameEnds, 
 
 
 class _Chunks:
-    """Chunks of a ragged array that are filled one after the other, and written when they are full.
+    """Writer of the chunks of a ragged array: rows are added in order, and full chunks are written.
 
     Parameters
     ----------
@@ -609,11 +609,11 @@ class _Chunks:
         """Write the rows of the next chunk."""
         file = self._array.file(self._number)
         (self._root / file).parent.mkdir(parents=True, exist_ok=True)
-        self.digests[file] = _write(self._root / file, [with_checksum(rows)])
+        self.digests[file] = _write_file(self._root / file, [with_checksum(rows)])
         self._number += 1
 
 
-def _write(path: Path, blocks: Iterable[bytes]) -> str:
+def _write_file(path: Path, blocks: Iterable[bytes]) -> str:
     """Write a new file; return its SHA-256."""
     digest = hashlib.sha256()
     with naming(path), FileIO(path, "x") as file:
@@ -644,7 +644,7 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
-    """Find the shards of every piece; return them, and the pieces that no attempt and no parent has whole."""
+    """Find the shards of all pieces; return them, and the pieces whose rows lie in several attempts."""
     layout = stage.layout
     if not layout.shards:
         return [], []
@@ -670,7 +670,7 @@ def _done_entry(best: Best, row: int) -> JournalEntry | None:
 def _shards_of_piece(
     stage: Stage, reader: Rows, rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of a piece, or None if they are neither whole in one attempt nor in the parent.
+    """Find the shards of a piece in one attempt or in the parent store; None if its rows are scattered.
 
     Parameters
     ----------
@@ -699,17 +699,17 @@ def _shards_of_piece(
     return None
 
 
-def _link(root: Path, stage: Stage, shard: _Shard) -> _Written:
-    """Link a shard into the store, or copy it where links do not work; its bytes are checked.
+def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
+    """Check a shard and link it into the store, or copy it where links do not work.
 
-    A shard without features is written.
+    A shard without any features is written.
     """
     written = _Written(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
         n_rows = len(shard.rows)
         fill_rows = [with_checksum(shard.array.fill)] * n_rows
-        written.digests[file] = _write(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
+        written.digests[file] = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
         return written
     try:
         written.digests[file], written.bad = _checked_shard(shard)

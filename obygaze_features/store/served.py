@@ -69,7 +69,7 @@ class ServedFiles(Listed):
     """How often a part is asked for, where the client does not repeat requests by itself."""
 
     def answer(self, name: str, start: int, stop: int | None) -> AbstractContextManager[Answer]:
-        """Ask for a file or a part of it, in one request."""
+        """Request a file, or a part of it, once; the result yields the server's answer."""
         raise NotImplementedError
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
@@ -81,7 +81,7 @@ class ServedFiles(Listed):
     def read_tagged(
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
     ) -> tuple[bytes, str]:
-        """Read a file or a part of it, and the tag by which the server knows the content of the file (ETag).
+        """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag).
 
         Raises
         ------
@@ -108,7 +108,7 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; abort if fewer than `STEP` bytes come in `SLOW_S` seconds."""
+        """Yield blocks; raise an error if fewer than `STEP` bytes come in `SLOW_S` seconds."""
         deadline = time.monotonic() + SLOW_S
         n_bytes = 0
         for block in blocks:
@@ -124,7 +124,7 @@ class ServedFiles(Listed):
 
 @contextmanager
 def naming_extra(url: str) -> Iterator[None]:
-    """Name the extra to install if a client library is missing."""
+    """Turn a missing client library within a `with` block into an error that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -154,7 +154,7 @@ _RETRIES = re.compile(r" after \d++ retries, ")
 
 
 def line_of(error: BaseException) -> str:
-    """Return the first line of a message, without retries, queries, and the page that a server sent."""
+    """Return the first line of an error message, without retries, queries and HTML pages of a server."""
     text = first_line(error)
     retries = _RETRIES.search(text)
     if retries:

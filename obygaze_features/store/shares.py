@@ -95,7 +95,7 @@ def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
 
 
 def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machine) -> str:
-    """Say which shares another cluster does, and what to do on this one.
+    """Return the message that another cluster does some shares, and what to do on this one.
 
     Parameters
     ----------
@@ -150,12 +150,12 @@ def finish_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
 
 
 def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
-    """Write the note of a share that a machine works on."""
+    """Return the content of a share's note: where it is done, and whether it is finished."""
     return json_bytes(msgspec.to_builtins(ShareNote(machine.cluster, machine.host, done)))
 
 
 def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
-    """Read which shares tasks of another cluster have begun and not finished, by their numbers.
+    """Return the shares that another cluster has begun and not finished: number -> note.
 
     Clusters without a name, as outside of Slurm, are not told apart.
     """
@@ -184,7 +184,7 @@ def shares_not_begun(stage: Path) -> list[int]:
 
 
 def shown_shares(shares: list[int]) -> str:
-    """Write numbers of shares, rising, as Slurm reads them: `2,4-7`."""
+    """Return rising numbers of shares as text that Slurm reads: `2,4-7`."""
     runs: list[list[int]] = []
     for share in shares:
         if runs and share == runs[-1][-1] + 1:

@@ -51,7 +51,7 @@ from obygaze_features.store.journal import (
     is_done,
     read_journals,
 )
-from obygaze_features.store.pieces import ParentRows, Rows, StageLayout
+from obygaze_features.store.pieces import GrownStore, Rows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, guarded, whole
@@ -206,9 +206,9 @@ class Stage:
             _create(path, sorted_clips, record)
         with locked(path, wait=True):  # another process may be resuming it at the same time
             stage = cls(path, *_read_files(path))
-            refusal = stage._other_clips(sorted_clips, record)
+            refusal = stage._describe_other_clips(sorted_clips, record)
             if not refusal:
-                refusal = stage._other_settings(sorted_clips, record)
+                refusal = stage._describe_other_settings(sorted_clips, record)
             if refusal:
                 raise StoreError(f"{path}: {refusal}")
             if record.corpus != stage.corpus and not trial:
@@ -220,8 +220,8 @@ class Stage:
         """Return whether groups are those of the stage, by the same networks with the same sampling."""
         return not contrasts(_settings(self.groups, {}, None), _settings(groups, {}, None))
 
-    def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
-        """Say how the ids of other clips differ from those of the stage; empty if they are the same."""
+    def _describe_other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+        """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
         clip_ids = {clip.clip_id for clip in clips}
         only_here = sorted(self.rows.keys() - clip_ids)
         only_there = sorted(clip_ids - self.rows.keys())
@@ -239,8 +239,8 @@ class Stage:
             "list with --append STORE"
         )
 
-    def _other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
-        """Say in which settings another record differs from that of the stage; empty if in none."""
+    def _describe_other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+        """Return in words which settings of another record differ from the stage's; empty if none do."""
         differing = contrasts(
             _settings(self.groups, self.corpus, self.grows),
             _settings(record.groups, record.corpus, record.parent),
@@ -276,7 +276,9 @@ class Stage:
         return len([journal for journal in journals if not has_ended(journal)])
 
     def best(self) -> dict[int, JournalEntry]:
-        """Read the journals if they have changed; return row -> its best entry. Rows without are missing.
+        """Return row -> its best entry, from the journals, which are read again if they have changed.
+
+        Rows without an entry are missing.
 
         Raises
         ------
@@ -339,16 +341,16 @@ class Stage:
         retry_failed: bool = False,
         again: Callable[[JournalEntry], bool] = lambda _: False,
     ) -> list[str]:
-        """List the clips that are still to do in a shard, sorted by id.
+        """Return the ids of the clips that are still to do in a shard, sorted.
 
         Parameters
         ----------
         shard
             (i, n): the pieces k with k % n == i.
         retry_failed
-            Whether failed clips are to do again.
+            Whether failed clips are done again.
         again
-            Whether the clip of an entry is to do again.
+            Says of an entry whether its clip is done again.
         """
         best = self.best()
         clip_ids = []
@@ -368,7 +370,7 @@ class Stage:
         if self.grows is None:
             return Rows(self.path, self.layout, None)
         n_frames = {name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()}
-        return Rows(self.path, self.layout, ParentRows(Path(self.grows.path), self._parent_clips, n_frames))
+        return Rows(self.path, self.layout, GrownStore(Path(self.grows.path), self._parent_clips, n_frames))
 
     def writer(
         self, clip_ids: Iterable[str] | None = None, digest_later: DigestLater | None = None
@@ -397,7 +399,7 @@ class Stage:
         )
 
     def sweep(self, keep: Collection[int] = ()) -> int:
-        """Remove the pieces that killed writers left open; return how many clips may be lost by that.
+        """Remove pieces that killed writers left unfinished; return how many clips may be lost by that.
 
         How many rows of such a piece were written is not known, so all its clips that are to do count.
 
@@ -433,7 +435,7 @@ def read_stage(path: Path | str) -> Stage:
 
 
 def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
-    """List the rows of shard (i, n): those of the pieces k with k % n == i."""
+    """Return the rows of shard (i, n): those of the pieces k with k % n == i."""
     index, count = shard
     if not 0 <= index < count:
         raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
@@ -441,7 +443,7 @@ def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
 
 
 def _refuse_twins(names: list[str], noun: str) -> None:
-    """Refuse sorted names that are not unique."""
+    """Raise an error if one of the sorted names occurs twice; `noun` says what they name."""
     for name, next_name in pairwise(names):
         if name == next_name:
             raise StoreError(f"{noun} {name}: given twice; ids are unique")
@@ -450,7 +452,7 @@ def _refuse_twins(names: list[str], noun: str) -> None:
 def _settings(
     groups: Sequence[GroupSpec], corpus: Mapping[str, object], parent: ParentStore | None
 ) -> dict[str, object]:
-    """Return the settings of a stage that must not change, to be compared field by field."""
+    """Return the settings of a stage that must not change, as a dict to compare field by field."""
     settings: dict[str, object] = {}
     for group in groups:
         arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}

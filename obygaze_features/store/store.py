@@ -49,7 +49,7 @@ VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 
 
 def locate(store: Path | str) -> StoreFiles:
-    """Find a sealed store by its path or URL."""
+    """Return the files of a sealed store, given its path, with or without version, or its URL."""
     url = as_url(store)
     if url is not None:
         return open_url(url)
@@ -62,20 +62,25 @@ def locate(store: Path | str) -> StoreFiles:
 
 
 def _near_store(path: Path) -> str:
-    """Propose the store beside a path whose name is most like it; empty if there is none."""
+    """Return the end of a message on a missing store: the name most like it beside it; empty if none is."""
     if not path.parent.is_dir():
         return ""
-    stores = [node.name for node in path.parent.iterdir() if (node / FEATURES).is_dir()]
-    near = get_close_matches(path.name, sorted({*stores, *map(_without_version, stores)}), n=1)
+    names = set()
+    for node in path.parent.iterdir():
+        if (node / FEATURES).is_dir():
+            names.add(node.name)
+            names.add(_without_version(node.name))
+    near = get_close_matches(path.name, sorted(names), n=1)
     return f" (did you mean {path.parent / near[0]}?)" if near else ""
 
 
 def _without_version(name: str) -> str:
+    """Return the name of a store without the version at its end."""
     return VERSIONED.sub("", name)
 
 
 def resolve(path: Path) -> Path:
-    """Find the folder of a sealed store by its name, with or without version.
+    """Return the folder or zip of a sealed store, given its name with or without version.
 
     Raises
     ------
@@ -98,7 +103,7 @@ def resolve(path: Path) -> Path:
 
 
 def _why_no_store(path: Path) -> str:
-    """Say what is at a path at which there is no store."""
+    """Return in words what is at a path where no store is."""
     if not path.exists():
         version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
         return f"no such store{version}{_near_store(path)}"
@@ -111,7 +116,7 @@ def _why_no_store(path: Path) -> str:
 
 
 def _what_is_left(staging: Path) -> str:
-    """Describe what is still to do before a stage is a store."""
+    """Return in words what must be done before a stage becomes a store."""
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
@@ -127,7 +132,7 @@ def _what_is_left(staging: Path) -> str:
 
 
 def sealed_versions(path: Path) -> list[Path]:
-    """List the sealed stores `NAME-X.Y.Z` of a name, lowest version first."""
+    """Return the sealed stores `NAME-X.Y.Z` beside a path `NAME`, lowest version first."""
     if not path.parent.is_dir():
         return []
     folders = {}
@@ -372,7 +377,7 @@ class Store:
         return self._groups[name]
 
     def _group(self, name: str) -> Group:
-        """Make a group of the metadata below its name."""
+        """Make a group from the metadata of the arrays below its name."""
         prefix = f"{name}/"
         arrays = {
             path.removeprefix(prefix): node for path, node in self._nodes.items() if path.startswith(prefix)

@@ -175,7 +175,7 @@ def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -
 
 
 def refuse_giants(size: int, where: str, most: int = LARGEST_READ) -> None:
-    """Raise for a size that no file of a store and no features of a clip can have."""
+    """Raise an error for a size that no file of a store, and no features of a clip, can have."""
     if size > most:
         raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
 
@@ -211,14 +211,14 @@ NOT_ARRAYS = (
 
 
 def whole(files: StoreFiles, name: str) -> bytes:
-    """Read a whole file that every store has."""
+    """Read a whole file that every store must have."""
     with needed(files, name):
         return files.read(name)
 
 
 @contextmanager
 def needed(files: StoreFiles, name: str) -> Iterator[None]:
-    """Turn the error for a missing file that every store has into one that says what that means."""
+    """Replace the error for a missing file within a `with` block by one that says this is no whole store."""
     try:
         yield
     except (FileNotFoundError, IsADirectoryError):
@@ -229,7 +229,7 @@ def needed(files: StoreFiles, name: str) -> Iterator[None]:
 
 
 def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
-    """Call `read`; turn any error of damaged bytes into a StoreError.
+    """Call `read`, and turn any error that damaged bytes can cause into a StoreError.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ _BETWEEN = f" - {PAYLOAD}/"
 
 
 def fetch_bytes(names: Iterable[str], source: str) -> bytes:
-    """Write fetch.txt (RFC 8493, 2.2.3), its URLs percent-encoded; the lengths are not known.
+    """Return the bytes of fetch.txt (RFC 8493, 2.2.3), its URLs percent-encoded; lengths are not known.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
 
 
 def gone(files: StoreFiles, name: str) -> StoreError:
-    """Return the error for a missing file: left out of a partial copy, or lost."""
+    """Return the error for a missing chunk: left out of a partial copy, or lost."""
     if name in absent_files(files):
         return StoreError(
             f"{files.where}/{name}: not in this partial copy ({FETCH} lists it); "
@@ -322,21 +322,17 @@ ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_
 def is_safe(name: str) -> bool:
     """Return whether an untrusted relative name may be a file of a store, inside its folder."""
     parts = name.split("/")
-    are_names = all(_NAME.fullmatch(part) for part in parts)
-    is_tag_file = len(parts) == 1
-    is_in_payload = len(parts) > 1 and parts[0] == PAYLOAD
+    if not all(_NAME.fullmatch(part) for part in parts) or len(parts[-1]) > LONGEST_NAME:
+        return False
     is_temporary = name.endswith(PARTIAL_SUFFIX)
-    return (
-        are_names
-        and (is_tag_file or is_in_payload)
-        and len(parts[-1]) <= LONGEST_NAME
-        and not is_temporary
-        and name != FETCH
-    )
+    if is_temporary or name == FETCH:
+        return False
+    is_beside_payload = len(parts) == 1
+    return is_beside_payload or parts[0] == PAYLOAD
 
 
 def chunk_of(name: str) -> tuple[str, str, int] | None:
-    """Return (group, array, number along the clips) of a chunk's file; None for any other file."""
+    """Parse the file name of a chunk to (group, array, number along the clips); None for other files."""
     match = _CHUNK.fullmatch(name)
     return (match[1], match[2], int(match[3])) if match else None
 
@@ -350,16 +346,16 @@ def listed(files: StoreFiles) -> dict[str, str]:
         If a manifest is missing, was changed, or names what cannot be a file of a store.
     """
     tag_data = whole(files, TAG_DIGESTS)
-    tag_digests = _manifest(files, TAG_DIGESTS, tag_data)
+    tag_digests = _read_manifest(files, TAG_DIGESTS, tag_data)
     payload_data = whole(files, DIGESTS)
-    payload_digests = _manifest(files, DIGESTS, payload_data)
+    payload_digests = _read_manifest(files, DIGESTS, payload_data)
     if tag_digests[DIGESTS] != hashlib.sha256(payload_data).hexdigest():
         raise _changed_manifest(files, DIGESTS)
     return tag_digests | payload_digests
 
 
-def _manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
-    """Read a manifest of digests: of the payload below `data/`, or of the tag files beside it.
+def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
+    """Parse and check a list of digests: that of the files below `data/`, or that of the files beside it.
 
     Raises
     ------
@@ -388,7 +384,7 @@ def _changed_manifest(files: StoreFiles, manifest: str) -> StoreError:
 
 
 def named(files: StoreFiles) -> list[str]:
-    """List the files that the manifests name, also if the manifests are damaged, for verification."""
+    """Return the files that both manifests name, even if these are damaged, for verification."""
     names = {DIGESTS, TAG_DIGESTS}
     for manifest in (TAG_DIGESTS, DIGESTS):
         digests, _ = parse_digests(whole(files, manifest))
@@ -403,7 +399,7 @@ REQUIRED_TAGS = (BAGIT, BAG_INFO, DIGESTS, CARD)
 
 
 def payload_files(root: Path) -> list[str]:
-    """List the files below `data/`, relative to the store, sorted; a link to a folder counts as a file."""
+    """Return the files below `data/`, relative to the store, sorted; a link to a folder counts as a file."""
     paths = []
     for folder, folders, names in os.walk(root / PAYLOAD):
         links = [name for name in folders if Path(folder, name).is_symlink()]
@@ -412,17 +408,17 @@ def payload_files(root: Path) -> list[str]:
 
 
 def tag_files(root: Path) -> list[str]:
-    """List the files beside `data/`, except the manifest that lists them, sorted."""
+    """Return the files beside `data/`, except the manifest that lists them, sorted."""
     return sorted(node.name for node in root.iterdir() if node.name not in (PAYLOAD, TAG_DIGESTS))
 
 
 def digests_bytes(digests: Mapping[str, str]) -> bytes:
-    """Write path -> digest as `sha256sum -c` reads it, sorted by path."""
+    """Return the bytes of a manifest of digests, which `sha256sum -c` reads, sorted by path."""
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
 
 
 def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
-    """Read a manifest of digests: path -> digest, and whether its bytes are canonical."""
+    """Parse a manifest of digests: return path -> digest, and whether its bytes are canonical."""
     lines = data.decode("utf-8", errors="replace").split("\n")
     digests = {}
     for line in lines:
@@ -433,7 +429,7 @@ def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
 
 
 def parse_info(data: bytes) -> dict[str, str]:
-    """Read bag-info.txt. Lines without a label are ignored: the digest of the file reveals them."""
+    """Parse bag-info.txt: label -> value. Lines without a label are ignored; a digest reveals them."""
     info = {}
     for line in data.decode("utf-8", errors="replace").splitlines():
         label, colon, value = line.partition(": ")

@@ -32,7 +32,7 @@ def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str,
 def toy_group(
     name: str, arrays: Mapping[str, NDArray[Any]], n_frames: int = 2, **changes: object
 ) -> GroupSpec:
-    """Describe the group that arrays with a row for each clip would make."""
+    """Return the declaration of a group for arrays that have a row for each clip."""
     specs = tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items())
     return GroupSpec(name, specs, n_frames, toy_provenance(name, n_frames, **changes))
 

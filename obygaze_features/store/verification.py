@@ -222,6 +222,7 @@ def _check_files(
     most = most_bytes(_read(files, BAG_INFO) or b"")
 
     def check(name: str) -> FileCheck | None:
+        """Measure one file; None for what is no plain file."""
         if not files.is_plain(name):
             return None
         if digests:
@@ -229,6 +230,7 @@ def _check_files(
         return FileCheck(files.size(name), "")
 
     def check_if_there(name: str) -> dict[str, FileCheck | None]:
+        """Measure one file; return an empty dict if it does not exist."""
         try:
             return {name: check(name)}
         except FileNotFoundError:
@@ -292,7 +294,7 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum:
 def _compare(
     files: StoreFiles, manifest: str, present: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Compare the files that are there with a manifest; a name that it lists is never opened by that.
+    """Compare the digests of files with a manifest; files that only the manifest names are not opened.
 
     Parameters
     ----------
@@ -325,10 +327,10 @@ def _compare(
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
     for name in digests.keys() & declared.keys():
         if digests[name] != declared[name]:
-            yield Problem(name, _what_changed(name, digests[name], manifest))
+            yield Problem(name, _describe_changed_file(name, digests[name], manifest))
 
 
-def _what_changed(name: str, digest: str, manifest: str) -> str:
+def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
     if digest == LONGER:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
@@ -386,6 +388,7 @@ def check_content(
         blocks += _blocks(store, name, absent)
 
     def check_block(block: BlockRows) -> list[Problem]:
+        """Return the problems of the rows of one block."""
         group, array, _ = block
         return _problems_of(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
 
@@ -400,7 +403,7 @@ def check_content(
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
-    """Check the attributes that every store has, and that the version of the format has all that is in it."""
+    """Yield problems of the store's attributes, and of the version of the format that it states."""
     file = f"{FEATURES}/{ZARR_METADATA}"
     about = store.attributes
     if not fits(about["licence"], Licence):
@@ -424,16 +427,16 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
-    """Check the table of clips."""
+    """Yield problems of the table of clips."""
     ids = [clip.clip_id for clip in store.clips]
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
-        for description in _wrong_in_line(clip, set(store.names)):
+        for description in _problems_in_line(clip, set(store.names)):
             yield Problem(TABLE, f"clip {clip.clip_id!r}: {description}")
 
 
-def _wrong_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
+def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
     """Describe what is wrong in the line of a clip, given the names of all groups."""
     texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
     for name, reason in clip.absent.items():
@@ -456,7 +459,7 @@ def _wrong_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
 
 
 def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Problem]:
-    """Check the provenance, the metadata, and the ids, texts and statuses of a group.
+    """Yield problems of a group's provenance and metadata, and of its ids, texts and statuses.
 
     Parameters
     ----------
@@ -494,9 +497,9 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[BlockRows]:
-    """List the rows of a group to check together: those of a chunk or shard, without absent ones.
+    """Divide the rows of a group into blocks to check: the rows of a chunk or shard that is there.
 
-    Of a ragged array these are the clips of several chunks. Of a group that cannot be read there are none.
+    Of a ragged array a block is the clips of several chunks. A group that cannot be read has none.
     """
     try:
         group = store[name]
@@ -549,14 +552,14 @@ def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator
 
 
 def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> Iterator[Problem]:
-    """Compare the rows of a chunk, or all frames of some clips, with their digests and statuses."""
+    """Yield a problem for each row (or frames of a clip) that contradicts its digest or status."""
     is_imported = group.provenance.get("imported") is True
     may_be_unknown = is_imported and array == "time_s"
     for row, values in _clip_rows(group, array, rows):
         clip = store.clips[row]
         digest = clip.digests.get(f"{group.name}/{array}")
         status = clip.within(group.name).status
-        description = _wrong_in_row(status, digest, values, may_be_unknown=may_be_unknown)
+        description = _problem_in_row(status, digest, values, may_be_unknown=may_be_unknown)
         if description:
             yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {description}")
 
@@ -570,7 +573,7 @@ def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[
         yield from enumerate(block, start)
 
 
-def _wrong_in_row(
+def _problem_in_row(
     status: str, digest: str | None, values: NDArray[Any], *, may_be_unknown: bool
 ) -> str | None:
     """Describe what is wrong with one clip's row of one array; None if nothing is.
@@ -601,7 +604,7 @@ def _wrong_in_row(
 
 
 def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
-    """Compare every array's metadata with those that sealing would write.
+    """Yield problems of a group's arrays: which there are, and how their metadata is written.
 
     Parameters
     ----------
@@ -632,7 +635,7 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
 
 
 def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """List the problems that a check finds. An error that stops the check is the last of them."""
+    """Return the problems that a check yields; an error that stops the check is the last of them."""
     problems: list[Problem] = []
     try:
         problems.extend(check())

@@ -72,7 +72,7 @@ DigestLater = Callable[[str, int, int], Callable[[], str]]
 
 
 class StageWriter:
-    """Write clips to a stage; created by `Stage.writer`, used as a context manager, one per process.
+    """Write results of clips to a stage; made by `Stage.writer`, a context manager, one per process.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write a checked clip, and finish its piece if it was the last one to do."""
+        """Write the checked rows of a clip, and finish its piece if it was the last one to do."""
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -261,7 +261,7 @@ class StageWriter:
         self._attempts[number].add(piece.attempt)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
-        """Check a result; return `group/array` -> its row, nothing for a failed clip."""
+        """Check a result; return `group/array` -> its row as bytes, or an empty dict for a failed clip."""
         where = f"clip {result.clip_id}"
         row = self._row_of.get(result.clip_id)
         if row is None:
@@ -334,7 +334,7 @@ class _Piece:
         )
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
-        """Write a clip's rows, by `group/array`; a failed clip has none."""
+        """Write the rows of a clip, by `group/array`, and add its entry; a failed clip has no rows."""
         frames = {}
         if rows:
             record = b"".join(rows[array.name].data for array in self._layout.small)
@@ -371,10 +371,12 @@ class _Piece:
         return self._digest_later(path, array.offset(row % PIECE_ROWS), len(checked.data))
 
     def settle(self) -> None:
-        """Wait for the digests, and add them to the entries."""
+        """Wait for the digests that are computed elsewhere, and add all digests to the entries."""
         for row, digests in self._digests.items():
-            hexdigests = [digest if isinstance(digest, str) else digest() for digest in digests]
-            self.entries[row] = structs.replace(self.entries[row], sha256="".join(hexdigests))
+            joined = ""
+            for digest in digests:
+                joined += digest if isinstance(digest, str) else digest()
+            self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
     def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
         """Copy the rows that this attempt lacks from earlier ones; return the entries with damaged bytes.
@@ -409,9 +411,10 @@ class _Piece:
             self._write(array, array.offset(len(rows)), array.shard_index(len(rows)))
 
     def force(self) -> None:
-        """Force the files to the disk, and close them."""
+        """Flush the files of the attempt to the disk, and close them."""
 
         def force(path: str, descriptor: int) -> None:
+            """Flush one file to the disk."""
             with naming(Path(path)):
                 force_to_disk(descriptor)
 
@@ -449,7 +452,7 @@ class _Piece:
 
 
 def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
-    """Read a clip's rows, by `group/array`; None if some are not those of their digests."""
+    """Read all rows of a clip, by `group/array`, from earlier attempts; None if a digest is wrong."""
     rows: list[tuple[StoredArray | RaggedArray, memoryview]] = []
     for array in reader.layout.shards:
         row = reader.row(entry, array)
@@ -520,7 +523,7 @@ def _check_features(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
         is_digested_later = ARRAYS[name].sharded and values.nbytes >= least_later
-        rows[name], is_finite = _checked(values, hashes=not is_digested_later)
+        rows[name], is_finite = _digest_row(values, hashes=not is_digested_later)
         is_unknown = is_imported and name == "time_s" and bool(np.isnan(values).all())
         if not is_finite and not is_unknown:
             raise StoreError(f"{where}, array {name}: {_not_finite(values)}")
@@ -532,7 +535,7 @@ def _check_features(
 
 
 def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
-    """Refuse what is no array of a data type, of either byte order."""
+    """Raise an error unless `values` is an array of a data type, in either byte order."""
     if not isinstance(values, np.ndarray):
         raise StoreError(f"{where}: expected a numpy array, found {type(values).__name__}")
     if values.dtype.newbyteorder("<") != dtype:
@@ -540,7 +543,7 @@ def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
 
 
 def _not_finite(values: NDArray[Any]) -> str:
-    """Describe an array with NaN or inf."""
+    """Return in words how many values of an array are NaN or inf."""
     kind = "NaN" if np.isnan(values).any() else "inf"
     hint = " (float16 overflow?)" if kind == "inf" and values.dtype == np.float16 else ""
     n_wrong = int((~np.isfinite(values)).sum())
@@ -548,7 +551,7 @@ def _not_finite(values: NDArray[Any]) -> str:
 
 
 def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
-    """Refuse an array of a ragged group that has no row for each frame, or too many numbers."""
+    """Raise an error unless an array of a ragged group has a row for each frame, and is not too large."""
     if values.shape != shape or not shape[0]:
         raise StoreError(
             f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
@@ -558,11 +561,17 @@ def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> N
         raise StoreError(f"{where}: {list(shape)} is more than {MOST_NUMBERS} numbers of one clip")
 
 
-def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:
-    """Return a row's bytes with their digests, and whether all values are finite.
+def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:
+    """Return the bytes of a row with their digests, and whether all values are finite.
 
-    Each block is checked and digested while it is in the processor's cache. `hashes` says whether the SHA-256
-    is computed, which takes most of the time.
+    Each block is checked and digested while it is in the processor's cache.
+
+    Parameters
+    ----------
+    values
+        The row.
+    hashes
+        Whether to compute the SHA-256, which takes most of the time.
     """
     data = row_view(values)
     numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))

@@ -10,7 +10,7 @@ from xarray.core import indexing
 
 
 class RowsOfStore(BackendArray):
-    """An array of a store, read by slices of clips; it can be pickled if `read` can."""
+    """An array of a store that xarray reads by slices of clips; it can be pickled if `read` can."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], read: Callable[[slice], NDArray[Any]]

@@ -112,12 +112,12 @@ class SealedZarr(Store):
         return [name.removeprefix(root) for name in self.store.files.names() if name.startswith(root)]
 
     def _sealed(self, key: str) -> StoreError:
-        """Return the error for who wants to write."""
+        """Return the error for an attempt to write."""
         return StoreError(f"{self.store.where}/{FEATURES}/{key}: a sealed store never changes")
 
 
 def _range_of(part: ByteRequest | None) -> tuple[int, int | None]:
-    """Return where a part begins and ends; a negative beginning counts from the end."""
+    """Return start and end of a byte request; a negative start counts from the end."""
     match part:
         case RangeByteRequest(start=start, end=end):
             return start, end
@@ -129,5 +129,5 @@ def _range_of(part: ByteRequest | None) -> tuple[int, int | None]:
 
 
 def as_zarr(store: Groups) -> zarr.Group:
-    """Open the sealed group."""
+    """Open the arrays of a sealed store as a read-only group of zarr-python."""
     return zarr.open_group(SealedZarr(store), mode="r")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.axes import in_order
+from obygaze_features.exchange.axes import reorder_axes
 from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import PlannedClip, open_store, verify
@@ -100,14 +100,14 @@ def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd
 )
 def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
     with pytest.raises(StoreError, match=r"a\.npy, frames: "):
-        in_order(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
+        reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
 
 
 @pytest.mark.parametrize(
     ("shape", "axes"), [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), None)]
 )
 def test_one_frame_stays_one_frame(shape, axes):
-    assert in_order(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
+    assert reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
 
 
 @pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)

@@ -14,7 +14,7 @@ from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
-from obygaze_features.commands.film_variables import _cameras
+from obygaze_features.commands.film_variables import _read_camera_rows
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
@@ -419,7 +419,7 @@ def test_bars_of_another_width_in_each_window_do_not_crowd_out_other_notes(tmp_p
 def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features, is_camera):
     arrays = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
     store = seal_arrays(tmp_path / "s", {"a": "m"}, arrays, n_frames=4, architecture={"features": features})
-    assert (_cameras(store) is not None) == is_camera
+    assert (_read_camera_rows(store) is not None) == is_camera
 
 
 # Numbers that no other part of a film has, in every form in which a file may hold them.
