@@ -10,11 +10,11 @@ def execute(
     *words: object, code: int | None = 0, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, which is to have an exit code; None: any."""
-    done = subprocess.run(
+    result = subprocess.run(
         list(map(str, words)), cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=3000
     )
-    assert code is None or done.returncode == code, done.stdout + done.stderr
-    return done
+    assert code is None or result.returncode == code, result.stdout + result.stderr
+    return result
 
 
 def python(*words: object, **how: object) -> subprocess.CompletedProcess[str]:

@@ -160,14 +160,14 @@ def test_odd_content_is_read_or_is_a_line_for_the_user(tmp_path, name, hostile):
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_byte_order_mark_changes_nothing(tmp_path, name):
     path, reader, good = prepared(tmp_path, name)
-    told = []
+    outcomes = []
     for mark in (b"", BOM_UTF8):
         path.write_bytes(mark + good)
         try:
-            told.append(type(reader(path)))
+            outcomes.append(type(reader(path)))
         except ObygazeError as error:
-            told.append(str(error))
-    assert told[0] == told[1]
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_a_file_is_read_to_its_limit_and_what_else_a_name_may_be_is_refused(tmp_path):

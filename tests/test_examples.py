@@ -54,10 +54,10 @@ def run(folder, script, *arguments):
     (folder / "tmp").mkdir()
     (folder / "here").mkdir()
     command = [sys.executable, "-W", "error", str(EXAMPLES / script), *arguments]
-    done = execute(*command, cwd=folder / "here", env=environment)
+    result = execute(*command, cwd=folder / "here", env=environment)
     assert list((folder / "here").iterdir()) == []
     assert list((folder / "tmp").iterdir()) == []
-    return done.stdout
+    return result.stdout
 
 
 def test_every_script_is_tried():

@@ -56,8 +56,8 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*sys.modules)"
-    done = python("-c", code, cwd=ROOT)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    result = python("-c", code, cwd=ROOT)
+    loaded = {name.partition(".")[0] for name in result.stdout.split()}
     assert not loaded & HEAVY
     assert "obygaze_features" not in loaded or module != "obygaze.cli"
 

@@ -108,10 +108,10 @@ def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
 
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
 def test_each_frame_of_a_clip_is_told_with_its_time_and_none_that_it_lacks(films, kept, name):
-    told = predict_frames(load_model(kept[name]), films.store)
-    for clip_id, rows in told.groupby("clip_id"):
+    output = predict_frames(load_model(kept[name]), films.store)
+    for clip_id, rows in output.groupby("clip_id"):
         assert rows["time_s"].tolist() == films.times[clip_id].tolist()
-    assert len(told) == sum(len(frames) for frames in films.frames.values())
+    assert len(output) == sum(len(frames) for frames in films.frames.values())
 
 
 def test_the_attentive_probe_reads_them_from_the_store_as_from_padding_by_hand(films):
@@ -139,10 +139,10 @@ def test_units_are_learnt_of_the_frames_that_there_are(films):
 
 
 def test_the_command_learns_units_as_of_frames_that_were_padded_by_hand(films, tmp_path):
-    done = obygaze(
+    result = obygaze(
         "model", "units", films.store.path, "--units", "6", "--active", "2", "--out", tmp_path / "units"
     )
-    assert done == 0
+    assert result == 0
     group = films.store["toy"]
     by_hand = padded_by_hand(
         [films.frames[clip] for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]

@@ -45,9 +45,9 @@ def run(*words, **environment):
 
 
 def document_of(*words, **environment):
-    done = run(*words, "--json", **environment)
-    assert done.exit_code == 0, done.output
-    return json_module.loads(done.stdout)
+    result = run(*words, "--json", **environment)
+    assert result.exit_code == 0, result.output
+    return json_module.loads(result.stdout)
 
 
 def test_what_is_not_typed_has_its_default():

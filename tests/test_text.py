@@ -173,5 +173,5 @@ def test_two_files_of_one_name_are_refused_also_where_case_does_not_count(second
 
 def test_a_value_with_a_line_break_makes_no_two_sentences_of_one(monkeypatch):
     monkeypatch.setattr(templates, "packaged_text", lambda *_: "{{ a }} of {{ n }}\n{{ b }}\nend\n")
-    told = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
-    assert told == ("one\\u000atwo\\u2028 of 3", "end")
+    output = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
+    assert output == ("one\\u000atwo\\u2028 of 3", "end")

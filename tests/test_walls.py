@@ -82,8 +82,8 @@ def copied(folder: Path) -> Path:
 
 
 def test_the_walls_hold(tmp_path):
-    done = lint(copied(tmp_path))
-    assert done.returncode == 0, done.stdout
+    result = lint(copied(tmp_path))
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +95,9 @@ def breached(tmp_path_factory):
         path = folder / file
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         path.write_text(f"{line}\n{before}", encoding="utf-8")
-    done = lint(folder)
-    assert done.returncode == 1, done.stdout
-    return " ".join(done.stdout.split())
+    result = lint(folder)
+    assert result.returncode == 1, result.stdout
+    return " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize("breach", BREACHES.strip().splitlines())

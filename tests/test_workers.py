@@ -275,9 +275,9 @@ os.kill(os.getpid(), signal.SIGKILL)
         "    time.sleep(600)\n",
         encoding="utf-8",
     )
-    done = run_script(tmp_path, script)  # ends when the last process has closed the output
-    assert done.returncode == -signal.SIGKILL
-    assert done.stdout == "False (True, '')\n"
+    result = run_script(tmp_path, script)  # ends when the last process has closed the output
+    assert result.returncode == -signal.SIGKILL
+    assert result.stdout == "False (True, '')\n"
 
 
 def test_what_a_worker_could_not_import_is_refused_by_name(tmp_path):
@@ -299,13 +299,13 @@ for thing in (work, partial(work, 1), Work(), lambda task, parent: None):
 with WorkerPool(1, sorted) as pool:
     pool.put("a word", ["__main__"])
 """
-    done = run_script(tmp_path, script)
-    assert done.returncode == 0, done.stderr
-    assert [line.split(";")[0].rpartition(": ")[2] for line in done.stdout.splitlines()[:3]] == [
+    result = run_script(tmp_path, script)
+    assert result.returncode == 0, result.stderr
+    assert [line.split(";")[0].rpartition(": ")[2] for line in result.stdout.splitlines()[:3]] == [
         f"'{name}' is defined in __main__, which they never run" for name in ("work", "work", "Work")
     ]
     assert (
-        "cannot be sent to worker processes: Can't pickle <function <lambda>" in done.stdout.splitlines()[3]
+        "cannot be sent to worker processes: Can't pickle <function <lambda>" in result.stdout.splitlines()[3]
     )
 
 
@@ -330,9 +330,9 @@ if sys.argv[2] == "parent":
     os.kill(os.getpid(), signal.SIGKILL)
 pool.close()
 """
-    done = run_script(tmp_path, script, Path(__file__).parents[1], victim)
-    assert done.returncode == (-signal.SIGKILL if victim == "parent" else 0), done.stderr
-    written, name, *there = done.stdout.split()
+    result = run_script(tmp_path, script, Path(__file__).parents[1], victim)
+    assert result.returncode == (-signal.SIGKILL if victim == "parent" else 0), result.stderr
+    written, name, *there = result.stdout.split()
     assert written == "written"
     assert [path for path in there if path.startswith(name)]
     assert not list(messages.SHARED.glob(f"{name}*"))

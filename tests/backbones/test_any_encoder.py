@@ -258,9 +258,9 @@ def test_a_damaged_pass_is_no_pass(saved, cache):
 @pytest.mark.parametrize(("kind", "code"), [("convnext", 0), ("vit_mae", 3)])
 def test_the_command_says_what_was_checked_and_which_output_is_the_vector(saved, kind, code):
     words = ["weights", "check", str(saved(kind)), "--json"]
-    done = CliRunner().invoke(table_of_contents(), words, catch_exceptions=False)
-    assert done.exit_code == code
-    shown = json.loads(done.stdout)
+    result = CliRunner().invoke(table_of_contents(), words, catch_exceptions=False)
+    assert result.exit_code == code
+    shown = json.loads(result.stdout)
     assert shown["model_type"] == kind
     assert shown["passed"] is (code == 0)
     checks = {finding["check"]: finding["passed"] for finding in shown["findings"]}

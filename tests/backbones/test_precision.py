@@ -60,8 +60,8 @@ for prelude in sys.argv[1].strip().splitlines():
 @pytest.mark.long  # in processes of their own
 def test_set_elsewhere_before_or_after_it_never_fails_and_is_put_back():
     command = [sys.executable, "-W", "error", "-W", f"ignore:{OLD}", "-c", SCRIPT, PRELUDES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("tf32", [False, True])

@@ -98,8 +98,8 @@ def test_decode_workers_need_neither_torch_nor_transformers():
         "import sys; import obygaze_features.backbones.presets, obygaze_features.backbones.weights; "
         "print({'torch', 'transformers'} & {*sys.modules})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
 
 
 def test_the_records_are_frozen():

@@ -311,5 +311,5 @@ def test_what_measures_a_card_runs_with_tiny_networks_on_a_cpu():
     benchmark = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
     environment = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
     command = [sys.executable, str(benchmark), "--tiny", "--device", "cpu"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -132,7 +132,7 @@ def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "told"),
+    ("kind", "change", "message"),
     [
         ("hubert", {"feature_extractor_type": "ClapFeatureExtractor"}, "is of 'ClapFeatureExtractor'"),
         ("hubert", {"sampling_rate": 10**9}, "1000000000 samples a second"),
@@ -143,14 +143,14 @@ def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
         ("hubert", None, "is missing"),
     ],
 )
-def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, kind, change, told):
+def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, kind, change, message):
     folder = tiny_sound_checkpoint(kind, tmp_path / "network")
     beside = folder / waveform.EXTRACTOR
     if change is None:
         beside.unlink()
     else:
         beside.write_text(json.dumps(json.loads(beside.read_text()) | change), encoding="utf-8")
-    with pytest.raises(BackboneError, match=told):
+    with pytest.raises(BackboneError, match=message):
         load_backbone("waveform", weights=str(folder))
 
 

@@ -102,11 +102,11 @@ def test_who_lacks_weights_reads_how_to_fetch_to_carry_and_to_name_them(
     monkeypatch, tmp_path, repository, fetched_as
 ):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    told = weights.how_to_get(repository)
-    assert f"obygaze weights fetch {fetched_as};" in told
-    assert f"models--{repository.replace('/', '--')}" in told
-    assert str(tmp_path / "cache") in told
-    assert "--weights FOLDER" in told
+    output = weights.how_to_get(repository)
+    assert f"obygaze weights fetch {fetched_as};" in output
+    assert f"models--{repository.replace('/', '--')}" in output
+    assert str(tmp_path / "cache") in output
+    assert "--weights FOLDER" in output
 
 
 @pytest.mark.usefixtures("hub")
@@ -185,9 +185,9 @@ def test_a_folder_of_another_network_is_refused(checkpoints):
 def test_the_command_tells_other_weights_of_a_file_or_its_folder(checkpoints, name, equal):
     digest = sha256(checkpoints["clip"] / "model.safetensors")
     asked = digest.upper() if equal else "0" * 64
-    done = CliRunner().invoke(verify, [str(checkpoints["clip"] / name), "--sha256", asked, "--json"])
-    assert done.exit_code == (0 if equal else 3)
-    document = json.loads(done.stdout)
+    result = CliRunner().invoke(verify, [str(checkpoints["clip"] / name), "--sha256", asked, "--json"])
+    assert result.exit_code == (0 if equal else 3)
+    document = json.loads(result.stdout)
     assert (document["equal"], document["sha256"]) == (equal, digest)
 
 

@@ -94,9 +94,9 @@ class Slurm:
                 words, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
 
-    def _until(self, done, what: str) -> None:
+    def _until(self, is_done, what: str) -> None:
         deadline = time.monotonic() + 300
-        while not done():
+        while not is_done():
             if time.monotonic() > deadline:
                 logs = "".join(path.read_text(errors="replace")[-500:] for path in self.folder.glob("*.log"))
                 pytest.skip(f"{what} on this machine within five minutes: {logs[-1500:]}")
@@ -148,16 +148,16 @@ class Slurm:
             process.wait()
 
     def ask(self, *words: str) -> str:
-        done = execute(*words, code=None, cwd=self.folder, env=self.environment)
-        return done.stdout + done.stderr
+        result = execute(*words, code=None, cwd=self.folder, env=self.environment)
+        return result.stdout + result.stderr
 
     def submit(self, folder: Path, script: str, *words: str, options=(), **variables: object) -> str:
         """Submit a job script for small nodes; give the number of the job."""
         small = ["--gres=none", "--mem=500", "--cpus-per-task=1"]
         given = {name: str(value) for name, value in variables.items()}
         command = ("sbatch", "--parsable", *small, *options, SCRIPTS / script, *words)
-        done = execute(*command, cwd=folder, env=self.environment | given)
-        return done.stdout.strip()
+        result = execute(*command, cwd=folder, env=self.environment | given)
+        return result.stdout.strip()
 
     def jobs(self, number: str) -> Jobs:
         """Look a job up, or the tasks of an array: task, or "" -> its fields."""

@@ -151,9 +151,9 @@ def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s)
     monkeypatch.setattr(machine_module, "time", SimpleNamespace(time=lambda: real() + ahead_s))
     notes: list[str] = []
     work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
-    told = [note for note in notes if "clock" in note]
-    assert len(told) == (ahead_s != 0)
-    assert all(("ahead of" if ahead_s > 0 else "behind") in note for note in told)
+    on_clocks = [note for note in notes if "clock" in note]
+    assert len(on_clocks) == (ahead_s != 0)
+    assert all(("ahead of" if ahead_s > 0 else "behind") in note for note in on_clocks)
     assert ("clock" in levels(work(two_pieces, "many", shard=(1, 2)))) == (ahead_s != 0)
 
 
@@ -256,9 +256,9 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
         "finally: print('torch' in sys.modules)"
     )
     without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = python("-c", script, code=1, cwd=films, env=without)
-    assert done.stdout.split() == ["False"]
-    assert "CUDA_VISIBLE_DEVICES" in done.stderr
+    result = python("-c", script, code=1, cwd=films, env=without)
+    assert result.stdout.split() == ["False"]
+    assert "CUDA_VISIBLE_DEVICES" in result.stderr
     assert not list(films.glob("s*"))
 
 

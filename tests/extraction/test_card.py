@@ -297,15 +297,15 @@ def measured(*options, **environment) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 def test_what_measures_a_card_says_in_one_line_that_there_is_none():
-    done = measured(CUDA_VISIBLE_DEVICES="")
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
+    result = measured(CUDA_VISIBLE_DEVICES="")
+    assert (result.returncode, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
     assert "CUDA_VISIBLE_DEVICES" in line
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_what_measures_a_card_runs_with_a_pretended_one():
-    done = measured("--tiny")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "FAILED" not in done.stdout
+    result = measured("--tiny")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "FAILED" not in result.stdout

@@ -117,8 +117,8 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_
     for lines in (1, 5):  # once at the beginning and once in the middle
         stop_by(signal.SIGKILL, tmp_path, lines, *command)
         assert not (tmp_path / "films-1.0.0").exists()
-    done = obygaze(tmp_path, *command)
-    assert done.returncode == 3, done.stderr
+    result = obygaze(tmp_path, *command)
+    assert result.returncode == 3, result.stderr
     assert tree(tmp_path / "films-1.0.0") == tree(undisturbed[2])
 
 

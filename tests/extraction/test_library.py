@@ -137,11 +137,11 @@ print([clip.status for clip in store.clips])
 
 def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_need(films):
     (films / "script.py").write_text(SCRIPT, encoding="utf-8")
-    done = python("script.py", cwd=films)
-    once, refusal, statuses = done.stdout.splitlines()
+    result = python("script.py", cwd=films)
+    once, refusal, statuses = result.stdout.splitlines()
     assert (once, statuses) == ("once", "['ok', 'ok', 'failed']")
     assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in result.stderr
     assert not list(films.glob("refused*"))
 
 

@@ -115,12 +115,12 @@ def by_ray(films, environment, holder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray")
     here, crashes = environment | {"RAY_ADDRESS": holder[1]}, Path(environment["BRITTLE_CRASHES"])
     before = crashes.read_text(encoding="utf-8")
-    done = execute(*command(films / "deadly.csv", "ray"), code=3, cwd=folder, env=here)
-    return folder, done, crashes.read_text(encoding="utf-8").removeprefix(before)
+    result = execute(*command(films / "deadly.csv", "ray"), code=3, cwd=folder, env=here)
+    return folder, result, crashes.read_text(encoding="utf-8").removeprefix(before)
 
 
 def test_two_workers_of_ray_give_the_values_and_the_report_of_the_local_engine(local, by_ray):
-    folder, done, _ = by_ray
+    folder, result, _ = by_ray
     here, there = open_store(local), open_store(folder / "films-1.0.0")
     others = [clip for clip in there.clips if clip.clip_id != DEADLY]
     assert [(clip.clip_id, clip.status, clip.reason) for clip in others] == [
@@ -130,16 +130,16 @@ def test_two_workers_of_ray_give_the_values_and_the_report_of_the_local_engine(l
         for array in ("pooled", "time_s", "frame_index"):
             mine, theirs = (store["brittle"].read(clip, array) for store in (here, there))
             assert mine.tobytes() == theirs.tobytes()
-    outcome = json.loads(done.stdout)
+    outcome = json.loads(result.stdout)
     assert (outcome["run"]["engine"], outcome["run"]["clips"]) == ("ray", CLIPS + 1)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in result.stderr
     (report,) = (folder / "films.staging" / "reports").iterdir()
     assert json.loads(report.read_text(encoding="utf-8"))["decoded_frames_per_core_s"] > 0
 
 
 def test_a_clip_that_crashes_the_decoder_or_kills_the_encoder_fails_alone_after_three_times(local, by_ray):
-    _, done, crashes = by_ray
-    reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(done.stdout)["not_ok"]}
+    _, result, crashes = by_ray
+    reasons = {clip["clip_id"]: clip["reason"] for clip in json.loads(result.stdout)["not_ok"]}
     assert set(reasons) == {CRASHED, GARBAGE, DEADLY}
     assert reasons[CRASHED] == "the decoder crashed on this file 3 times (signal 11)"
     # Once more, if it was in the piece that the encoder which died had open.

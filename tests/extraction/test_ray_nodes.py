@@ -289,10 +289,10 @@ def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
     finally:
         gate.unlink()
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", said(tmp_path))
-    done = subprocess.run(
+    result = subprocess.run(
         command(films), cwd=tmp_path, env=environment | {"NAP_S": "0"}, capture_output=True, check=False
     )
-    assert done.returncode == 3
+    assert result.returncode == 3
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 

@@ -12,16 +12,16 @@ COMMAND = ("extract", "videos.csv", "videos", "--licence", "CC0-1.0", "--workers
 @pytest.fixture(scope="module")
 def videos(shared_data, tmp_path_factory, obygaze):
     folder = tmp_path_factory.mktemp("videos")
-    done = obygaze(folder, "manifest", "import", "folder", shared_data / "videos", "--out", "videos.csv")
-    assert done.returncode == 0, done.stderr
+    result = obygaze(folder, "manifest", "import", "folder", shared_data / "videos", "--out", "videos.csv")
+    assert result.returncode == 0, result.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def sealed(videos, obygaze):
-    done = obygaze(videos, *COMMAND, "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    result = obygaze(videos, *COMMAND, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
     return videos / document["store"]
 
 
@@ -42,8 +42,8 @@ def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
 
 
 def test_strict_fails_what_is_damaged(videos, obygaze):
-    done = obygaze(videos, "extract", "videos.csv", "strict", "--strict", "--limit", "2", "--json")
-    assert done.returncode == 3
-    document = json.loads(done.stdout)
+    result = obygaze(videos, "extract", "videos.csv", "strict", "--strict", "--limit", "2", "--json")
+    assert result.returncode == 3
+    document = json.loads(result.stdout)
     assert document["clips"] == {"ok": 1, "partial": 0, "failed": 1, "left": 6}
     assert [clip["clip_id"] for clip in document["not_ok"]] == ["corrupted"]

@@ -74,8 +74,8 @@ def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
 def test_the_scripts_are_shell(script):
-    done = execute("bash", "-n", script, code=None)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = execute("bash", "-n", script, code=None)
+    assert (result.returncode, result.stderr) == (0, "")
     page = Path(__file__).parents[2] / "docs" / "slurm.md"
     assert script.name in page.read_text(encoding="utf-8")
 

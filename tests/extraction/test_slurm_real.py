@@ -230,8 +230,8 @@ def test_nothing_is_queued_where_slurm_would_refuse_the_job_that_seals(slurm, fi
     sealing = written.with_name("seal.sbatch")
     script = sealing.read_text(encoding="utf-8")
     sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")
-    done = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment, code=1)
-    assert "nothing was submitted" in done.stderr
+    result = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment, code=1)
+    assert "nothing was submitted" in result.stderr
     assert slurm.ask("squeue", "-h").split() == []
 
 

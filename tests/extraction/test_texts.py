@@ -120,13 +120,13 @@ def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, t
     how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu")
     how = (*how, "--licence", "CC0-1.0", "--batch-size")
     stop_by(signal.SIGKILL, tmp_path, 280, "extract", "prompts.csv", "killed", *how, 2)
-    done = len(read_stage(tmp_path / "killed.staging").status())
-    assert 0 < done <= 280
+    n_done = len(read_stage(tmp_path / "killed.staging").status())
+    assert 0 < n_done <= 280
     resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, 7, "--json")
     assert resumed.returncode == 0, resumed.stderr
     outcome = json.loads(resumed.stdout)
     assert outcome["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
-    assert outcome["run"]["clips"] == 300 - done
+    assert outcome["run"]["clips"] == 300 - n_done
     assert outcome["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)

@@ -170,7 +170,7 @@ def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5, n_classes=2):
 def test_the_best_of_noise_is_found_good_no_oftener_than_it_should(n_classes):
     """Under the null p is uniform: at most .05 in 1 of 20 corpora (binomial, 5 standard errors)."""
     names = {str(layer): f"linear:{layer}" for layer in range(5)}
-    n_corpora = 30
+    n_corpora = 20
     p = np.empty(n_corpora)
     values = np.empty(n_corpora)
     chances = np.empty(n_corpora)

@@ -141,11 +141,11 @@ def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
     file = folder / "features" / "kept" / "linear.model"
     assert obygaze("predict", file, store.path, "--json") == 0
-    told = capsys.readouterr()
-    document = json.loads(told.out)
+    output = capsys.readouterr()
+    document = json.loads(output.out)
     assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
     assert all("trained_on" in clip["flags"].split(";") for clip in document["clips"])
-    assert "another name is b" in told.err
+    assert "another name is b" in output.err
 
 
 @pytest.fixture
@@ -210,6 +210,6 @@ def test_evaluate_says_that_two_films_are_of_one_content(films, tmp_path, capsys
     out = tmp_path / "run"
     asked = ("--task", "hn_s", "--model", "linear", "--save", "linear", "--out", out)
     assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0
-    told = capsys.readouterr().err
-    assert "b and b again have equal features in 100% of their clips" in told
-    assert "no store here has a signature" in told
+    output = capsys.readouterr().err
+    assert "b and b again have equal features in 100% of their clips" in output
+    assert "no store here has a signature" in output

@@ -34,8 +34,8 @@ def films(tmp_path_factory) -> Path:
 def extract(films: Path, folder: Path, environment: dict[str, str], *words: str) -> None:
     command = [sys.executable, "-m", "obygaze", "extract", str(films / "films.csv"), "films", "--n", "4"]
     command += ["--workers", "2", "--batch-size", "2", "--corpus", "films", "--licence", "CC0-1.0", *words]
-    done = execute(*command, cwd=folder, env=environment)
-    assert "Traceback" not in done.stderr
+    result = execute(*command, cwd=folder, env=environment)
+    assert "Traceback" not in result.stderr
 
 
 @pytest.fixture(scope="session")

@@ -43,11 +43,11 @@ def store(drawn, weights, obygaze):
     """The drawings in a store, extracted by two commands."""
     place = drawn.parent
     assert obygaze("manifest", "import", "images", drawn, "--out", place / "shapes.csv") == 0
-    done = obygaze(
+    result = obygaze(
         *("extract", place / "shapes.csv", place / "stores" / "shapes", "--backbone", "clip"),
         *("--weights", weights, "--workers", 1, "--hash-sources"),
     )
-    assert done == 0
+    assert result == 0
     return place / "stores" / "shapes-1.0.0"
 
 
