@@ -35,7 +35,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells
@@ -315,6 +314,8 @@ def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, fl
     is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
     """
     mean, variance, freedom = (float(part[place]) for part in (fit.values, fit.variances, fit.freedom))
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
+
     value, share = min(max(mean, 0.0), 1.0), float(np.mean(shares))
     spread, power = share * (1 - share), POWER
     # Unknown, as all judged films are alike: each counts as one judgement. A sum of weights may exceed one.
