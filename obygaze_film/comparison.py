@@ -35,7 +35,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells
@@ -440,6 +439,8 @@ def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, fl
     The variance at rate R is (R (1 - R))^1.5 times a factor, known from the judged films' `shares`: the power
     is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
     """
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
+
     variance = float(fit.variances[place])
     freedom = float(fit.freedom[place])
     mean = min(max(float(fit.values[place]), 0.0), 1.0)

@@ -5,7 +5,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +106,8 @@ def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
     has_content = content > 0
     if n >= has_content.sum():
         return has_content.astype(np.float64)
+
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     def excess(log_t: float) -> float:
         return float(-np.expm1(-content * np.exp(log_t)).sum()) - n

@@ -147,12 +147,9 @@ def positive_of(model: ModelRecord) -> Positive:
     ('S (Sure)', False)
     """
     names = [model.concept] if model.concept else model.positive
-    titles = {}
-    if model.codebook in BUILTIN and not model.concept:
-        titles = {level.name: level.title for level in builtin_codebook(model.codebook).levels}
     meanings = []
     for name in names:
-        title = titles.get(name, "")
+        title = "" if model.concept else level_title(model, name)
         meanings.append(Meaning(name, "" if title == name else title, model.means.get(name, "")))
     return Positive(
         tuple(meanings),
@@ -161,3 +158,11 @@ def positive_of(model: ModelRecord) -> Positive:
         codebook=model.codebook,
         is_planted=model.labelled_by == [PLANTED],
     )
+
+
+def level_title(model: ModelRecord, name: str) -> str:
+    """Return the title of a level of a model's codebook; empty where it has none, or it is not known."""
+    if model.codebook in BUILTIN and not model.titles:
+        titles = {level.name: level.title for level in builtin_codebook(model.codebook).levels}
+        return titles.get(name, "")
+    return model.titles.get(name, "")

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import betaincinv, ndtri
 
 from obygaze_film.cells import Cells, Floats
@@ -302,6 +301,8 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     float
         The largest number of seconds that is not refuted.
     """
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
+
     drawn = content[order]
     left = content.sum() - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
     log_least = float(np.log((1 - LEVEL) / 2))

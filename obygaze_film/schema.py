@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.door import decoded
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip
+from obygaze_features.manifest import Clip, CodebookTexts
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 
@@ -277,6 +277,10 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         What the codebook says its levels measure; empty where it does not.
     means : dict of str to str
         What the codebook says its positive levels, or its concept, mean; those of which it does.
+    titles : dict of str to str
+        Titles of levels of a codebook that is not built in; a built-in one has its own.
+    translations : dict of str to CodebookTexts
+        What a codebook that is not built in says in other languages, by language.
     backbone : str
     concepts : list of ConceptRecord
         Its concepts, in the model's order.
@@ -347,6 +351,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     concept: str = ""
     construct: str = ""
     means: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    translations: dict[str, CodebookTexts] = {}
     perceives: list[str] = []
     evidence: EvidenceRecord | None = None
     no_skill: bool = False
@@ -627,7 +633,9 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
-    return np.array([not wanted.isdisjoint(flags.split(";")) for flags in table["flags"]], dtype=np.bool_)
+    # Many rows have the same flags.
+    has_any = {flags: not wanted.isdisjoint(flags.split(";")) for flags in table["flags"].unique()}
+    return np.array([has_any[flags] for flags in table["flags"]], dtype=np.bool_)
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:

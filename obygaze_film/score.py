@@ -6,13 +6,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import file_sha256, local_path
-from obygaze_features.manifest import BUILTIN, builtin_codebook, perceived
+from obygaze_features.manifest import BUILTIN, CodebookTexts, builtin_codebook, perceived
 from obygaze_features.store import Store
 from obygaze_film.classes import probable_classes
 from obygaze_film.errors import FilmError
@@ -345,6 +346,8 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         codebook=name,
         construct=construct,
         means={level: means[level] for level in meant if level in means},
+        titles=dict(card.codebook.get("titles", {})),
+        translations=msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts]),
         perceives=sorted({name for names in perceives for name in names}) if all(perceives) else [],
         concepts=[
             _concept(model, name, float(threshold))

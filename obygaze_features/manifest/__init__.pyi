@@ -17,6 +17,7 @@ from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
 from .codebook_guess import GuessedCodebook as GuessedCodebook
 from .codebook_guess import guess_codebook as guess_codebook
+from .codebook_parts import CodebookTexts as CodebookTexts
 from .codebook_parts import Concept as Concept
 from .codebook_parts import Level as Level
 from .codebook_parts import Scale as Scale

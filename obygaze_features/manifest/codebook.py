@@ -15,7 +15,16 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.codebook_parts import Concept, Level, Scale, Task, check_codebook, spellings_of
+from obygaze_features.manifest.codebook_parts import (
+    CodebookTexts,
+    Concept,
+    Level,
+    Scale,
+    Task,
+    Translation,
+    check_codebook,
+    spellings_of,
+)
 from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
 from obygaze_features.schema import misfit
@@ -235,6 +244,28 @@ class Codebook:
         parts: tuple[Level | Concept, ...] = (*self.levels, *self.concepts)
         return {part.name: part.means for part in parts if part.means}
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages besides English in which it has texts, in alphabetical order."""
+        parts: tuple[Level | Concept, ...] = (*self.levels, *self.concepts)
+        languages = {language for part in parts for language in part.translations}
+        return tuple(sorted(languages | set(self.constructs)))
+
+    def texts(self, language: str) -> CodebookTexts:
+        """Return what it says in a language other than English, without what it does not translate.
+
+        Examples
+        --------
+        >>> from obygaze_features import builtin_codebook
+        >>> builtin_codebook("obygaze12").texts("fr").levels["S"].title
+        'Sûr'
+        """
+        return CodebookTexts(
+            self.constructs.get(language, ""),
+            _translations(self.levels, language),
+            _translations(self.concepts, language),
+        )
+
     def digest(self) -> str:
         """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal.
 
@@ -318,6 +349,11 @@ class Codebook:
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
         return ManifestError(message, column)
+
+
+def _translations(parts: Sequence[Level | Concept], language: str) -> dict[str, Translation]:
+    """Return the translations of those levels or concepts that have one, by name."""
+    return {part.name: part.translations[language] for part in parts if language in part.translations}
 
 
 def instances_of(concept: Concept) -> list[list[object]]:

@@ -41,6 +41,22 @@ class Translation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     means: str = ""
 
 
+class CodebookTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a codebook says in another language; without what it does not translate.
+
+    Parameters
+    ----------
+    construct
+        What the levels measure.
+    levels, concepts
+        By name.
+    """
+
+    construct: str = ""
+    levels: dict[str, Translation] = {}
+    concepts: dict[str, Translation] = {}
+
+
 class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One level of an ordered label.
 

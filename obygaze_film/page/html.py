@@ -145,7 +145,7 @@ def film_page(
         for number, (film, own) in enumerate(zip(ordered, added, strict=True), start=1)
     ]
     described = [page_data(view, own.people, own.copy) for view, own in zip(views, added, strict=True)]
-    models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}
+    models = {model.sha256 or model.key: model for view in views for model in view.film.record.models}
     alone = len(views) == 1
     return template_page(
         "film.html.j2",

@@ -1,7 +1,6 @@
 """Convert a scored film to the content of its page: texts, tiers, passages and minutes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +15,7 @@ from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
-from obygaze_film.page.translated import builtin_of, film_in_language
+from obygaze_film.page.translated import film_in_language, rates_in_language, shown_names
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import (
     FLAGS,
@@ -136,7 +135,9 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
-        film = film_in_language(film, words.language)
+        self.names = shown_names(film.model(), words.language)
+        self.judges = self._judges(film, rates, words)
+        film = film_in_language(film, words)
         self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
         self.whole_s = film.record.duration_s
@@ -150,25 +151,17 @@ class FilmView:
         self.why_nothing = of_film.why_no_prediction(self.model, self.time)
         # What is claimed of the film.
         self.judged = of_film.judged_time(self.model, self.time)
-        self.marked = self._in_language(of_film.marked_passages(film, self.model, self.segments))
+        self.marked = of_film.marked_passages(film, self.model, self.segments)
         self.model_evidence = of_film.model_evidence(self.model)
         self.expected = of_film.expected_share(self.model, self.rows)
         self.experts = of_film.corpus_experts(self.model)
-        if self.experts is not None:
-            self.experts = replace(self.experts, what=self.positive)
-        self.judges = self._judges(rates)
 
-    def _in_language(self, claim: MarkedPassages | None) -> MarkedPassages | None:
-        """Name what a claim's model finds in the language of the page."""
-        if claim is None:
-            return None
-        return replace(claim, positive=claim.positive.in_language(self.words.language))
-
-    def _judges(self, rates: "Sequence[FilmRates]") -> list[FilmClaim]:
+    @staticmethod
+    def _judges(film: "Timeline", rates: "Sequence[FilmRates]", words: Words) -> list[FilmClaim]:
         """Claim what the film's judges say, by the model shown."""
         for found in rates:
-            if any(rate.model == self.model.key for rate in found.rates):
-                return rate_claims(found)
+            if any(rate.model == film.model().key for rate in found.rates):
+                return rate_claims(rates_in_language(found, film, words))
         return []
 
     # --- sentences
@@ -252,21 +245,12 @@ class FilmView:
     @property
     def marked_count(self) -> MarkedPassages | None:
         """The number of passages, of a model that was trained on the film too; None without a probability."""
-        return self._in_language(of_film.counted_passages(self.film, self.model, self.segments))
+        return of_film.counted_passages(self.film, self.model, self.segments)
 
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        return positive_of(self.model).in_language(self.words.language).titled
-
-    def level_text(self, name: str) -> str:
-        """Write a level with its title, if they differ."""
-        codebook = builtin_of(self.model)
-        for level in codebook.levels if codebook else ():
-            title = level.told(self.words.language).title
-            if level.name == name and title != name:
-                return f"{name} ({title})"
-        return name
+        return positive_of(self.model).titled
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:

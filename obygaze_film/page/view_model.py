@@ -17,7 +17,6 @@ from obygaze_film.exchange.tiers import Decided
 from obygaze_film.film_time import told_flags
 from obygaze_film.page import charts
 from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
-from obygaze_film.page.translated import builtin_of, concept_names
 
 if TYPE_CHECKING:
     from obygaze_film.claims import Words
@@ -156,15 +155,14 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
 def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[str, Any]]:
     """Describe what people decided about a film, in time order, as the desk describes it to its script."""
     described = []
-    names = concept_names(builtin_of(view.model), view.words.language)
     for number, one in enumerate(sorted(decided, key=lambda one: (one.start_s, one.end_s)), start=1):
         if not one.level:
             verdict = "note"
-        elif one.level in view.model.positive:
+        elif view.names.level(one.level) in view.model.positive:
             verdict = "agree"
         else:
             verdict = "disagree"
-        title = view.level_text(one.level)
+        title = view.names.titled(one.level)
         described.append(
             {
                 "id": f"d{number}",
@@ -173,7 +171,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "end": one.end_s,
                 "level": one.level,
                 "title": title,
-                "concepts": [names.get(concept, concept) for concept in one.concepts],
+                "concepts": [view.names.concept(name) for name in one.concepts],
                 "note": one.note,
                 "who": ", ".join(one.judges),
                 "judges": ", ".join(one.judges),

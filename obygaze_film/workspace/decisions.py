@@ -284,14 +284,14 @@ class Decisions:
         """Whether a decision that stands was made under today's definitions, or does not say under which."""
         return self.definition_of(self.lines[name]) in {UNKNOWN, self.definition}
 
-    def changed_definitions(self) -> list[ChangedText]:
+    def changed_definitions(self, language: str = "en") -> list[ChangedText]:
         """List what the codebooks of decisions that stand say otherwise than today's, with both texts."""
         changed: dict[ChangedText, None] = {}
         for line in self._elsewhere_defined():
             header = self.ledger.header_of(line)
             before = None if header is None or header.codebook is None else codebook_in(header.codebook)
             if before is not None and not self._is_of_table(line):
-                changed |= dict.fromkeys(changed_texts(before, self.codebook))
+                changed |= dict.fromkeys(changed_texts(before, self.codebook, language))
         return [*changed]
 
     def _header(self) -> Header:

@@ -6,6 +6,7 @@ from functools import cache
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Codebook, codebook_of_text
+from obygaze_features.manifest.codebook import ENGLISH
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""
@@ -73,25 +74,47 @@ class ChangedText:
     now: str
 
 
-def changed_texts(before: Codebook, now: Codebook) -> list[ChangedText]:
-    """List the levels and concepts that two codebooks define differently, with both texts."""
+def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list[ChangedText]:
+    """List the levels and concepts that two codebooks define differently, with both texts.
+
+    The English texts decide what changed. Those of another language are shown where they differ too.
+    """
     texts_before = _texts_of(before)
     texts_now = _texts_of(now)
+    told_before = _texts_of(before, language)
+    told_now = _texts_of(now, language)
     changed = []
     for name in dict.fromkeys([*texts_now, *texts_before]):
         text_before = texts_before.get(name, "")
         text_now = texts_now.get(name, "")
-        if text_before != text_now:
-            changed.append(ChangedText(name, text_before, text_now))
+        if text_before == text_now:
+            continue
+        if told_before.get(name) != told_now.get(name):
+            text_before = told_before.get(name, "")
+            text_now = told_now.get(name, "")
+        changed.append(ChangedText(_called(name, now, language), text_before, text_now))
     return changed
 
 
-def _texts_of(book: Codebook) -> dict[str, str]:
+def _called(name: str, book: Codebook, language: str) -> str:
+    """Return what a level or concept is called in a language."""
+    for part in (*book.levels, *book.concepts):
+        if part.name == name and language in part.translations:
+            return part.told(language).title
+    return name
+
+
+def _texts_of(book: Codebook, language: str = ENGLISH) -> dict[str, str]:
     """Write the text that a judge reads of each level and concept; the name of the construct's is empty."""
-    texts = {"": book.construct}
+    texts = {"": book.constructs.get(language, book.construct)}
     for level in book.levels:
-        texts[level.name] = ": ".join(filter(None, (level.title or level.name, level.means)))
+        told = level.told(language)
+        texts[level.name] = ": ".join(filter(None, (told.title, told.means)))
     for concept in book.concepts:
+        if language in concept.translations:
+            told = concept.told(language)
+            texts[concept.name] = "; ".join(filter(None, (told.title, told.means)))
+            continue
         instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
         parts = (concept.name, concept.group, concept.definition, concept.means, *instances)
         texts[concept.name] = "; ".join(filter(None, parts))

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from obygaze_models.protocol.selection import best_threshold
@@ -201,6 +200,8 @@ def logistic(
     ndarray, shape [M + 1]
         Weights and, last, the intercept.
     """
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow, and films are opened without it
+
     n_scores = z.shape[1]
 
     def loss_and_gradient(parameters: Floats) -> tuple[float, Floats]:

@@ -19,14 +19,16 @@ and Ventura 2011, Statistica Sinica 21). Its spread is then that of the estimate
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 Floats = NDArray[np.float64]
 
@@ -112,8 +114,10 @@ class SlopeLikelihood:
         return cls(np.array(list(log_of_movie)), logs, float(deviations[0]))
 
     @cached_property
-    def _film_splines(self) -> CubicSpline:
+    def _film_splines(self) -> "CubicSpline":
         """Cubic splines of the films' log likelihoods through their values at the knots."""
+        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - slow, and films are opened without it
+
         return CubicSpline(KNOTS, self.logs, axis=1)
 
     @cached_property

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
@@ -38,17 +39,34 @@ class TargetRecord(TypedDict):
     classes: Classes
 
 
+class TranslationRecord(TypedDict, total=False):
+    """A level or concept in another language: its name in full and its meaning."""
+
+    title: Text
+    means: Text
+
+
+class TextsRecord(TypedDict, total=False):
+    """What a codebook says in another language: its construct, its levels and its concepts, by name."""
+
+    construct: Text
+    levels: dict[str, TranslationRecord]
+    concepts: dict[str, TranslationRecord]
+
+
 class CodebookRecord(TypedDict):
     """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known).
 
-    For a codebook that is not built in there are also its construct, and the meaning of its levels and
-    concepts, if it states them.
+    For a codebook that is not built in there are also its construct, the meaning of its levels and concepts,
+    the titles of its levels, and these texts in other languages, by language, if it states them.
     """
 
     name: Text
     digest: Text
     construct: NotRequired[Text]
     means: NotRequired[dict[str, Text]]
+    titles: NotRequired[dict[str, Text]]
+    translations: NotRequired[dict[str, TextsRecord]]
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
@@ -58,6 +76,12 @@ def codebook_record(codebook: Codebook) -> CodebookRecord:
         record["construct"] = codebook.construct
     if codebook.name not in BUILTIN and codebook.means:
         record["means"] = codebook.means
+    titles = {level.name: level.title for level in codebook.levels if level.title}
+    if codebook.name not in BUILTIN and titles:
+        record["titles"] = titles
+    if codebook.name not in BUILTIN and codebook.languages:
+        texts = {language: codebook.texts(language) for language in codebook.languages}
+        record["translations"] = msgspec.to_builtins(texts)
     return record
 
 

@@ -3,8 +3,11 @@
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from obygaze_features.errors import OutputError
@@ -195,3 +198,34 @@ def test_a_file_that_can_have_no_second_name_is_copied(tmp_path):
     (tmp_path / "b").write_bytes(b"in the way")
     link(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"a note"
+
+
+CELLS = (
+    "", " ", " 1", "1 ", "+1", "1.", ".5", "1e5", "1_0", "0x1", "true", "True", "1e400", "-0", "１", "1,5",
+    "a",
+)  # fmt: skip
+"""Cells of numbers, and of what is none, as people and programs write them."""
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)
+)
+def test_plain_tables_hold_what_python_reads_in_each_cell(cells):
+    lines = [f'{number}.5,"{text}",NA' for number, text in enumerate(cells)]
+    data = "\n".join(["start_s,p_low,text", *lines]).encode()
+    table = scored_files._plain_table(data)
+    if table is None:
+        return  # it is read cell by cell
+    expected = [float(text) if text else np.nan for text in cells]
+    np.testing.assert_array_equal(table["p_low"].to_numpy(), expected)
+    assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()
+    assert table["text"].tolist() == ["NA"] * len(cells)
+
+
+def test_numbers_of_scored_films_are_read_at_once():
+    data = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
+    table = scored_files._plain_table(data)
+    assert table["p"].dtype == np.float64
+    assert table["p"][0] == 0.30000000000000004
+    assert scored_files._plain_table(data.replace(b"0.1", b"inf")) is None

@@ -113,8 +113,12 @@ class LabelWords:
             )
 
     def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
-        """Return these words with translations and guesses added; a word that is known keeps its meaning."""
+        """Return these words with translations and guesses added; a word that is known keeps its meaning.
+
+        Translations are the codebook's own, then those that we know.
+        """
         words = LabelWords(self.codebook, self._meanings)
+        words._add_unknown(_translated_titles(self.codebook))
         named = {
             "levels": (words._levels, {plain(level.title or level.name) for level in self.codebook.levels}),
             "concepts": (words._concepts, set(map(plain, self.codebook.concept_names))),
@@ -317,3 +321,19 @@ def word(text: str) -> str:
 def _names(parts: Sequence[Level | Concept]) -> dict[str, str]:
     """Return the name of each level or concept by its spellings."""
     return {word(spelling): part.name for part in parts for spelling in part.spellings}
+
+
+def _translated_titles(codebook: Codebook) -> dict[str, str]:
+    """Return the name of each level or concept by its titles in other languages.
+
+    A title of two parts is left out: it could be either.
+    """
+    names: dict[str, str] = {}
+    ambiguous = set()
+    parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
+    for part in parts:
+        for translation in part.translations.values():
+            title = translation.title
+            if title and names.setdefault(title, part.name) != part.name:
+                ambiguous.add(title)
+    return {title: name for title, name in names.items() if title not in ambiguous}

@@ -50,6 +50,7 @@ export function ownFilm({input, video, scored, words, say, opened}) {
    if (!video.videoWidth) return refuse(); // of which only the sound is played
    const {duration} = video, kind = kindOf({duration, key: await keyOf(file)}, scored);
    say(filled(words[`own_${kind}`], {copy: clock(duration), film: clock(scored.duration)}));
+   video.controls = true;
    video.hidden = false;
    opened();
   };

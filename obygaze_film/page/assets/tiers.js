@@ -22,7 +22,7 @@ export class Tiers extends View {
   new ResizeObserver(([{contentRect}]) => {
    if (contentRect.width === this.width) return;
    this.width = contentRect.width;
-   this.draw();
+   for (const paint of this.painters) paint(this); // nothing else depends on it
    this.sized();
   }).observe(this.one(".d-over"));
  }

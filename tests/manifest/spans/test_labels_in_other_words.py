@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, import_spans
+from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, codebook_of_text, import_spans
 from obygaze_features.manifest.spans.label_words import LabelWords
 from tests.manifest.spans.files import open_document
 from tests.manifest.spans.test_people_tables import options_of
@@ -181,3 +181,53 @@ def test_a_column_that_is_kept_and_not_read_is_named(tmp_path):
     imported = read_by_pasting(tmp_path / "own.tsv", rows, {"very": "S", "not": "EN"})
     assert [clip.level for clip in imported.manifest] == ["S", "EN", "S"]
     assert "'What you see'" in " ".join(imported.notices)
+
+
+OWN = """
+name = "blows"
+version = "1"
+[[levels]]
+name = "calm"
+title.fr = "paisible"
+[[levels]]
+name = "violent"
+title.fr = "brutal"
+[[concepts]]
+name = "Gun"
+visual = true
+title.fr = "Arme"
+[[concepts]]
+name = "Blade"
+visual = true
+title.fr = "Lame"
+title.it = "Arma"
+[[concepts]]
+name = "Bow"
+visual = true
+title.it = "Arma"
+"""
+
+
+def test_titles_in_other_languages_of_an_own_codebook_are_proposed_and_not_read_unasked(tmp_path):
+    book = codebook_of_text(OWN)
+    rows = ["movie,start_s,end_s,level,concepts"]
+    for at in range(8):
+        level, concept = ("brutal", "Arme") if at % 2 else ("paisible", "Lame")
+        rows.append(f"Vertigo,{100 * at},{100 * at + 10},{level},{concept}")
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_spans([path], tmp_path, codebook=book)
+    options = options_of(refusal.value)
+    assert options["words"] == {"paisible": "calm", "brutal": "violent", "Arme": "Gun", "Lame": "Blade"}
+    imported = import_spans([path], tmp_path, codebook=book, **options)
+    assert labels_of(imported) == [("calm", ["Blade"]), ("violent", ["Gun"])] * 4
+
+
+def test_a_translated_title_of_two_concepts_stands_for_neither():
+    words = LabelWords(codebook_of_text(OWN)).with_guesses()
+    assert (words.concept_of("Arma"), words.concept_of("Lame"), words.level_of("brutal")) == (
+        "",
+        "Blade",
+        "violent",
+    )

@@ -1,0 +1,205 @@
+"""A lab's own codebook with texts in French: its model files, scored films, pages and desks."""
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from obygaze_features.manifest import Manifest, codebook_of_text
+from obygaze_film import read_films
+from obygaze_film.claims import LANGUAGES, Words
+from obygaze_film.errors import FilmError
+from obygaze_film.exchange.tiers import Decided
+from obygaze_film.film_groups import compare_films
+from obygaze_film.judged_rate import correct_rates
+from obygaze_film.page import Owned, film_page
+from obygaze_film.page.side_by_side import comparison_page
+from obygaze_film.page.translated import rates_in_language
+from obygaze_film.positive import positive_of
+from obygaze_film.schema import read_record
+from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.definitions import changed_texts
+from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.pages import OpenFilm, desk_page
+from obygaze_models.prediction.saved_model import load_model
+from tests import planted_models
+from tests.film.films import scored_film
+
+OWN = """\
+name = "violence"
+version = "1"
+construct.en = "harm done on screen"
+construct.fr = "le mal fait à l’écran"
+[[levels]]
+name = "calm"
+title.fr = "paisible"
+means.en = "quiet scenes"
+means.fr = "des plans tranquilles"
+[[levels]]
+name = "unsure"
+label = false
+title.fr = "indécis"
+[[levels]]
+name = "violent"
+title.fr = "brutal"
+means.en = "those in which a blow lands"
+means.fr = "ceux où un coup porte"
+[[concepts]]
+name = "Gun"
+visual = true
+title.fr = "Arme"
+means.en = "a weapon is held"
+means.fr = "on tient une arme"
+[[concepts]]
+name = "Dim light"
+visual = true
+title.fr = "Pénombre"
+definition = "faces are hard to see"
+means.fr = "on voit mal les visages"
+[tasks.calm_violent]
+negative = ["calm"]
+positive = ["violent"]
+"""
+
+ENGLISH = (
+    "calm", "unsure", "violent", "Gun", "Dim light", "harm done on screen", "quiet scenes",
+    "those in which a blow lands", "a weapon is held", "faces are hard to see",
+)  # fmt: skip
+FRENCH = (
+    "paisible", "indécis", "brutal", "Arme", "Pénombre", "le mal fait à l’écran", "des plans tranquilles",
+    "ceux où un coup porte", "on tient une arme", "on voit mal les visages",
+)  # fmt: skip
+UNREAD = r'"(level|levels|names)": ?("[^"]*"|\[.*?\]|\{.*?\})|"\w+": |\{\w+\}'
+"""In the data of pages: names by which scripts keep what is decided, keys, and places to fill."""
+
+OTHER_WORDS = {"en": FRENCH, "fr": ENGLISH}
+"""Language -> the words that a page in it may not have."""
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Models that were trained on labels of the codebook."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(planted_models, "CODEBOOK", OWN)
+        return planted_models.make_shelf(tmp_path_factory.mktemp("own"), ("pcbm_lr",))
+
+
+@pytest.fixture(scope="module")
+def scored(shelf, tmp_path_factory):
+    """A scored film, as it is read back from its folder."""
+    folder, _ = scored_film(tmp_path_factory.mktemp("scored"), shelf, "tt1")
+    (film,) = read_films([folder])
+    return film
+
+
+def shown(page):
+    """What people read of a page: its text, names for screen readers, and the texts of its data."""
+    scripts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
+    data = [json.dumps(json.loads(script), ensure_ascii=False) for script in scripts]
+    body = re.sub(r"<(script|style|template)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    named = re.findall(r'(?:aria-label|title|data-means)="([^"]*)"', body)
+    text = html.unescape(" ".join([re.sub("<[^>]*>", " ", body), *named, *data]))
+    return re.sub(UNREAD, "", text)
+
+
+def words_in(text, words):
+    return [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
+
+
+def judged_blindly(film):
+    """Let somebody judge windows of a film blindly, each third of them violent."""
+    clips = []
+    for number, clip in enumerate(choose_next([film], 30, blind=True)):
+        level = "calm" if number % 3 else "violent"
+        clips.append(replace(clip, level=level, annotator="AB"))
+    return clips
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_of_an_own_codebook_has_no_word_of_the_other_language(scored, language):
+    decided = [Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",))]
+    decided.append(Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True))
+    text = shown(film_page([scored], language=language, owned={"tt1": Owned(people=decided)}))
+    assert words_in(text, OTHER_WORDS[language]) == []
+    own = OTHER_WORDS["fr" if language == "en" else "en"]
+    assert {own[2], own[3], own[4], own[5], own[7]} <= set(words_in(text, own))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("mode", ["read", "blind"])
+def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, scored, language, mode):
+    book = codebook_of_text(OWN)
+    opened = OpenFilm(0, scored, Decisions(tmp_path, scored, book))
+    page = desk_page([opened], opened, mode, language)
+    assert words_in(shown(page), OTHER_WORDS[language]) == []
+
+
+def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
+    opened = OpenFilm(0, scored, Decisions(tmp_path, scored, codebook_of_text(OWN)))
+    text = json.dumps(span_evidence(opened, [opened], 40.0, 72.0, Words("fr")), ensure_ascii=False)
+    assert words_in(text, ENGLISH) == []
+    assert {"brutal", "Arme"} <= set(words_in(text, FRENCH))
+
+
+def test_rates_and_comparisons_say_in_french_what_is_marked(scored):
+    manifest = Manifest(tuple(judged_blindly(scored)), Path(), codebook_of_text(OWN))
+    found = correct_rates(scored, manifest)
+    called = {rate.positive for rate in found.rates}
+    translated = rates_in_language(found, scored, Words("fr"))
+    assert called == {"violent"}
+    assert {rate.positive for rate in translated.rates} == {"brutal"}
+    assert [rate.value for rate in translated.rates] == [rate.value for rate in found.rates]
+    compared = compare_films([scored], manifest)
+    for language in LANGUAGES:
+        assert words_in(shown(comparison_page(compared, language=language)), OTHER_WORDS[language]) == []
+
+
+def test_model_files_and_films_keep_translations_and_digests_do_not_count_them(shelf, scored):
+    book = codebook_of_text(OWN)
+    card = load_model(shelf.paths["pcbm_lr"]).card
+    (model,) = scored.record.models
+    assert card.codebook["digest"] == book.digest()
+    assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
+    assert model.translations["fr"] == book.texts("fr")
+    lines = [line for line in OWN.splitlines() if ".fr" not in line]
+    assert codebook_of_text("\n".join(lines)).digest() == book.digest()
+
+
+def test_a_film_that_was_scored_before_translations_were_kept_is_read_and_shown_with_its_names(scored):
+    record = msgspec.to_builtins(scored.record)
+    for model in record["models"]:
+        del model["translations"], model["titles"]
+    older = replace(scored, record=read_record(json.dumps(record).encode(), "film.json"))
+    text = shown(film_page([older], language="fr"))
+    assert {"violent", "Gun"} <= set(words_in(text, ENGLISH))
+
+
+def test_a_translation_with_a_character_that_controls_a_terminal_is_refused(scored):
+    record = msgspec.to_builtins(scored.record)
+    record["models"][0]["translations"]["fr"]["levels"]["violent"]["title"] = "brutal\x1b[2J"
+    with pytest.raises(FilmError, match="brutal"):
+        read_record(json.dumps(record).encode(), "film.json")
+
+
+def test_a_level_with_an_english_title_keeps_its_name_beside_the_translated_title(scored):
+    titled = msgspec.structs.replace(scored.model(), titles={"violent": "Violent scene"})
+    assert positive_of(titled).titled == "violent (Violent scene)"
+    film = replace(scored, record=msgspec.structs.replace(scored.record, models=[titled]))
+    assert "violent (brutal)" in shown(film_page([film], language="fr"))
+    assert "violent (Violent scene)" in shown(film_page([film], language="en"))
+
+
+def test_what_a_codebook_says_otherwise_is_shown_in_french_where_that_differs_too():
+    book = codebook_of_text(OWN)
+    both = OWN.replace("a blow lands", "blood flows").replace("un coup porte", "le sang coule")
+    (changed,) = changed_texts(book, codebook_of_text(both), "fr")
+    assert (changed.name, changed.before) == ("brutal", "brutal: ceux où un coup porte")
+    assert changed.now == "brutal: ceux où le sang coule"
+    english_alone = codebook_of_text(OWN.replace("a blow lands", "blood flows"))
+    (changed,) = changed_texts(book, english_alone, "fr")
+    assert "blood flows" in changed.now
