@@ -1,7 +1,6 @@
 """A film that a model was trained on is known again by what it holds, whatever it is called."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,27 +16,31 @@ FILMS = ("a", "b", "c", "d")
 
 @pytest.fixture(scope="module")
 def films():
+    """Pictures and features of the films a, b, c and d, six clips each."""
     rng = np.random.default_rng(0)
     return {movie: film(rng, look(rng)) for movie in FILMS}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """A folder with a model in pictures/kept and one in features/kept, as far as they are asked for."""
     return tmp_path_factory.mktemp("known")
 
 
 @pytest.fixture(scope="module")
 def with_pictures(films, folder):
+    """A model that was trained on the four films and keeps what their pictures look like."""
     return trained(folder / "pictures", films, with_pictures=True)
 
 
 @pytest.fixture(scope="module")
 def without_pictures(films, folder):
+    """A model that was trained on the four films and keeps their features alone."""
     return trained(folder / "features", films, with_pictures=False)
 
 
 def other_features(drawn, seed=1):
-    """The same pictures, whose features another machine has computed."""
+    """Make the same pictures, whose features another machine has computed."""
     features = np.random.default_rng(seed).normal(size=drawn.features.shape)
     return Drawn(drawn.pictures, features.astype(np.float32))
 
@@ -47,7 +50,10 @@ def test_a_film_under_another_name_is_known_by_its_features(films, without_pictu
     result = om.predict(without_pictures, store)
     assert result.has("trained_on").all()
     (known,) = result.recognition.films.values()
-    assert (known.movie, known.trained_as, known.by, known.share) == ("another name", "b", "features", 1.0)
+    assert known.movie == "another name"
+    assert known.trained_as == "b"
+    assert known.by == "features"
+    assert known.share == 1.0
 
 
 def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
@@ -61,12 +67,14 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
 
 
 @pytest.mark.parametrize(
-    "way", [encoded, lambda frames: encoded(cut(frames, 0.05)), lambda frames: encoded(cut(frames, 0.1))]
+    "change",
+    [encoded, lambda frames: encoded(cut(frames, 0.05)), lambda frames: encoded(cut(frames, 0.1))],
+    ids=["encoded", "cropped by 5 %", "cropped by 10 %"],
 )
-def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, with_pictures, tmp_path, way):
+def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change):
     copy = other_features(films["c"])
-    copied = Drawn([way(frames) for frames in copy.pictures], copy.features)
-    store = sealed(tmp_path, "asked", {"copy": copied}, with_pictures=True)
+    changed = Drawn([change(frames) for frames in copy.pictures], copy.features)
+    store = sealed(tmp_path, "asked", {"copy": changed}, with_pictures=True)
     result = om.predict(with_pictures, store)
     assert result.has("trained_on").all()
     assert result.recognition.films["copy"].by == "pictures"
@@ -75,24 +83,30 @@ def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, 
 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
-def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("kept", "is_extracted"), [("pictures", True), ("features", False)])
+def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(
+    folder, tmp_path, monkeypatch, capsys, kept, is_extracted
+):
     monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
-    for trained_on, is_extracted in (("pictures", True), ("features", False)):
-        model = folder / trained_on / "kept" / "linear.model"
-        words = ["--model", model, "--out", tmp_path / "out", "--dry-run"]
-        assert obygaze("film", "run", tmp_path / "film.mkv", *words) == 0
-        assert ("--backbone signature" in capsys.readouterr().out) == is_extracted
+    words = ["--model", folder / kept / "kept" / "linear.model", "--out", tmp_path / "out", "--dry-run"]
+    assert obygaze("film", "run", tmp_path / "film.mkv", *words) == 0
+    assert ("--backbone signature" in capsys.readouterr().out) == is_extracted
 
 
-def test_where_no_pictures_are_kept_that_is_said(films, with_pictures, without_pictures, tmp_path):
-    asked = {"copy": other_features(films["c"])}
-    bare = sealed(tmp_path, "bare", asked, with_pictures=False)
-    full = sealed(tmp_path, "full", asked, with_pictures=True)
-    for model, store in ((with_pictures, bare), (without_pictures, full), (without_pictures, bare)):
-        result = om.predict(model, store)
-        assert not result.has("trained_on").any()
-        assert result.recognition.no_pictures
+@pytest.mark.parametrize(
+    ("model", "store_has_pictures"),
+    [("with_pictures", False), ("without_pictures", True), ("without_pictures", False)],
+    ids=["the store has none", "the model has none", "neither has any"],
+)
+def test_a_copy_is_not_known_without_pictures_and_that_is_said(
+    request, films, tmp_path, model, store_has_pictures
+):
+    copy = {"copy": other_features(films["c"])}
+    store = sealed(tmp_path, "asked", copy, with_pictures=store_has_pictures)
+    result = om.predict(request.getfixturevalue(model), store)
+    assert not result.has("trained_on").any()
+    assert result.recognition.no_pictures
 
 
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
@@ -144,7 +158,8 @@ def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
     output = capsys.readouterr()
     document = json.loads(output.out)
     assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
-    assert all("trained_on" in clip["flags"].split(";") for clip in document["clips"])
+    for clip in document["clips"]:
+        assert "trained_on" in clip["flags"].split(";")
     assert "another name is b" in output.err
 
 
@@ -193,8 +208,9 @@ def test_a_joint_model_does_not_know_a_film_that_was_left_out(
 
 def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pictures):
     again = trained(tmp_path, films, with_pictures=True)
-    files = [Path(place) / "kept" / "linear.model" for place in (folder / "pictures", tmp_path)]
-    assert files[0].read_bytes() == files[1].read_bytes()
+    first_file = folder / "pictures" / "kept" / "linear.model"
+    second_file = tmp_path / "kept" / "linear.model"
+    assert second_file.read_bytes() == first_file.read_bytes()
     assert np.array_equal(again.training.pictures, with_pictures.training.pictures)
 
 
