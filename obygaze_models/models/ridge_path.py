@@ -148,10 +148,12 @@ class RidgePath:
 
         # LAPACK is called directly, as scipy's checks of a vector take as long as the arithmetic.
         def to_weights(coordinates: Floats) -> tuple[Floats, float]:
+            """Convert the coordinates of the descent to weights [D] and intercept."""
             weights = dtrtrs(root, coordinates[:-1], lower=True, trans=True)[0]
             return weights, coordinates[-1] / intercept_scale
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
+            """Compute the penalised loss and its gradient, both in the coordinates of the descent."""
             weights, intercept = to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
             self.curvature = mean_loss.curvature

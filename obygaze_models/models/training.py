@@ -34,7 +34,7 @@ class TrainableNetwork(Protocol):
         """Draw the initial parameters [K, P] of K starts, given the prepared clips to train on and labels."""
 
     def views(self, parameters: Floats) -> Any:
-        """Cut a vector [P] into layers, without copying."""
+        """Return the layers whose parameters are the parts of a vector [P], which they share with it."""
 
     def logits(self, layer: Any, X: Floats) -> Floats:
         """Compute the logit of each clip [B]."""

@@ -63,6 +63,7 @@ class Model:
         return f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, {len(card.movies)} films)"
 
     def _repr_html_(self) -> str:
+        """Show the main facts of the model's card as a table in a notebook."""
         card = self.card
         facts = {
             "task": card.target["name"],
