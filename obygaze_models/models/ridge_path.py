@@ -77,6 +77,7 @@ class RidgePath:
     """
 
     def __init__(self, X: Floats, y: Floats) -> None:
+        """Centre the features X [N, D] of clips with labels y [N], in N coordinates if D is larger."""
         self.basis = None
         if X.shape[1] > X.shape[0]:
             # The weights are sums of clips, so the solution is found in the N coordinates that they span.
