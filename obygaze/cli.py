@@ -87,6 +87,7 @@ class Contents(click.Group):
         sections: Mapping[str, tuple[str, ...]] | None = None,
         **settings: Any,
     ) -> None:
+        """Select the commands and groups that lie directly in this group."""
         super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
         self.path = path
         self.table = entries

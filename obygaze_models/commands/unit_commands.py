@@ -102,6 +102,7 @@ def units(
     clips = StoredClips(group, features, np.flatnonzero(group.usable))
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
+        """Read the tokens of the clips of these rows that are present [tokens, D]."""
         return present_tokens(np.asarray(clips[rows]))
 
     arguments: dict[str, Any] = {
@@ -118,6 +119,7 @@ def units(
     with progress_bar("learning units", "epoch") as show:
 
         def keep(learnt: "Dictionary") -> None:
+            """Save what is learnt after an epoch, from which a stopped command resumes, and show progress."""
             _write_npz(unfinished, learnt.to_arrays() | {"asked": digest})
             show(learnt.epoch, N_EPOCHS)
 

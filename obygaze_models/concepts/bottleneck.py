@@ -389,6 +389,7 @@ def _bottleneck_spec(
     """
 
     def make(seed: int) -> ConceptBottleneck:
+        """Make the unfitted estimator with a seed."""
         bank = ConceptBank("ridge", C=None, clip=CLIP)
         if control is not None:
             bank = ControlBank(clip=CLIP, directions=control, random_state=seed)

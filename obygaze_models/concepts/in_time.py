@@ -105,6 +105,7 @@ def _time_bottleneck_spec(
     """
 
     def make(seed: int) -> ConceptsInTime:
+        """Make the unfitted estimator with a seed."""
         bank = TimeBank(disturb=disturb, random_state=seed)
         return ConceptsInTime(head, bank=bank, random_state=seed)
 

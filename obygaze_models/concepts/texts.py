@@ -269,6 +269,7 @@ def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
     """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones."""
 
     def make(seed: int) -> ConceptsUnlabelled:
+        """Make the unfitted estimator with a seed."""
         bank = TimeBank(concepts=directions.texts, directions=directions, random_state=seed)
         return ConceptsUnlabelled(bank=bank, random_state=seed)
 

@@ -66,6 +66,7 @@ class UnitBank(FrameReader, Standardised):
         frames = self._check_frames_to_fit(X)
 
         def read(rows: NDArray[np.intp]) -> NDArray[np.float32]:
+            """Read the frames of the clips of these rows that are present [frames, D]."""
             return present_tokens(frames[rows])
 
         self.dictionary_ = learn_dictionary(

@@ -160,6 +160,7 @@ class Dataset:
         return f"Dataset({summary}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:
+        """Show the number of clips of each level as a table in a notebook."""
         import pandas as pd  # noqa: PLC0415 - loading needs no pandas
 
         levels = pd.Series(self.levels, name="clips").value_counts(sort=False).to_frame()

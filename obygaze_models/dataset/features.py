@@ -276,6 +276,7 @@ class StoredClips:
     """
 
     def __init__(self, group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None) -> None:
+        """Compute the shape [N, T, D] of the clips of these rows; no feature is read yet."""
         self.group = group
         self.array = array
         self.rows = rows

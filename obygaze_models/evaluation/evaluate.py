@@ -257,7 +257,7 @@ def _train_and_test(
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
-    """List the folds of a model: under every seed if it draws, otherwise under the first alone."""
+    """List the folds to train a model on: of all seeds if it draws random numbers, else of the first."""
     if spec.draws():
         return list(plan.folds)
     return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]

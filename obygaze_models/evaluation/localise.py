@@ -251,7 +251,7 @@ def marked_segments(
     ProtocolError
         Neither or both are given, the codebook lacks one, a marked clip has no span, or nothing is marked.
     """
-    _refuse_unknown(manifest, positive, concept)
+    _check_what_to_find(manifest, positive, concept)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
         is_marked = clip.level in positive if positive else concept in clip.concepts
@@ -270,7 +270,7 @@ def marked_segments(
     return dict(sorted(segments.items()))
 
 
-def _refuse_unknown(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
+def _check_what_to_find(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
     """Raise unless either levels or a concept are to be found, and the codebook has them."""
     codebook = manifest.codebook
     has_levels = bool(positive)

@@ -140,12 +140,12 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
 
 @checked
 def expected_average_precision(n: int, n_relevant: int) -> float:
-    """Compute the expected average precision of a random ranking of N clips, R of which are relevant.
+    """Compute the expected average precision of a random ranking of `n` clips, `n_relevant` of them relevant.
 
-    It is the chance level of AP on few clips: E[AP] = a + (1 - a) H_N / N with a = (R - 1) / (N - 1) and H_N
-    the harmonic number. At a relevant clip's rank k the other clips are relevant with probability a, and k is
-    uniform. It exceeds the prevalence R / N, and
-    approaches it as N grows. 0 without a relevant clip.
+    It is the chance level of AP on few clips. With N = `n` and R = `n_relevant` it is
+    E[AP] = a + (1 - a) H_N / N, where a = (R - 1) / (N - 1) and H_N is the harmonic number: at a relevant
+    clip's rank k the other clips are relevant with probability a, and k is uniform. It exceeds the prevalence
+    R / N, and approaches it as N grows. It is 0 without a relevant clip.
 
     Examples
     --------
@@ -260,6 +260,7 @@ def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
     """
 
     def chance(groups: Sequence[LabelArray]) -> float:
+        """Compute the chance level: the better of calling all clips positive and calling none."""
         if not groups:
             return NAN
         never = np.mean([point(y, np.full(len(y), fill_value=False)) for y in groups])

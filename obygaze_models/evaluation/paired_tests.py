@@ -160,6 +160,7 @@ def detectable(n_pairs: int) -> float:
     critical_value = student.ppf(1 - LEVEL / 2, degrees_of_freedom)
 
     def power_above_target(effect: float) -> float:
+        """Compute the test's power at a true difference of this size, less `POWER`."""
         # A significant difference of the wrong sign is left out: it is all but impossible at this power.
         power = nct.sf(critical_value, degrees_of_freedom, effect * np.sqrt(n_pairs))
         return float(power - POWER)

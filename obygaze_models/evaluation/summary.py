@@ -113,7 +113,7 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
         A model's seeds were tested on different clips.
     """
     rows: list[dict[str, object]] = []
-    for scored in _models(predictions):
+    for scored in _scored_models(predictions):
         model_columns: dict[str, object] = {
             "model": scored.model,
             "task": scored.task,
@@ -137,7 +137,7 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
         Columns task, model, metric, movie and value.
     """
     values = []
-    for scored in _models(predictions):
+    for scored in _scored_models(predictions):
         for name, metric in metrics.items():
             for rows in rows_by_movie(scored.movies):
                 value = {
@@ -175,7 +175,7 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
         Columns model, task, seed, metric, pooled.
     """
     rows: list[dict[str, object]] = []
-    for scored in _models(predictions):
+    for scored in _scored_models(predictions):
         for seed, result in scored.seeds.items():
             values = {}
             for name, metric in metrics.items():
@@ -188,7 +188,7 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
     return pd.DataFrame(rows)
 
 
-def _models(predictions: Predictions) -> Iterator[_Scored]:
+def _scored_models(predictions: Predictions) -> Iterator[_Scored]:
     """Yield the predictions of each model on each task, with the clips in the same order for all seeds.
 
     Raises

@@ -111,7 +111,7 @@ class Joint:
 
     @property
     def about(self) -> About:
-        """Describes what the sums are of."""
+        """The films, features and columns that the sums are of."""
         return self.sums.about
 
     def without(self, movies: Collection[str]) -> "Joint":

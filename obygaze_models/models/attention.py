@@ -199,6 +199,7 @@ def _attention_spec(
     """
 
     def make(seed: int) -> AttentionPooling:
+        """Make the unfitted estimator with a seed."""
         return AttentionPooling(**settings, random_state=seed)
 
     return ModelSpec(

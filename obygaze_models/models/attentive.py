@@ -272,6 +272,7 @@ def most_cpu_hours(n_clips: int, n_vectors: int, n_features: int, n_folds: int) 
 
 
 def _make(seed: int) -> AttentiveProbe:
+    """Make an unfitted attentive probe with a seed."""
     return AttentiveProbe(random_state=seed)
 
 

@@ -166,6 +166,7 @@ class _TokenSums:
     """
 
     def __init__(self, n_folds: int, origin: Floats) -> None:
+        """Begin with sums of nothing; `origin` [D] is subtracted from every token."""
         n_features = len(origin)
         self.origin = origin.astype(np.float64)
         self.counts = np.zeros((n_folds, 2))
@@ -364,6 +365,7 @@ class ProbesInTraining:
         penalties: tuple[float, ...],
         settings: TrainingSettings,
     ) -> None:
+        """Draw the first parameters of the probes of all groups of clips and penalties."""
         self.clips = clips
         self.y = y
         self.penalties = penalties
@@ -372,12 +374,12 @@ class ProbesInTraining:
         self.learns = np.column_stack([~held_out, np.ones(len(y), bool)])
         self.dtype = np.result_type(clips.dtype, np.float32)
         n_directions = min(N_AIMED, (settings.n_queries - 1) // 2)
-        look = initial_statistics(clips, y, self.learns, n_directions, self.dtype)
-        self.mean = look.mean
-        self.scale = look.scale
+        statistics = initial_statistics(clips, y, self.learns, n_directions, self.dtype)
+        self.mean = statistics.mean
+        self.scale = statistics.scale
         n_parameters = 2 * clips.shape[2] * self.n_probes * settings.n_queries + self.n_probes
         self.parameters = np.zeros(n_parameters, self.dtype)
-        queries = self._first_queries(look.directions)
+        queries = self._first_queries(statistics.directions)
         # Evidence and biases begin at 0.
         self.views(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
         self.gradient = np.empty_like(self.parameters)

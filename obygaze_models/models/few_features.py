@@ -127,6 +127,7 @@ class _Fits:
     """
 
     def __init__(self, design: Floats, y: Floats, inside: Floats, C: Floats) -> None:
+        """Keep the clips and the penalties of the fits; nothing is fitted yet."""
         self.design = design
         self.y = y[:, None]
         self.inside = inside

@@ -208,6 +208,7 @@ class FoldDescent:
         coefficients: Floats,
         history: StepHistory,
     ) -> None:
+        """Begin the descent of all fits at `coefficients`, with the steps that `history` remembers."""
         self.scaling = problem.scaling
         self.axes = problem.axes
         self.features = features
@@ -219,8 +220,8 @@ class FoldDescent:
         self.losses = FoldLosses(problem.y, problem.inside, logits)
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
-        here = self.losses.evaluate_along(logits, np.zeros(n_fits), slice(None))
-        self.curvature = here.curvature / self.losses.n_clips
+        at_start = self.losses.evaluate_along(logits, np.zeros(n_fits), slice(None))
+        self.curvature = at_start.curvature / self.losses.n_clips
         self.gradient = self._gradient()
         self.n_steps = 0
         # The change of logits that counts as none; computed with the first step.

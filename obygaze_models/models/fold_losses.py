@@ -76,6 +76,7 @@ class FoldLosses:
     """
 
     def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
+        """Allocate the residuals of all clips under all fits, beside their logits [N, K]."""
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)

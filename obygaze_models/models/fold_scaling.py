@@ -49,6 +49,7 @@ class Base:
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], limit: float) -> None:
+        """Standardise features X [N, D], and keep them in double and in single precision."""
         self.X = X
         self.limit = limit
         self.moments = moments(X)

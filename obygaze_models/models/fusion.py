@@ -133,6 +133,7 @@ def subsets(data: Dataset) -> list[ModalitySet]:
         raise ModelError(f"to fuse takes two modalities of different names; found {listed}")
 
     def named(suffix: str, pattern: Pattern) -> ModalitySet:
+        """Make a set of modalities, with their names as its title."""
         title = " + ".join(names[index] for index in pattern)
         return ModalitySet(suffix, title, pattern)
 

@@ -54,6 +54,7 @@ class JoinedModel:
     def __init__(
         self, estimator: Any, how: How, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]
     ) -> None:
+        """Fit the model or models to the parts of clips, one array of features [N, D] for each modality."""
         if isinstance(estimator, PenaltyPerModality):
             estimator = PenaltyPerModality(tuple(part.shape[1] for part in parts))
         self._how = how

@@ -118,6 +118,7 @@ class MLPProbe(NetworkClassifier):
         return Perceptron(n_features, self.n_hidden, n_outputs=1, standardised=True, clip=self.clip)
 
     def _keeps_best(self) -> bool:
+        """Whether the parameters of the best epoch are kept, rather than those of the last."""
         return self.variant == "strict"
 
     def _check_settings(self) -> None:

@@ -97,6 +97,7 @@ class NetworkClassifier(NeuralClassifier):
         raise NotImplementedError
 
     def _n_parameters(self, n_features: int) -> int:
+        """Count the parameters of the network for features of `n_features` dimensions."""
         n_parameters: int = self._network(n_features).n_parameters
         return n_parameters
 

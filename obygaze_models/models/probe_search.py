@@ -221,6 +221,7 @@ class _Search:
         logistic: FoldLogistic,
         y: NDArray[np.int64],
     ) -> None:
+        """Keep what all candidates and sides share; nothing is fitted yet."""
         self.estimator = estimator
         self.choose = choose
         self.first_steps = first_steps

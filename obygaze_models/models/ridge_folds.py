@@ -107,6 +107,7 @@ class FoldLogistic:
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], y: NDArray[np.int64], limit: float) -> None:
+        """Standardise all clips and find the principal axes that the fits on subsets share."""
         self.y = y.astype(np.float64)
         self.base = Base(X, limit)
         self.axes = PrincipalAxes.from_features(self.base.wide)
@@ -228,6 +229,7 @@ class _Block:
     """
 
     def __init__(self, clips: FoldLogistic, subsets: Masks) -> None:
+        """Scale the features by each subset; the last fits repeat the first to fill a multiple of `WIDTH`."""
         self.clips = clips
         self.n_fits = subsets.shape[1]
         n_filled = _round_up_to_width(self.n_fits)

@@ -77,6 +77,7 @@ class RidgePath:
     """
 
     def __init__(self, X: Floats, y: Floats) -> None:
+        """Centre the features X [N, D] of clips with labels y [N], in N coordinates if D is larger."""
         self.basis = None
         if X.shape[1] > X.shape[0]:
             # The weights are sums of clips, so the solution is found in the N coordinates that they span.
@@ -148,10 +149,12 @@ class RidgePath:
 
         # LAPACK is called directly, as scipy's checks of a vector take as long as the arithmetic.
         def to_weights(coordinates: Floats) -> tuple[Floats, float]:
+            """Convert the coordinates of the descent to weights [D] and intercept."""
             weights = dtrtrs(root, coordinates[:-1], lower=True, trans=True)[0]
             return weights, coordinates[-1] / intercept_scale
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
+            """Compute the penalised loss and its gradient, both in the coordinates of the descent."""
             weights, intercept = to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
             self.curvature = mean_loss.curvature

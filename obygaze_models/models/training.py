@@ -34,7 +34,7 @@ class TrainableNetwork(Protocol):
         """Draw the initial parameters [K, P] of K starts, given the prepared clips to train on and labels."""
 
     def views(self, parameters: Floats) -> Any:
-        """Cut a vector [P] into layers, without copying."""
+        """Return the layers whose parameters are the parts of a vector [P], which they share with it."""
 
     def logits(self, layer: Any, X: Floats) -> Floats:
         """Compute the logit of each clip [B]."""
@@ -241,6 +241,7 @@ class _Learner:
         clips: PreparedClips,
         weights: Floats,
     ) -> None:
+        """Begin a training at these parameters [P]."""
         self.parameters = parameters
         self._network = network
         self._plan = plan
@@ -296,6 +297,7 @@ class _EarlyStopping:
     """
 
     def __init__(self, plan: TrainingPlan, held_out: PreparedClips | None) -> None:
+        """Begin before the first epoch; `held_out` are the clips that tell when to stop, if there are any."""
         self.losses: list[float] = []
         self.has_ended = False
         self.parameters: Floats = np.empty(0)

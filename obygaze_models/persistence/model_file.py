@@ -429,6 +429,7 @@ def _make_reproducible(data: bytes) -> bytes:
     numbers: dict[str, str] = {}
 
     def renumber(match: re.Match[str]) -> str:
+        """Replace an object's number by its place in the order of appearance."""
         return match[1] + numbers.setdefault(match[2], str(len(numbers) + 1)) + match[3]
 
     schema = re.sub(r'("__id__": )(\d+)()', renumber, schema)

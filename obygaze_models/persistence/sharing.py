@@ -93,6 +93,7 @@ def push_model(
         raise ModelError(f"{entry.label}: can't be listed: {misfit(error)}") from None
 
     def with_entry(listing: bytes | None) -> bytes:
+        """Return the list of models with the new entry; `listing` is the present list, if there is one."""
         others = []
         for listed in [] if listing is None else parse_list(listing, zoo):
             if listed == entry:
@@ -160,6 +161,7 @@ def pull_model(
         raise ModelError(f"{target}: another file is there; name another folder, or remove it")
 
     def count(_name: str, size: int, _more: int) -> None:
+        """Report how many bytes have come; raise if they are more than is listed."""
         if size > entry.octets:
             raise ModelError(f"{place}/{entry.file}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:

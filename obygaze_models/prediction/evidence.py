@@ -35,14 +35,14 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     return Evidence(
         n_clips=int(left_out["clip_id"].nunique()),
         n_movies=int(left_out["movie"].nunique()),
-        auc=_known(interval.mean),
-        auc_low=_known(interval.low),
-        auc_high=_known(interval.high),
+        auc=_none_if_nan(interval.mean),
+        auc_low=_none_if_nan(interval.low),
+        auc_high=_none_if_nan(interval.high),
         p_skilled=p_skilled,
     )
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     """Return a number, or None in place of NaN."""
     return None if np.isnan(value) else value
 

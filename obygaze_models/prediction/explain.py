@@ -181,9 +181,9 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     explained = Explained(
         clip_id,
         movie,
-        start_s=_known(block.clips.start_s),
-        end_s=_known(block.clips.end_s),
-        unlike=_known(model.out_of_distribution_share(X)),
+        start_s=_number_or_none(block.clips.start_s),
+        end_s=_number_or_none(block.clips.end_s),
+        unlike=_number_or_none(model.out_of_distribution_share(X)),
         is_unlike=is_far,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
@@ -510,7 +510,7 @@ def _find_clip(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
     raise ModelError(f"no clip {clip_id!r} in {', '.join(store.name for store in stores)}{hint}")
 
 
-def _known(values: NDArray[np.float64]) -> float | None:
+def _number_or_none(values: NDArray[np.float64]) -> float | None:
     """Return the only number of an array [1], or None in place of NaN."""
     (value,) = values.tolist()
     return None if np.isnan(value) else float(value)

@@ -261,7 +261,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     movies = data.movies[rows]
     present = data.present.loc[rows, concepts] if concepts else None
     # A fold's seed is derived from the film that it leaves out; here none is.
-    seed = seed_of(_seed(run), "")
+    seed = seed_of(_first_seed(run), "")
     fitted = fit(spec, seed, X, y, movies=movies, present=present)
     if isinstance(fitted.estimator, LayerClassifier):
         # A file holds the model of the chosen layer only.
@@ -393,7 +393,7 @@ def _make_card(
         codebook=record["codebook"],
         protocol=record["protocol"],
         versions=record["versions"],
-        seed=_seed(run),
+        seed=_first_seed(run),
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
@@ -444,7 +444,7 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
         ) from None
 
 
-def _seed(run: Run) -> int:
+def _first_seed(run: Run) -> int:
     """Return the first seed of a run."""
     return int(run.record["seeds"][0])
 
@@ -521,13 +521,13 @@ def _assess_on_held_out_scores(
     tested = target if wider is None else wider
     left_out = _predictions_of_test(run, model, f"{target.name}>{tested.name}")
     if wider is not None:
-        of_first_seed = left_out[left_out["seed"] == _seed(run)]
+        of_first_seed = left_out[left_out["seed"] == _first_seed(run)]
         clip_ids = of_first_seed["clip_id"].to_numpy()
         held_out = _held_out_in_run(run, model, of_first_seed)
     calibration = None
     population = None
     if held_out is not None:
-        calibration = Calibration.fit(held_out, zero, seed=_seed(run))
+        calibration = Calibration.fit(held_out, zero, seed=_first_seed(run))
         population = _describe_population(data, tested, clip_ids)
         if left_out.empty:  # the run tested other clips than those of its task
             left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)

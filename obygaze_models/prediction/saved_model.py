@@ -67,6 +67,7 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
+        """Show the main facts of the model's card as a table in a notebook."""
         card = self.card
         facts = {
             "task": card.target["name"],

@@ -60,6 +60,7 @@ class FoldTable:
     by_movie: bool = True
 
     def __post_init__(self) -> None:
+        """Check that each clip is in the table once and, if folds are by movie, each movie in one fold."""
         fold_of_clip: dict[str, int] = {}
         fold_of_movie: dict[str, int] = {}
         for clip_id, movie, fold in zip(self.clip_ids, self.movies, self.folds.tolist(), strict=True):

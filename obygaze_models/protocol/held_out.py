@@ -205,6 +205,7 @@ def logistic(
     n_scores = z.shape[1]
 
     def loss_and_gradient(parameters: Floats) -> tuple[float, Floats]:
+        """Compute the penalised log loss and its gradient, at weights and intercept [M + 1]."""
         weights = parameters[:n_scores]
         intercept = parameters[n_scores]
         logits = offsets + z @ weights + intercept

@@ -209,7 +209,7 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
     reference = block.reference
     if reference is not None and math.isnan(reference):
         reference = None
-    numbers = [] if reference is None else [reference]
+    numbers: list[float] = [] if reference is None else [reference]
     for _, value, low, high in dots:
         numbers += [value, low, high]
     axis = _axis_around(numbers)
