@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed
+from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, placed
 from obygaze_features.text import composed, first_few, number_of
 
 MOST_LEVELS = 12
@@ -220,7 +220,7 @@ def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodeboo
     in_order = tuple(sorted(level_words, key=_place))
     levels_alone = GuessedCodebook(_name(file.path), in_order, (), columns, may_be_levels)
     with placed(
-        f"{file.path}: the words of {', '.join(map(repr, columns))} make no codebook",
+        f"{file.path}: the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook",
         "; write ; between the concepts of a cell" if concepts else "",
     ):
         words = LabelWords(Codebook(**parts_of(levels_alone.to_toml())))
@@ -268,7 +268,9 @@ def _columns(table: Table, headings: Headings, name: str) -> list[str]:
 def _present(table: Table, heading: str, columns: list[str]) -> list[str]:
     """Return the columns of a heading that is named, or refuse one that has none."""
     if not columns:
-        raise ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
+        raise ManifestError(
+            f"{table.path}: no column {heading!r}; found {first_few(table.columns, MOST_SHOWN)}"
+        )
     return columns
 
 
