@@ -42,7 +42,9 @@ from obygaze_features.workers import Event, Parent, WorkerPool
 PART: Final = b"p"
 DONE: Final = b"d"
 FAILED: Final = b"f"
-GIVEN_UP: Final = "the file is damaged, or made to take long: get or write it again"
+GIVEN_UP: Final = (
+    "divide a long file into several; one that is damaged, or made to take long, get or write again"
+)
 MOST_BYTES: Final = 1 << 32
 """Of a part of an answer, which the memory of the child limits too."""
 NEARLY_ALL: Final = 0.6

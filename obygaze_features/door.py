@@ -46,6 +46,12 @@ Each may begin a table, which takes about a kilobyte. They are counted wherever 
 comments too: what a simpler grammar takes for a text may be a key to the parser. Files that people write have
 one in 20 to 80 characters."""
 
+MOST_DIGITS: Final = 1000
+"""Digits in a row, hexadecimal ones and `_` too, that a TOML document may have, in a number or not: to parse
+a number takes more than a hundred bytes for each digit."""
+
+_LONG_NUMBER = re.compile(rf"(?<![0-9A-Fa-f_])[0-9A-Fa-f_]{{{MOST_DIGITS + 1}}}")
+
 _GIVEN_OPEN = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
 """Names of what the caller has opened already, such as the pipe of a shell's `<(...)`."""
 
@@ -159,8 +165,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        It is no TOML, is too long, is nested too deeply, or has more points and brackets than its size
-        allows.
+        It is no TOML, is too long, is nested too deeply, has a number without end, or has more points and
+        brackets than its size allows.
 
     Examples
     --------
@@ -172,6 +178,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     for number, row in enumerate(text.split("\n"), start=1):
         if row.count(".") > MOST_DOTS:
             raise ValueError(f"more than {MOST_DOTS} points in line {number}; expected keys of few parts")
+    if _LONG_NUMBER.search(text):
+        raise ValueError(f"more than {MOST_DIGITS:,} digits in a row")
     n_signs = sum(map(text.count, ".[{"))
     if n_signs > FREE_SIGNS + len(text) // CHARACTERS_OF_A_SIGN:
         raise ValueError(f"{n_signs:,} points and brackets in {len(text):,} characters: too many")

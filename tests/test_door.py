@@ -308,15 +308,20 @@ def test_what_the_shell_opened_is_read_as_standard_input_is(tmp_path, name):
         "".join(f"[{n:x}" + ".a" * 150 + "]\n" for n in range(200)),
         "a = " + "[" * 100_000,
         "a = " + "[" * 1900,
+        "a = 0x" + "f" * 1_000_000,
+        "a = " + "1_" * 500_000 + "1",
+        "a = 1." + "1" * 1_000_000,
+        'a = """\\""""""\nb = ' + "1" * 1_000_000 + '\n# """',
         "# " + "x" * (1 << 22),
     ],
     ids=[
         "dotted", "header", "quoted", "inline", "six quotes", "six apostrophes", "tables", "empty tables",
-        "dotted tables", "open", "nested", "long",
+        "dotted tables", "open", "nested", "hexadecimal", "underscores", "fraction", "number behind quotes",
+        "long",
     ],
 )  # fmt: skip
 def test_toml_that_takes_much_for_its_size_is_refused(text):
-    with pytest.raises(ValueError, match=r"points|deeply|MB"):
+    with pytest.raises(ValueError, match=r"points|deeply|digits|MB"):
         parse_toml(text)
 
 

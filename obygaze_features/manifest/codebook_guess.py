@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed
+from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, placed
 from obygaze_features.text import composed, first_few, number_of
 
 MOST_LEVELS = 12
@@ -241,7 +241,7 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     level_words = tuple(sorted(_count_words(cells), key=_sort_key_of_level))
     levels_alone = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
     with placed(
-        f"{file.path}: the words of {', '.join(map(repr, columns))} make no codebook",
+        f"{file.path}: the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook",
         "; write ; between the concepts of a cell" if concepts else "",
     ):
         words = LabelWords(Codebook(**codebook_parameters(levels_alone.to_toml())))
@@ -300,7 +300,8 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
 
 def _absent_column(table: Table, heading: str) -> ManifestError:
     """Return the error for a heading that the person names and the table does not have."""
-    return ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
+    found = first_few(table.columns, MOST_SHOWN)
+    return ManifestError(f"{table.path}: no column {heading!r}; found {found}")
 
 
 def _are_few(cells: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
 from obygaze_features.manifest.spans.names import find_film, plain
-from obygaze_features.text import as_written, composed, number_of, shortened, unsuitable
+from obygaze_features.text import as_written, composed, first_few, number_of, shortened, unsuitable
 from obygaze_features.text import counted as number_with_noun
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
@@ -49,6 +49,9 @@ LARGEST = 1e30
 """Of a table's numbers: squares of larger ones have no place in what is computed of them."""
 
 SHOWN_PROBLEMS = 3
+MOST_SHOWN = 40
+"""Columns of a table that a message lists; of more it says how many there are."""
+
 CANNOT_BE_READ = (
     "cannot be read: an error of a spreadsheet, or a formula that no spreadsheet has computed; mend it there "
     "(open and save the file), or leave the cell empty where there is no value"
@@ -410,7 +413,7 @@ def table_of(
     if any_of and {*any_of}.isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        found = ", ".join(heading for heading in written if heading)
+        found = first_few([heading for heading in written if heading], MOST_SHOWN)
         problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {found}"
         raise ManifestError(f"{problem}; {advice}" if advice else problem)
     _refuse_bad_names(columns, f"{path}: line {header_line}", named=named)
@@ -644,7 +647,8 @@ def _text_cells(path: Path) -> list[_TextRow]:
     if len(pairs) != 1:
         expected = " or ".join(" and ".join(pair) for pair in TEXT_COLUMNS)
         raise ManifestError(
-            f"{path}: a table of texts has the columns {expected}, not both; found {', '.join(table.columns)}"
+            f"{path}: a table of texts has the columns {expected}, not both; found "
+            f"{first_few(table.columns, MOST_SHOWN)}"
         )
     id_column, text_column = pairs[0]
     return [_TextRow(row.line, row.cells[id_column], row.cells[text_column]) for row in table.rows]

@@ -298,5 +298,7 @@ def whole_numbers(cells: Sequence[str]) -> list[int] | None:
 # ---------------------------------------------------------------------------
 def are_files(cells: Sequence[str]) -> bool:
     """Return whether most cells name files of films."""
-    n_films = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in cells)
+    # A suffix has a point, which a URL may write as %2E.
+    candidates = [cell for cell in cells if "." in cell or "%" in cell]
+    n_films = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in candidates)
     return bool(cells) and n_films >= MOST * len(cells)

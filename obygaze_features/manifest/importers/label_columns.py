@@ -13,7 +13,12 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.proposal import SHOWN, option
 from obygaze_features.manifest.importers.table_rows import SUMS
 from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, meanings_of_numbers
-from obygaze_features.manifest.importers.word_guesses import are_few_words, are_lists, different_words
+from obygaze_features.manifest.importers.word_guesses import (
+    are_few_words,
+    are_lists,
+    different_words,
+    has_many_words,
+)
 from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
     bare_heading,
@@ -292,7 +297,8 @@ class LabelColumns:
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words, repeatedly, and no times or files."""
-        if self._unread.is_of_times(column) or are_files(self._cells[column]):
+        cells = self._cells[column]
+        if has_many_words(cells, self._words) or self._unread.is_of_times(column) or are_files(cells):
             return False
         lists = self._unread.lists(column)
         if not are_few_words(lists):

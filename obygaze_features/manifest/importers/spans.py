@@ -43,7 +43,14 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, Table, counted, placed, uncollected
+from obygaze_features.manifest.text_tables import (
+    CODEBOOK_COLUMN,
+    MOST_SHOWN,
+    Table,
+    counted,
+    placed,
+    uncollected,
+)
 from obygaze_features.text import composed, first_few
 
 LATE_S = 3600.0
@@ -268,7 +275,7 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
         if content.table is not None:
             columns = content.header
             hint = name_hint(absent[0], columns)
-            raise content.file.error(f"no column {absent[0]!r}{hint}; found {', '.join(columns)}")
+            raise content.file.error(f"no column {absent[0]!r}{hint}; found {first_few(columns, MOST_SHOWN)}")
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
 
 
@@ -462,7 +469,7 @@ class _ManifestMaker:
             # Files of the same name in different folders are told apart by their movies.
             movies = ""
             if n_files_of_name[account.path.name] > 1:
-                movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
+                movies = first_few(list(dict.fromkeys(clip.movie for clip in clips)), 3)
             lines.append(account.line(movies))
         return lines
 

@@ -308,7 +308,7 @@ class ToolSpans:
         texts_marked = [mark.text for mark in marked if mark.text]
         unknown = Counter(text for text in texts_marked if words.labels_of(text) is None)
         if unknown:
-            texts = first_few([f"{text!r} ({n})" for text, n in unknown.most_common()], 3)
+            texts = first_few([f"{text!r:.100} ({n})" for text, n in unknown.most_common()], 3)
             what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"
             file.account.note(f"{what} ({texts})")
 

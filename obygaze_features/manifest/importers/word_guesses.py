@@ -9,7 +9,12 @@ from itertools import pairwise
 from typing import Final
 
 from obygaze_features.manifest.spans.headings import bare_heading
-from obygaze_features.manifest.spans.label_words import LabelWords, further_parts, texts_of_list
+from obygaze_features.manifest.spans.label_words import (
+    LabelWords,
+    further_parts,
+    may_be_divided,
+    texts_of_list,
+)
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import number_of
 from obygaze_features.workbook import Records
@@ -223,6 +228,20 @@ def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
         return False
     are_short = all(len(word.split()) <= LONGEST_WORDS for word in words)
     return are_short and all(math.isnan(number_of(word)) for word in words)
+
+
+def has_many_words(cells: Iterable[str], words: LabelWords) -> bool:
+    """Return whether cells that nothing divides are more different words than `are_few_words` takes.
+
+    This tells the columns of names and remarks of a long table before their cells are divided.
+    """
+    different = set[str]()
+    for cell in cells:
+        if not may_be_divided(cell) and not words.is_no_concept(cell):
+            different.add(plain(cell))
+            if len(different) > MOST_PARTS:
+                return True
+    return False
 
 
 def different_words(listed: Sequence[Sequence[str]]) -> set[str]:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
+from obygaze_features.manifest.spans.account import SHOWN_NAMES
 from obygaze_features.manifest.spans.names import find_film, path_of, stem_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
@@ -211,7 +212,7 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
         if near:
             file.account.note(f"tier {undeclared[near[0]]!r} is not read: did you mean {name!r}?")
         elif dict(declared) != DECIDED:
-            raise file.error(f"no tier {name!r}: there are {', '.join(map(repr, names))}")
+            raise file.error(f"no tier {name!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
 def _media(file: SpanFile, root: Element) -> Element | None:
@@ -236,7 +237,7 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     if len(origins) > 1:
         raise file.error(
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
-            f"{', '.join(map(repr, stems))}"
+            f"{first_few(list(map(repr, stems)), SHOWN_NAMES)}"
         )
     if len({stem_of(_place(node)) for node in films}) > 1:
         file.account.note(

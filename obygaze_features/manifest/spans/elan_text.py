@@ -14,6 +14,7 @@ from statistics import mode
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.account import SHOWN_NAMES
 from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
@@ -29,6 +30,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     with_labels_beside,
 )
 from obygaze_features.manifest.text_tables import Row, counted
+from obygaze_features.text import first_few
 from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
 
@@ -87,7 +89,7 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     if any(match[1] in {BEGIN, END} for match in heading_matches):
         yield from _with_header(file, Rows(records[first_row:], delimiter))
     elif heading_matches:
-        file.account.note(f"header in another language left out: {', '.join(header)}")
+        file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
         form = heading_matches[0][2]
         yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
     else:

@@ -21,6 +21,11 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 ROOT: Final = "fcpxml"
 MARKS: Final = ("marker", "chapter-marker", "keyword")
 POINT_S: Final = Fraction(1, 20)
+
+MOST_PARTS: Final = 10**30
+PARTS: Final = 10**15
+"""A sum of times that has more parts of a second than any clock is rounded to so many: the numbers would grow
+with each element that is inside another."""
 """A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
 
 _TIME: Final = re.compile(r"(-?\d{1,18})(?:/(\d{1,18}))?s|(-?\d{1,9}\.\d{1,18})s")
@@ -91,7 +96,10 @@ def _inner(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
     if offset is None or place.media:
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
-    return Place("", place.shift + offset - start)
+    shift = place.shift + offset - start
+    if shift.denominator > MOST_PARTS:
+        shift = Fraction(round(shift * PARTS), PARTS)
+    return Place("", shift)
 
 
 def _mark(node: Element, place: Place, where: str) -> RawSpan:

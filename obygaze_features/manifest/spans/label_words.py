@@ -1,9 +1,9 @@
 """Tell whether a text is a label: a level or concepts of a codebook, in its spellings or a person's."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook import Codebook
@@ -43,11 +43,27 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|
 """What stands between concepts only where it divides a text into words of the codebook; E is a code."""
 
 
+_DIVIDES = re.compile(rf"[\[,{SIGNS}]|{_MORE_SIGNS.pattern}")
+"""What may stand between the labels of a text that lists several, or before the first of them."""
+
 _EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
 """What stands between a label and its other spelling."""
 
 _LETTERLESS = re.compile(r"[\W\d_]*+")
 """A text without letters, such as a time or a number."""
+
+
+MOST_KEPT: Final = 1 << 14
+LONGEST_KEPT: Final = 200
+"""Texts whose meaning is kept, and characters of them: a long text may list very many parts."""
+
+R = TypeVar("R")
+
+
+def _kept(meaning: Callable[[str], R]) -> Callable[[str], R]:
+    """Keep what a function says of short texts."""
+    kept = lru_cache(MOST_KEPT)(meaning)
+    return lambda text: kept(text) if len(text) <= LONGEST_KEPT else meaning(text)
 
 
 class Labels(NamedTuple):
@@ -91,10 +107,10 @@ class LabelWords:
         for text, label in (meanings or {}).items():
             self._add(text, label)
         # A tier or a column says the same again and again.
-        self.labels_of = lru_cache(1 << 16)(self._labels_of)
-        self.level_of = lru_cache(1 << 16)(self._level_of)
-        self.concept_of = lru_cache(1 << 16)(self._concept_of)
-        self.parts_of = lru_cache(1 << 16)(self._parts_of)
+        self.labels_of = _kept(self._labels_of)
+        self.level_of = _kept(self._level_of)
+        self.concept_of = _kept(self._concept_of)
+        self.parts_of = _kept(self._parts_of)
 
     def _add(self, text: str, label: str) -> None:
         """Add a word that a person explains."""
@@ -182,7 +198,8 @@ class LabelWords:
 
     def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
         """Return whether a text is a usual word for no label, or one that the person explains so."""
-        return plain(text) in usual_words or self.is_explained_as_nothing(text)
+        is_usual = plain(text) in usual_words
+        return is_usual or (bool(self._nothing) and self.is_explained_as_nothing(text))
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
@@ -253,7 +270,8 @@ class LabelWords:
             return Labels("", (self._concepts[key],))
         levels = []
         concepts = []
-        for part in self.parts_of(text):
+        # Most names and remarks of a long table are divided by nothing, and no label as they stand.
+        for part in self.parts_of(text) if may_be_divided(text) else (text,):
             key = word(part)
             if key in self._levels:
                 levels.append(self._levels[key])
@@ -276,6 +294,17 @@ def further_parts(text: str) -> list[str]:
     """
     parts = [part.strip() for part in _MORE_SIGNS.split(text)]
     return [part for part in parts if part]
+
+
+def may_be_divided(text: str) -> bool:
+    """Return whether a text has a sign that may stand between labels, or before the first of a list.
+
+    Examples
+    --------
+    >>> may_be_divided("Body, Look"), may_be_divided("R+V"), may_be_divided("Look")
+    (True, True, False)
+    """
+    return _DIVIDES.search(text) is not None
 
 
 def texts_of_list(text: str) -> list[str]:

@@ -11,10 +11,13 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.text import composed
+from obygaze_features.text import composed, first_few
 
 MOST_COMPARED = 200
 """Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
+
+MOST_NAMES = 40
+"""Names that a message lists; of more it says how many there are."""
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
@@ -104,7 +107,7 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
         return f" (did you mean {spelled[near]!r}?{odd})"
     if not spelled:
         return ""
-    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))}{odd})"
+    return f" (expected one of {first_few([*dict.fromkeys(spelled.values())], MOST_NAMES)}{odd})"
 
 
 def _script(letter: str) -> str:
@@ -254,7 +257,9 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     )
     matches = next(filter(None, ways), [])
     if len(matches) > 1:
-        raise ManifestError(f"{text!r} names {len(matches)} films: {', '.join(matches)}; give the id")
+        raise ManifestError(
+            f"{text!r} names {len(matches)} films: {first_few(matches, MOST_NAMES)}; give the id"
+        )
     return matches[0] if matches else None
 
 

@@ -37,6 +37,9 @@ PART_BYTES: Final = 1 << 16
 MOST_NAME: Final = 1000
 """Characters of a tier's name."""
 
+MOST_TEXT: Final = 131_072
+"""Characters of the text of a span, as of a cell of a table."""
+
 MOST_SHARED: Final = 100_000
 """Different cells of a table of which each is one text in memory, however often it is written."""
 
@@ -46,9 +49,12 @@ MEMORY_OF_A_CELL: Final = 70
 MEMORY_OF_A_TEXT: Final = 60
 MEMORY_OF_A_NAME: Final = 1200
 MEMORY_OF_A_BYTE: Final = 2
+MEMORY_OF_A_FINDING: Final = 30
 """Bytes of memory that this process takes for a row of a table, and for a record of another tool, until it is
-a clip of a manifest; for each of their cells; for a cell of a table that no other has; for a name of a film,
-a video, an annotator or a tier; and for each byte that they are sent as. Measured on files of all kinds."""
+a clip of a manifest; for each of their cells, and each id of a record that one belongs to; for a cell of a
+table that no other has; for a name of a film, a video, an annotator or a tier; for each byte that they are
+sent as; and for each byte of what else a reader found, such as a proposal for the columns, or a codebook of
+their words. Measured on files of all kinds."""
 
 NAMING: Final = ("movie", "video", "media", "annotator")
 """Cells that name something."""
@@ -132,9 +138,15 @@ class Holding:
         cells: int = 0,
         texts: int = 0,
         n_bytes: int = 0,
+        findings: int = 0,
         names: Iterable[str] = (),
     ) -> None:
         """Hold so many rows, records, cells, texts that no other cell has, bytes, and names, known or not.
+
+        Parameters
+        ----------
+        findings
+            Bytes of what else the reader found, as it is sent.
 
         Raises
         ------
@@ -144,6 +156,7 @@ class Holding:
         n_known = len(self._names)
         self._names.update(names)
         self._memory += rows * MEMORY_OF_A_ROW + records * MEMORY_OF_A_RECORD
+        self._memory += findings * MEMORY_OF_A_FINDING
         self._memory += cells * MEMORY_OF_A_CELL + texts * MEMORY_OF_A_TEXT
         self._memory += n_bytes * MEMORY_OF_A_BYTE + (len(self._names) - n_known) * MEMORY_OF_A_NAME
         most = limits_of(self._n_bytes_of_files).memory
@@ -256,6 +269,7 @@ def read_apart(
             left_out += [(where, reasons.setdefault(reason, reason)) for where, reason in part.content]
         elif part.kind == REST:
             rest = part.content
+            holding.add(path, findings=len(packed))
         else:
             records += part.content
             in_cells = (record.cells.get(name, "") for record in part.content for name in NAMING)
@@ -263,7 +277,7 @@ def read_apart(
             holding.add(
                 path,
                 records=len(part.content),
-                cells=sum(len(record.cells) for record in part.content),
+                cells=sum(len(record.cells) + len(record.parent_ids) for record in part.content),
                 n_bytes=len(packed),
                 names=chain(in_cells, tiers),
             )
@@ -356,14 +370,24 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
-    """Yield records; refuse a file with a tier whose name, which each of its records repeats, is a text."""
+    """Yield records; leave out those whose text is a book.
+
+    Raises
+    ------
+    ManifestError
+        The name of a tier, which each of its records repeats, is a text.
+    """
     for record in records:
         if len(record.tier) > MOST_NAME:
             raise file.error(
                 f"{record.where}: on a tier whose name has {len(record.tier):,} characters, where at most "
                 f"{MOST_NAME:,} are read"
             )
-        yield record
+        if len(record.text) > MOST_TEXT:
+            reason = f"a text of more than {MOST_TEXT:,} characters"
+            yield replace(record, text="", reason=record.reason or reason)
+        else:
+            yield record
 
 
 def _fields(message: msgspec.Struct) -> dict[str, Any]:

@@ -173,12 +173,16 @@ def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
     """Yield the sentences that words make: up to a full stop, a pause, or another speaker."""
     n_sentences = 0
     sentence: list[Word] = []
+    last_timed: Word | None = None
     for word in words:
-        if sentence and _begins_anew(sentence, word):
+        if last_timed is not None and _begins_anew(sentence[-1], last_timed, word):
             n_sentences += 1
             yield _sentence(sentence, n_sentences)
             sentence = []
+            last_timed = None
         sentence.append(word)
+        if not math.isnan(word.end_s):
+            last_timed = word
     if sentence:
         n_sentences += 1
         yield _sentence(sentence, n_sentences)
@@ -186,16 +190,21 @@ def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
         file.account.note(f"{counted(n_sentences, 'sentence')} put together of words with times")
 
 
-def _begins_anew(sentence: Sequence[Word], word: Word) -> bool:
-    """Return whether a word begins a new sentence; a sign without times never does."""
+def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
+    """Return whether a word begins a new sentence; a sign without times never does.
+
+    Parameters
+    ----------
+    last
+        The last word of the sentence so far.
+    last_timed
+        Its last word that has an end.
+    """
     if math.isnan(word.start_s):
         return False
-    timed = [earlier for earlier in sentence if not math.isnan(earlier.end_s)]
-    if not timed:
-        return False
-    if word.speaker and timed[-1].speaker and word.speaker != timed[-1].speaker:
+    if word.speaker and last_timed.speaker and word.speaker != last_timed.speaker:
         return True
-    return sentence[-1].text.endswith(ENDS_SENTENCE) or word.start_s > timed[-1].end_s + LONGEST_PAUSE_S
+    return last.text.endswith(ENDS_SENTENCE) or word.start_s > last_timed.end_s + LONGEST_PAUSE_S
 
 
 def _sentence(words: Sequence[Word], place: int) -> RawSpan:

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.account import SHOWN_NAMES
 from obygaze_features.manifest.spans.instant import DROPPING, clock, time_in
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
@@ -22,6 +23,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.spans.tier_names import people_line
 from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
+from obygaze_features.text import first_few
 
 ROOT: Final = "tt"
 TIMED: Final = ("body", "div", "p", "span")
@@ -208,7 +210,7 @@ class _Reader:
         """Note in which languages texts are."""
         languages = [name for name in self._languages if name]
         if languages:
-            self._file.account.note(f"language: {', '.join(languages)}")
+            self._file.account.note(f"language: {first_few(languages, SHOWN_NAMES)}")
 
     def _times_of_regions(self, root: Element) -> dict[str, Interval]:
         """Return when regions are shown, by their ids, of those that have times; they count from 0."""

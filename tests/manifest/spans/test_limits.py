@@ -33,7 +33,7 @@ from obygaze_features.manifest.spans.read_apart import FileContent
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Table
-from tests.manifest.spans.files import open_document, sheet
+from tests.manifest.spans.files import aligned, eaf, open_document, referring, sheet, tier
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watches there")
 
@@ -71,6 +71,7 @@ def child(kind, monkeypatch):
 def small(monkeypatch):
     """Limits of a second and 64 MB above idle."""
     monkeypatch.setattr(apart, "limits_of", lambda _: Limits(1, 1 << 26))
+    monkeypatch.setattr(apart, "WALL_FACTOR", 100.0)  # a busy machine starts a new Python late
 
 
 def compute() -> Iterator[bytes]:
@@ -511,6 +512,71 @@ def test_the_parent_sees_what_a_process_has_used():
     assert limits.excess(os.getpid(), Limits(60, 1 << 40), limits.Used(-61.0, 0)) == "time"
 
 
+def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text(rows("film,level,concepts", 200, "a,S,{0} words"))
+    assert len(guess_codebook(path).concepts) == 200
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=50_000))
+    with pytest.raises(InputError, match=r"t\.csv.*divide it"):
+        guess_codebook(path)
+
+
+def test_what_a_table_is_proposed_to_be_counts_too(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text(rows("movie,start_s,end_s,level", 5000, "m,{0},{0}.5,word {0}"))
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
+    with pytest.raises(InputError, match=r"t\.csv.*divide it"):
+        import_spans([path], tmp_path)
+
+
+def test_what_an_annotation_refers_to_counts(tmp_path, monkeypatch):
+    refer = "".join(referring(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
+    path = tmp_path / "a.eaf"
+    path.write_text(eaf({"t0": 0, "t1": 1000}, tier("T", aligned("a0", "t0", "t1", "w")) + tier("U", refer)))
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=400_000))
+    with pytest.raises(InputError, match=r"a\.eaf.*divide it"):
+        import_spans([path], tmp_path)
+
+
+def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
+    keyword = '<keyword start="1s" duration="1s" value="{}"/>'
+    path = tmp_path / "a.fcpxml"
+    path.write_text(
+        f"<fcpxml><spine>{keyword.format('Look')}{keyword.format('a,' * 100_000)}</spine></fcpxml>"
+    )
+    (account,) = import_spans([path], tmp_path).accounts
+    assert (account.seen, account.used, account.n_left_out) == (2, 1, 1)
+    assert "131,072 characters" in account.line()
+
+
+@pytest.mark.parametrize("what", ["a long text", "languages", "headings"])
+def test_what_an_import_says_is_a_line_that_can_be_read(tmp_path, what):
+    name, text = LONG_NOTICES[what]
+    (tmp_path / name).write_text(text)
+    try:
+        said = import_spans([tmp_path / name], tmp_path, columns={"level": ["x"]} if ".csv" in name else {})
+    except ManifestError as error:
+        lines = [str(error)]
+    else:
+        lines = list(said.notices)
+    assert max(map(len, lines)) < 1500
+
+
+LONG_NOTICES = {
+    "a long text": (
+        "a.fcpxml",
+        f'<fcpxml><spine><keyword start="1s" duration="1s" value="{"a," * 50_000}"/></spine></fcpxml>',
+    ),
+    "languages": (
+        "a.ttml",
+        '<tt xmlns="http://www.w3.org/ns/ttml"><body><div>'
+        + "".join(f'<p xml:lang="l{k}" begin="{k}s" dur="1s">a</p>' for k in range(1000))
+        + "</div></body></tt>",
+    ),
+    "headings": ("a.csv", "movie,start_s,end_s" + "".join(f",c{k}" for k in range(900)) + "\n"),
+}
+
+
 def rows(head: str, n: int, row: str) -> str:
     """Write a table of rows by their numbers."""
     return "\n".join([head, *(row.format(at) for at in range(n))]) + "\n"
@@ -527,6 +593,29 @@ def activitynet(label: str) -> str:
     """Write a database of ActivityNet with a label."""
     annotations = f'[{{"segment": [1, 2], "label": {label}}}]'
     return f'{{"database": {{"v": {{"duration": 5, "annotations": {annotations}}}}}}}'
+
+
+WITHOUT_END = '{"word": "a", "start": 1}'
+
+
+def words_in_a_row(n: int) -> list[str]:
+    """Write words of a transcript, each of which follows the one before at once."""
+    return [f'{{"word": "a", "start": {k}, "end": {k + 1}}}' for k in range(n)]
+
+
+def lists_of_concepts(n: int) -> str:
+    """Write keywords of long lists, each of which differs from the others."""
+    values = [f"{k}," + "a," * 1000 for k in range(n)]
+    return "".join(f'<keyword start="{k}s" duration="1s" value="{value}"/>' for k, value in enumerate(values))
+
+
+def gaps(n: int) -> str:
+    """Write places inside each other, each at a fraction of a second that no other has."""
+    opened = "".join(
+        f'<gap offset="1/{10**17 + 2 * k + 1}s"><marker start="1s" duration="9s" value="a"/>'
+        for k in range(n)
+    )
+    return f"<fcpxml><spine>{opened}{'</gap>' * n}</spine></fcpxml>"
 
 
 HOSTILE = {
@@ -584,6 +673,19 @@ HOSTILE = {
             f"{'<B/>' * (n // 10)}</ANNOTATION_DOCUMENT>"
         ),
     ),
+    "words that make one sentence": (
+        "a.json",
+        lambda n: f'{{"words": [{",".join(words_in_a_row(n // 12))}]}}',
+    ),
+    "words without ends": (
+        "a.json",
+        lambda n: f'{{"words": [{",".join([WITHOUT_END] * (n // 12))}]}}',
+    ),
+    "lists of concepts in texts": (
+        "a.fcpxml",
+        lambda n: f"<fcpxml><spine>{lists_of_concepts(n // 100)}</spine></fcpxml>",
+    ),
+    "places with times of their own": ("a.fcpxml", lambda n: gaps(n // 10)),
     "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
 }
 
