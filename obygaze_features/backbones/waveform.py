@@ -403,7 +403,7 @@ def layer_width(config: Any, number: int) -> int:
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
     n_doublings = min(number, len(config.depths) - 1)
-    return int(config.patch_embeds_hidden_size) * 2**n_doublings
+    return int(config.patch_embeds_hidden_size * 2**n_doublings)
 
 
 def _is_multi_label(config: Any) -> bool:

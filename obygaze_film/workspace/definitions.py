@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Codebook, codebook_of_text
+from obygaze_features.manifest import Codebook, Concept, Level, codebook_of_text
 from obygaze_features.manifest.codebook import ENGLISH
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
@@ -98,7 +98,8 @@ def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list
 
 def _called(name: str, book: Codebook, language: str) -> str:
     """Return what a level or concept is called in a language."""
-    for part in (*book.levels, *book.concepts):
+    parts: tuple[Level | Concept, ...] = (*book.levels, *book.concepts)
+    for part in parts:
         if part.name == name and language in part.translations:
             return part.told(language).title
     return name

@@ -245,8 +245,8 @@ def window_of_model(path: Path) -> float:
     except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError):
         raise ManifestError(f"{path}: this is not a model file of obygaze") from None
     clip_s = card.get("clip_s") if isinstance(card, dict) else None
-    is_number = isinstance(clip_s, int | float) and not isinstance(clip_s, bool)
-    if not is_number or not 0 < clip_s < math.inf:
+    is_length = not isinstance(clip_s, bool) and isinstance(clip_s, int | float) and 0 < clip_s < math.inf
+    if clip_s is None or not is_length:
         raise ManifestError(
             f"{path}: the model does not say how long the clips were that it was trained on; "
             "give --store STORE that they lie in, or --window SECONDS"
