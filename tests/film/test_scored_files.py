@@ -201,7 +201,7 @@ def test_a_file_that_can_have_no_second_name_is_copied(tmp_path):
 
 
 CELLS = (
-    "", " ", " 1", "1 ", "+1", "1.", ".5", "1e5", "1_0", "0x1", "true", "True", "1e400", "-0", "１", "1,5", "a",
+    "", " ", " 1", "1 ", "+1", "1.", ".5", "1e5", "1_0", "0x1", "true", "True", "1e400", "-0", "１", "1,5",
 )  # fmt: skip
 """Cells of numbers, and of what is none, as people and programs write them."""
 
