@@ -49,13 +49,13 @@ def comparison_report(compared: FilmComparison) -> Report:
         ("change", "change", str),
         *COUNTS,
         CHANGE,
-        ("note", "note", str),
-        ("none", "reason", str),
     ]
+    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
+        of_changes.append(("note", ("reason", "note"), _note))
     of_films: list[Column] = [
         ("year", "year", str),
         ("film", "title", str),
-        group,
+        *([] if compared.by == ALL else [group]),
         ("by", "judges", str),
         WINDOWS,
         FILM_SHARE,
@@ -90,6 +90,11 @@ def _expected(value: float, n_expected: int, n_films: int) -> str:
     """Write the mean of the shares that a model expects, and of how many films where not of all."""
     text = number(value)
     return f"{text} ({n_expected} of {n_films} films)" if 0 < n_expected < n_films else text
+
+
+def _note(reason: str, note: str) -> str:
+    """Say why there is no change, or else on what it rests."""
+    return str(reason or note)
 
 
 def _worth(value: float) -> str:

@@ -70,6 +70,7 @@ def comparison_page(
         title=n_films if compared.by == ALL else words.say("films_by", films=n_films, by=compared.by),
         addresses=addresses,
         compared=compared,
+        heading=_heading(compared, words),
         groups=[_group_row(claim, scale, words) for claim in claims if isinstance(claim, GroupShare)],
         changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
         films=[_film_row(film, compared, words) for film in compared.films],
@@ -81,6 +82,16 @@ def comparison_page(
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
         sentence=phrases.groups_sentence(claims, words),
     )
+
+
+def _heading(compared: FilmComparison, words: Words) -> str:
+    """Head the table of groups: by which column they are, unless that says no more than the word group."""
+    if compared.by == ALL:
+        return words["all_films"]
+    groups = words["groups"]
+    if compared.by.casefold() in {groups.casefold(), groups.casefold().removesuffix("s")}:
+        return groups
+    return words.say("groups_by", by=compared.by)
 
 
 def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:

@@ -313,6 +313,27 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     assert "all films" not in side_by_side.comparison_page(compare_films(films, judged), language="fr")
 
 
+def headings_of(report):
+    return {block.title: list(block.headers) for block in report.blocks}
+
+
+def test_tables_have_no_column_in_which_nothing_can_stand(films, judged):
+    grouped = headings_of(comparison_report(compare_films(films, judged, by="decade", trend="year")))
+    assert "none" not in grouped["Changes"]
+    assert "decade" in grouped["Films"]
+    alone = headings_of(comparison_report(compare_films(films, judged)))
+    assert "all films" not in alone["Films"]
+
+
+@pytest.mark.parametrize(("language", "column"), [("en", "group"), ("fr", "groupe"), ("fr", "Groupes")])
+def test_groups_by_a_column_that_is_called_group_are_called_groups(films, judged, language, column):
+    found = compare_films(films, judged, by="decade")
+    page = side_by_side.comparison_page(replace(found, by=column), language=language)
+    heading = {"en": "Groups", "fr": "Groupes"}[language]
+    assert f"<h2>{heading}</h2>" in page
+    assert "<h2>Groups by decade</h2>" in side_by_side.comparison_page(found)
+
+
 def test_a_film_that_the_model_has_no_rate_of_is_expected_to_have_none():
     films = [
         invented_film("a", year=1990),
