@@ -409,6 +409,8 @@ def test_film_and_cursor_are_in_view_at_every_size(visit, watched, width, height
     page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
     is_true(page, "document.querySelector('#f1-own').textContent")
     page.keyboard.press("n")
+    assert page.locator("video").bounding_box()["height"] > 120
+    assert page.locator(".d-before").is_hidden()
     page.evaluate("document.querySelector('.d-desk').scrollIntoView()")
     deepest = page.evaluate("document.querySelector('.d-desk').offsetHeight") - height
     for down in (0, max(deepest, 0) // 2, max(deepest, 0)):
