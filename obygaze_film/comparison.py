@@ -374,7 +374,10 @@ def _fit(
             of_model = of_judged.residuals(apart[is_judged])
             # A least-squares slope without film i: its products of residuals count 1 / free times.
             slopes_between = _slopes_of_others(
-                of_rates * of_model / free, of_model**2 / free, of_rates @ of_model, of_model @ of_model
+                of_rates * of_model / free,
+                of_model**2 / free,
+                sum_of_products=float(of_rates @ of_model),
+                sum_of_squares=float(of_model @ of_model),
             )
             rates = rates - slopes_between * apart[is_judged]
 
