@@ -31,7 +31,7 @@ of the classical one. `benchmarks/planted/films.py` measures the coverage.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -305,7 +305,7 @@ class _LeastSquares:
 
     def __init__(self, design: Floats) -> None:
         self.design = design
-        self.inverse: Floats = np.linalg.pinv(design, MIN_SPREAD)
+        self.inverse: NDArray[Any] = np.linalg.pinv(design, MIN_SPREAD)
         self.free: Floats = 1 - (design * self.inverse.T).sum(axis=1)
 
     def residuals(self, values: Floats) -> Floats:
@@ -320,8 +320,8 @@ class _LeastSquares:
         """
         is_determined = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
         of_indispensable = self.inverse[:n_columns, self.free < MIN_SPREAD]
-        is_spared: NDArray[np.bool_] = (np.abs(of_indispensable) < MIN_SPREAD).all(axis=1)
-        return is_determined & is_spared
+        is_spared = np.all(np.abs(of_indispensable) < MIN_SPREAD, axis=1)
+        return np.logical_and(is_determined, is_spared)
 
     def degrees_of_freedom(self, n_columns: int) -> Floats:
         """Return Satterthwaite's degrees of freedom of the first coefficients' robust variances.

@@ -4,11 +4,8 @@ A judged span becomes a clip with the features of the film's windows in it. Judg
 score are trained on and never tested; a film that is tested is left out whole, with its judgements.
 """
 
-import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +18,6 @@ from scipy.sparse import csr_array
 
 import obygaze_models as om
 from obygaze_features.arguments import checked
-from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import (
     DEFINITION,
@@ -38,6 +34,7 @@ from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.errors import FilmError
+from obygaze_film.film_stores import stores_near, windows_store
 from obygaze_film.notes import said, said_counted
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
 from obygaze_film.schema import FORMER
@@ -356,33 +353,6 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
         is_known = bool(clip.extras.get(DEFINITION, ""))
         clips.append(replace(clip, extras={**clip.extras, DEFINITION: corpus}) if is_known else clip)
     return judged.with_clips(clips)
-
-
-def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
-    """Find the store that a film was scored from.
-
-    Raises
-    ------
-    FilmError
-        It is not among them.
-    """
-    record = film.record.store
-    for store in stores:
-        if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
-            return store
-    of_store = {"store": record.name, "digest": record.fingerprint[:12]}
-    raise FilmError(said("learn_store", movie=film.movie, **of_store))
-
-
-def stores_near(folder: Path, film: Timeline) -> list[Store]:
-    """Open the stores near a scored film's folder that have the name of the one it was scored from."""
-    stores = []
-    for near in (Path(os.path.normpath(folder / up)) for up in ("..", "../..")):
-        name = f"{escape(Path(film.record.store.name).name)}*"
-        for path in sorted({*near.glob(name), *near.glob(f"*/{name}")}):
-            with suppress(StoreError):
-                stores.append(open_store(path))
-    return stores
 
 
 def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:

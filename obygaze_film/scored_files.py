@@ -221,9 +221,10 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
         with warnings.catch_warnings():
             # Before pandas 4 numbers are read exactly only where that is asked for.
             warnings.simplefilter("ignore", DeprecationWarning)
-            return pd.read_csv(
+            table: pd.DataFrame = pd.read_csv(
                 io.BytesIO(data), dtype=kinds, keep_default_na=False, na_values=empty, **EXACTLY
             )
+            return table
     except (ValueError, OverflowError):
         return None
 

@@ -33,6 +33,7 @@ from obygaze_film.claims.of_judgements import (
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
+from obygaze_film.film_stores import stores_near, windows_store
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Said, said
@@ -194,8 +195,6 @@ class OpenFilm:
     @cached_property
     def store(self) -> Store | None:
         """The store that the film was scored from; None where it is not near the scored film."""
-        from obygaze_film.learning import stores_near, windows_store  # noqa: PLC0415 - slow
-
         with suppress(ObygazeError):
             return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
         return None

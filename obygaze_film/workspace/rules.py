@@ -126,7 +126,7 @@ class FilmRules:
     def windows(self) -> dict[str, list[tuple[float, float]]]:
         """Start and end of the film's windows (s) in the order in which each law draws them, by law."""
         spans = [(start_s, end_s) for start_s, end_s in cells_of(self.film).spans.tolist()]
-        windows = {}
+        windows: dict[str, list[tuple[float, float]]] = {}
         for law, draw in self.draws.items():
             windows[law] = [spans[cell] for cell in draw.order()]
         return windows

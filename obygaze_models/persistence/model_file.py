@@ -234,7 +234,7 @@ def _count_draws(score_arrays: Mapping[str, NDArray[Any]], name: str) -> int:
     array = score_arrays.get(name, np.empty(0))
     if array.ndim < 2:
         return 1
-    return max(array.shape[-2], 1)
+    return max(int(array.shape[-2]), 1)
 
 
 def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:

@@ -274,7 +274,7 @@ def read_input(path: Path) -> ClaimInput:
 
 def _staging_values(table: Any) -> pd.DataFrame:
     """Read the variables of staging that claims name: a row per clip id, a column per variable."""
-    variables = set()
+    variables: set[str] = set()
     for claim in CLAIMS:
         if claim.needs == "staging":
             variables.update(str(part.arguments["variable"]) for part in claim.parts)

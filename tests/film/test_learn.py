@@ -17,7 +17,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.claims import Words, sentences
 from obygaze_film.errors import FilmError
-from obygaze_film.learning import ALONE, beside_former, change_of, learning_report, stores_near
+from obygaze_film.film_stores import stores_near
+from obygaze_film.learning import ALONE, beside_former, change_of, learning_report
 from obygaze_film.page.packed import packed_shares
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions

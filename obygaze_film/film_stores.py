@@ -1,0 +1,43 @@
+"""Find the store that a scored film was scored from."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store import Store, open_store
+from obygaze_film.errors import FilmError
+from obygaze_film.notes import said
+from obygaze_film.rows import windows_of
+from obygaze_film.timeline import Timeline
+
+
+def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
+    """Find the store that a film was scored from.
+
+    Raises
+    ------
+    FilmError
+        It is not among them.
+    """
+    record = film.record.store
+    for store in stores:
+        if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
+            return store
+    of_store = {"store": record.name, "digest": record.fingerprint[:12]}
+    raise FilmError(said("learn_store", movie=film.movie, **of_store))
+
+
+def stores_near(folder: Path, film: Timeline) -> list[Store]:
+    """Open the stores near a scored film's folder that have the name of the one it was scored from."""
+    store_name = escape(Path(film.record.store.name).name)
+    stores = []
+    for up in ("..", "../.."):
+        near = Path(os.path.normpath(folder / up))
+        paths = {*near.glob(f"{store_name}*"), *near.glob(f"*/{store_name}*")}
+        for path in sorted(paths):
+            with suppress(StoreError):
+                stores.append(open_store(path))
+    return stores
