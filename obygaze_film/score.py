@@ -54,8 +54,14 @@ from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
 from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
-from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
-from obygaze_models.prediction.calibration import few_windows_variance
+from obygaze_models.prediction import (
+    Model,
+    few_windows_variance,
+    frames_of,
+    load_model,
+    predict,
+    reads_frames,
+)
 
 LEAST_WIDER = 0.005
 """By how much a bracket must be wider to one side, of a film of few windows, for that to be said."""

@@ -313,7 +313,7 @@ def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) ->
     if "frames" not in shapes:
         return Outcome(not needed, "one vector a clip")
     n_rows = shapes["frames"][0]
-    return Outcome(n_rows == n_frames, f"{n_rows} rows of {counted(n_frames, 'frame')}")
+    return Outcome(n_rows == n_frames, f"{counted(n_rows, 'row')} of {counted(n_frames, 'frame')}")
 
 
 def _is_alone_the_same(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:

@@ -10,6 +10,7 @@ from .clip import Collected as Collected
 from .clip import clip_of as clip_of
 from .clip import stored_path as stored_path
 from .codebook import BUILTIN as BUILTIN
+from .codebook import ENGLISH as ENGLISH
 from .codebook import Codebook as Codebook
 from .codebook import builtin_codebook as builtin_codebook
 from .codebook import codebook_of_text as codebook_of_text

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Codebook, Concept, Level, codebook_of_text
-from obygaze_features.manifest.codebook import ENGLISH
+from obygaze_features.manifest import ENGLISH, Codebook, Concept, Level, codebook_of_text
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""

@@ -1,3 +1,4 @@
+from .calibration import few_windows_variance as few_windows_variance
 from .calibration import mean_and_band as mean_and_band
 from .calibration import mean_probability as mean_probability
 from .frames import frames_of as frames_of

@@ -46,7 +46,7 @@ manifest import film in/video.mp4 --window 1 --shots none --out out/windows.csv 
 manifest import film in/video.mp4 --frames 8 --stride 4 --shots none --out out/frames.csv
     0 out/frames.csv | windows of 8 frames every 4
 manifest import film in/video.mp4 --window 2 --out out/shots.csv
-    0 out/shots.shots.csv | shots (own)
+    0 out/shots.shots.csv | 1 shot (own)
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
     0 | 60 clips of 6 movies
 manifest inspect in/segments.csv
@@ -501,7 +501,7 @@ manifest import obygaze12 data/obygaze12 --out out/o.csv
 manifest stats out/o.csv
     0 | label policy released: 1,340 clips, 0 without level, 574 left out by the policy | 52.4% | printed
 folds out/o.csv --task hn_s --test enhn_s --protocol paper
-    0 | LEAKS: 31 to 40 of 103 test clips are in training | 51 clips of the split files are left out
+    0 | LEAKS: 31 to 40 of 103 test clips are in training | 51 clips of the split files
 manifest import mobygaze data/mobygaze --out out/all.csv
     0 | subtitles: --texts keeps them
 manifest import mobygaze data/mobygaze --records speech --texts out/texts.csv --out out/speech.csv

@@ -68,7 +68,7 @@ MISTAKES = f"""
 1 manifest rank in/scaled.csv in/pairs.csv --scale fear --out out/r.csv
     fear
 1 manifest assign in/marked.csv --annotator AB --each 2 --out out/round.csv
-    2 of 1 annotators (AB): name each once
+    2 of 1 annotator (AB): name each once
 1 manifest progress in/segments.csv in/segments.csv
     order '' is no number of a film
 1 manifest alttest in/segments.csv

@@ -180,7 +180,7 @@ def test_a_first_packet_of_another_length_moves_nothing_else(tmp_path, shorter):
 def test_first_frames_that_state_no_time_end_where_the_next_begins(films, monkeypatch, kind, n):
     """As of WMA Pro, whose first packet holds frames and a time that none of them gets."""
     (truth,), _ = read(films[kind], RATE, 0.0, 3.0)
-    placed = sound.placed
+    placed = sound.timed_packets
 
     def without_times(*settings):
         for number, each in enumerate(placed(*settings)):

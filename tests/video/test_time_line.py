@@ -318,7 +318,7 @@ def test_pictures_that_a_cut_parted_from_those_they_refer_to_are_said(tmp_path, 
     assert result[:30] == list(range(30))
     assert result[30 + torn :] == list(range(behind, 140))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(result)) / 25, atol=0.0015)
-    assert any(f"{torn} pictures at the start of parts" in note for note in frames.notes)
+    assert any(f"at the start of parts {torn} picture" in note for note in frames.notes)
 
 
 def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
