@@ -241,7 +241,7 @@ class LabelWords:
 
     def _further_divided(self, text: str) -> list[str]:
         """Divide a text that is no label at the signs that people write, if that gives labels."""
-        if self._is_label(text):
+        if self._is_label(text) or _MORE_SIGNS.search(text) is None:
             return [text]
         parts = further_parts(text)
         return parts if any(self._is_label(part) for part in parts) else [text]

@@ -683,7 +683,7 @@ HOSTILE = {
     ),
     "lists of concepts in texts": (
         "a.fcpxml",
-        lambda n: f"<fcpxml><spine>{lists_of_concepts(n // 100)}</spine></fcpxml>",
+        lambda n: f"<fcpxml><spine>{lists_of_concepts(n // 200)}</spine></fcpxml>",
     ),
     "places with times of their own": ("a.fcpxml", lambda n: gaps(n // 10)),
     "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
