@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from obygaze_features.errors import WorkerError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.manifest import PLANTED
 from obygaze_features.text import counted
 from obygaze_features.workers import Parent, WorkerPool
-from obygaze_film.positive import PLANTED
 
 HEIGHT = 96
 """Height of a frame in pixels."""

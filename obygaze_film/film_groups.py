@@ -78,6 +78,13 @@ Facts = Mapping[str, Mapping[str, str]]
 """Cells of a table of films, by column, of each film."""
 
 
+class ShareWindows(NamedTuple):
+    """The windows that a share rests on, and those that its judges judged and it leaves out as not sure."""
+
+    n: int
+    n_unsure: int
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedFilm:
     """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
@@ -96,11 +103,24 @@ class ComparedFilm:
     counts: WindowCounts | None = None
 
     @property
-    def n_unsure(self) -> int:
-        """Windows that its share leaves out, as nobody who judged them was sure."""
+    def windows_of_group(self) -> ShareWindows:
+        """Its windows of which anybody was sure: the share of its group rests on these.
+
+        Left out are those of which nobody was sure. Where too few were judged it counts for nothing.
+        """
         if self.counts is None or not self.sample.n:
-            return 0
-        return self.counts.judged - self.counts.sure
+            return ShareWindows(0, 0)
+        return ShareWindows(self.sample.n, self.counts.judged - self.counts.sure)
+
+    @property
+    def windows_of_share(self) -> ShareWindows:
+        """The windows that its own share rests on: of several judges those of which each was sure.
+
+        A film without a share of its own counts in its group alone.
+        """
+        if self.rate is None:
+            return self.windows_of_group
+        return ShareWindows(self.rate.n, self.rate.n_unsure)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,11 +132,12 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged),
-        `n_unsure` (judged and left out, as nobody was sure), `value`, `low`, `high`, `worth` (judged windows
-        that would be needed without the model; NaN where it does not help), `expected` (by the model alone,
-        mean of the `n_expected` films of which it has a share), `is_mixed` (whether not all of its films were
-        judged by the same people) and `reason`: why there is no value.
+        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
+        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure), `value`,
+        `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
+        help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
+        `is_mixed` (whether not all of its films were judged by the same people) and `reason`: why there is
+        no value.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
         (or .1, .01, where films lie nearer together):
@@ -628,14 +649,14 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
 
 def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
     """Make the row of a group."""
-    n_windows = sum(film.sample.n for film in films)
+    n_windows = sum(film.windows_of_group.n for film in films)
     known = [film.expected for film in films if not np.isnan(film.expected)]
     worth = n_windows * estimate.worth if estimate.worth > 1 else n_windows
     return {
         "group": name,
         **counts,
         "n_windows": n_windows,
-        "n_unsure": sum(film.n_unsure for film in films),
+        "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
         "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
         "expected": float(np.mean(known)) if known else np.nan,

@@ -35,7 +35,10 @@ def notes_of_shares(compared: FilmComparison) -> list[Said]:
     alone = said("note_alone")
     if compared.is_of_labels:
         alone = said("note_labels_alone", who=judge_name(compared.model))
-    return [said("note_share"), said("note_worth"), alone]
+    notes = [said("note_share"), said("note_worth"), alone]
+    if any(film.windows_of_share != film.windows_of_group for film in compared.films):
+        notes.append(said("note_windows"))
+    return notes
 
 
 def comparison_report(compared: FilmComparison) -> Report:
@@ -112,7 +115,8 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
             "title": film.facts["title"],
             "group": film.group,
             "judges": "",
-            "n_windows": film.sample.n,
+            "n_windows": film.windows_of_share.n,
+            "n_unsure": film.windows_of_share.n_unsure,
             "expected": film.expected,
             "value": float("nan"),
             "low": float("nan"),

@@ -2,13 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from obygaze_features.manifest import BUILTIN, Clip, Codebook, builtin_codebook
+from obygaze_features.manifest import BUILTIN, PLANTED, Clip, Codebook, builtin_codebook
 from obygaze_film.schema import ModelRecord
-
-PLANTED: Final = "planted"
-"""The annotator of labels that a program planted, as those of the demo: nobody judged them."""
 
 
 class Meaning(NamedTuple):

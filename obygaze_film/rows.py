@@ -84,8 +84,18 @@ class Windows:
 
     @property
     def hop_s(self) -> float | None:
-        """Median time between two starts in seconds; None for a single window."""
-        return round(float(np.median(np.diff(self.spans[:, 0]))), 3) if len(self.spans) > 1 else None
+        """Median time between two starts in seconds; None for a single window.
+
+        Where windows begin at equal steps, but for the last one that is moved back to end with the film, its
+        start is no step.
+        """
+        steps = np.diff(self.spans[:, 0])
+        if not len(steps):
+            return None
+        others = steps[:-1]
+        if len(others) and np.ptp(others) <= SLACK_S and steps[-1] < others[0] - SLACK_S:
+            steps = others
+        return round(float(np.median(steps)), 3)
 
 
 def windows_of(store: Store) -> dict[str, Windows]:

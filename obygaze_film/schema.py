@@ -27,6 +27,9 @@ COLUMNS = (
 
 LAST = ("base_contribution", "n_windows", "status")
 
+DETECTORS: Final = ("own", "transnet", "scenedetect")
+"""Names of the programs that find shots: what is black or credits there nobody looked at."""
+
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
 
 TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")

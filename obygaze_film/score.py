@@ -17,7 +17,6 @@ from obygaze_features.manifest import BUILTIN, CodebookTexts, builtin_codebook, 
 from obygaze_features.store import Store
 from obygaze_film.classes import probable_classes
 from obygaze_film.errors import FilmError
-from obygaze_film.positive import PLANTED
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
 from obygaze_film.schema import (
     COLUMNS,
@@ -371,7 +370,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=None if card.labelled_by == (PLANTED,) else agreement_of_people(name, positive),
+        human=None if card.is_planted else agreement_of_people(name, positive),
         labelled_by=list(card.labelled_by),
     )
 

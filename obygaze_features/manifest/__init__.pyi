@@ -126,6 +126,7 @@ from .spans.ttml import write_ttml as write_ttml
 from .text_tables import CODEBOOK_COLUMN as CODEBOOK_COLUMN
 from .text_tables import DEFINITION as DEFINITION
 from .text_tables import FIELDS as FIELDS
+from .text_tables import PLANTED as PLANTED
 from .text_tables import SEEN_SCORE as SEEN_SCORE
 from .text_tables import Problems as Problems
 from .text_tables import Row as Row

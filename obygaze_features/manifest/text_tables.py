@@ -36,6 +36,9 @@ DEFINITION = "definition"
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""
 
+PLANTED = "planted"
+"""The annotator of labels that a program planted, as those of the demo: nobody judged them."""
+
 OUR_COLUMNS = (*FIELDS, CODEBOOK_COLUMN, SEEN_SCORE)
 """The columns of a manifest that mean the same in every one."""
 

@@ -14,6 +14,7 @@ from obygaze_film.claims.kinds import (
     BELOW_THRESHOLD,
     DECIDES_NOTHING,
     FEW_WINDOWS,
+    FOUND_BY_DETECTOR,
     LEVELS_LEFT_OUT,
     LITTLE_JUDGED,
     MEAN_BELOW,
@@ -52,11 +53,14 @@ from obygaze_film.classes import classes_of_span
 from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time, staging_means
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import (
+    DETECTORS,
     NO_CLASSES,
+    NO_CONTENT,
     ConceptRecord,
     ModelRecord,
     WindowsRecord,
     durations,
+    has_flag,
     is_counted,
 )
 from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, changes_of_rows, n_reaching, reasons
@@ -119,7 +123,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     """
     model = film.model(key)
     segments = film.segments(model.key)
-    judged = judged_time(model, film.time(model.key))
+    judged = judged_time(model, film.time(model.key), film.shots)
     claims: list[FilmClaim] = [film_title(film, model.key), model_evidence(model), judged]
     marked = marked_passages(film, model, segments)
     if marked is not None:
@@ -238,14 +242,22 @@ def _interval(low: float | None, high: float | None, level: float) -> Bounds | N
     return Bounds(low, high, level)
 
 
-def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
-    """Tell how much of a film a model can judge."""
+def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None = None) -> JudgedTime:
+    """Tell how much of a film a model can judge.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    time : FilmTime
+    shots : DataFrame, optional
+        `Timeline.shots`, which tell whether a detector found what is black or credits.
+    """
     return JudgedTime(
         who=(model.key,),
         what="judged",
         time=ClaimTime("film", time.whole_s),
         number=time.share(time.judged_s),
-        conditions=_limits_of_judged(model, time),
+        conditions=(*_limits_of_judged(model, time), *_found_by_detector(time, shots)),
         judged_s=time.judged_s,
         unlike_s=time.unlike_s,
         nothing_s=time.nothing_s,
@@ -258,6 +270,14 @@ def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
     if model.calibration is None:
         return (UNCALIBRATED,)
     return () if time.is_mostly_judged else (LITTLE_JUDGED,)
+
+
+def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
+    """Tell whether a detector, and not a person, marked any shot as black or credits."""
+    if not time.nothing_s or shots is None or shots.empty:
+        return ()
+    is_found = has_flag(shots, *NO_CONTENT) & shots["detector"].isin(DETECTORS).to_numpy()
+    return (FOUND_BY_DETECTOR,) if is_found.any() else ()
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
@@ -282,7 +302,7 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
     None where no passage can reach it: without a probability anywhere, nothing is judged.
     """
     rows = film.rows(model.key)
-    judged = judged_time(model, film.time(model.key))
+    judged = judged_time(model, film.time(model.key), film.shots)
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
     marked = segments[segments["reaches"] == 1]

@@ -15,6 +15,7 @@ from obygaze_film.claims.kinds import (
     BLIND,
     DECIDES_NOTHING,
     EARLIER_LAW,
+    FOUND_BY_DETECTOR,
     IN_SIGHT,
     LEVELS_LEFT_OUT,
     LITTLE_JUDGED,
@@ -260,7 +261,7 @@ def judged_sentence(claim: JudgedTime, words: Words) -> str:
     judged, unlike, nothing = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
     shares = time_shares(claim, words)
     return words.say(
-        "time_parts",
+        _nothing_key("time_parts", claim),
         judged=judged,
         judged_share=shares.judged,
         unlike=unlike,
@@ -298,6 +299,11 @@ def _unjudged_key(key: str, unlike: float, unread: float) -> str:
     return f"{key}_unread" if unread >= unlike * (1 - 1e-9) else key
 
 
+def _nothing_key(key: str, claim: JudgedTime) -> str:
+    """Choose the text of what is black or credits: of what a detector found that is said."""
+    return f"{key}_found" if claim.has(FOUND_BY_DETECTOR) else key
+
+
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing."""
     shares = time_shares(claim, words)
@@ -307,7 +313,7 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
         parts.append(words.say(key, time=unlike, share=shares.unlike))
     if claim.nothing_s:
-        parts.append(words.say("sure_nothing", time=nothing, share=shares.nothing))
+        parts.append(words.say(_nothing_key("sure_nothing", claim), time=nothing, share=shares.nothing))
     return " ".join(parts)
 
 
@@ -324,7 +330,7 @@ def unlike_legend(claim: JudgedTime, words: Words) -> str:
 
 def nothing_caveat(claim: JudgedTime, words: Words) -> str:
     """Say which share of the film has no score since it is black or credits."""
-    return words.say("caveat_nothing", share=time_shares(claim, words).nothing)
+    return words.say(_nothing_key("caveat_nothing", claim), share=time_shares(claim, words).nothing)
 
 
 def threshold_caveat(threshold_p: float, words: Words) -> str:
@@ -404,7 +410,7 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     known["share"] = time_shares(claim.judged, words).judged
     known["rest"] = ""
     if claim.judged.nothing_s >= SLACK_S:
-        known["rest"] = words.say("sentence_rest", nothing=nothing)
+        known["rest"] = words.say(_nothing_key("sentence_rest", claim.judged), nothing=nothing)
     if claim.judged.has(LITTLE_JUDGED):
         limits = words.say("sentence_little", **known)
         return f"{limits} {words['sentence_of_these']}"
@@ -525,7 +531,7 @@ def passage_label(claim: Passage, words: Words) -> str:
     if below:
         parts.append(below)
     if claim.flags:
-        parts.append(words.flags(";".join(claim.flags)))
+        parts.append(words.flags(";".join(claim.flags), is_judged=True))
     return "; ".join(parts)
 
 
@@ -976,8 +982,12 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
     parts += alone_expected_sentences(claim, words)
     parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
     parts += judges_sentences(others, words)
-    if claim.is_of_panel and any(isinstance(one, JudgedShare) for one in others):
+    own = [one for one in others if isinstance(one, JudgedShare)]
+    if claim.is_of_panel and own:
         parts.append(words["own_shares"])
+        # A share that is counted over all windows has no interval, and no model corrects it.
+        is_estimated = any(share.interval is not None for share in [claim, *own])
+        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
     return " ".join(parts)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.notes import Said, texts
-from obygaze_film.schema import FLAGS
+from obygaze_film.schema import FLAGS, NO_CONTENT, UNRELIABLE
 from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")
@@ -261,9 +261,26 @@ class Words:
             return names[0]
         return f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
 
-    def flags(self, cell: str) -> str:
-        """Name the flags of a cell."""
-        return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
+    def flags(self, cell: str, *, is_judged: bool = False) -> str:
+        """Name the flags of a cell.
+
+        Of a span that has a probability in any part (`is_judged`), flags of time without one are of a part.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> Words("en").flags("unlike;bars"), Words("en").flags("unlike;bars", is_judged=True)
+        ('unlike training, black bars', 'in part unlike training, black bars')
+        """
+        named = []
+        for flag in cell.split(";"):
+            if flag not in FLAGS:
+                continue
+            text = self[f"flag_{flag}"]
+            if is_judged and flag in (*UNRELIABLE, *NO_CONTENT):
+                text = self.say("flag_in_part", flag=text)
+            named.append(text)
+        return ", ".join(named)
 
     def judge(self, name: str) -> str:
         """Write the name of a judge, who may have none."""

@@ -38,7 +38,8 @@ def next_(
 ) -> None:
     """Choose the windows of scored films that people should judge next.
 
-    A window is as long as the clips that the model was trained on. Two thirds are those about which the model
+    A window is as long as the clips that the model was trained on; the last one of a film has what is left
+    too, and may be longer. Two thirds are those about which the model
     is least certain, but for neighbours of a window that was chosen before; they are spread over films, and
     never flagged ones. A third is drawn at random. --blind
     draws all at random, in proportion to their content (without black and credits), and shows no score: from

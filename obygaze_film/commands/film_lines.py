@@ -61,7 +61,7 @@ def _windows(film: "Timeline", words: Words) -> str:
 
 def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> list[str]:
     """Write the share that a model expects, its passages, and the parts of the film's time."""
-    judged = judged_time(model, film.time(model.key))
+    judged = judged_time(model, film.time(model.key), film.shots)
     expected = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
     line = f"  {model.key} ({model.task}): {expected.removesuffix('.')}"
     count = counted_passages(film, model, film.segments(model.key))

@@ -234,13 +234,17 @@ class Exported:
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
         ending = "." if has_people else said("caveat_people")
         lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
-        lines += [said("caveat_span", positive=self.positive), said("caveat_faces")]
+        if positive_of(model).is_planted:
+            lines += [said("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
+        else:
+            lines.append(said("caveat_span", positive=self.positive))
+        lines.append(said("caveat_faces"))
         lines += self._caveats_of_p()
         lines += self._caveats_of_reading()
         experts = corpus_experts(model)
         if experts is not None:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
-        judged = judged_time(model, self.film.time(model.key))
+        judged = judged_time(model, self.film.time(model.key), self.film.shots)
         if judged.unlike_s > 0 and model.calibration is not None:
             lines.append(phrases.unlike_caveat(judged, ENGLISH))
         if judged.nothing_s > 0:

@@ -57,7 +57,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             "spoken": phrases.passage_spoken(claim, view.words),
             "sentence": phrases.reasons_sentence(claim.reasons, view.words),
             "classes": phrases.classes_sentence(claim.classes, view.words),
-            "flags": view.words.flags(row["flags"]),
+            "flags": view.words.flags(row["flags"], is_judged=True),
             "parts": [concept_bar(reason, largest, view) for reason in claim.reasons],
             "frames": traces(view, seen, row),
         }

@@ -41,6 +41,9 @@ LEAST_OF_MINUTE_S: Final = 10.0
 SLACK_S: Final = 1e-6
 """By which sums of decimals may miss a number."""
 
+SLACK_MS: Final = 0.002
+"""Seconds by which times of windows may miss: each is rounded to milliseconds."""
+
 LEAST_MOVED: Final = 0.1
 """Change of a passage's probability that is told."""
 
@@ -150,7 +153,7 @@ class FilmView:
         self.time = film.time(self.model.key)
         self.why_nothing = of_film.why_no_prediction(self.model, self.time)
         # What is claimed of the film.
-        self.judged = of_film.judged_time(self.model, self.time)
+        self.judged = of_film.judged_time(self.model, self.time, film.shots)
         self.marked = of_film.marked_passages(film, self.model, self.segments)
         self.model_evidence = of_film.model_evidence(self.model)
         self.expected = of_film.expected_share(self.model, self.rows)
@@ -178,6 +181,19 @@ class FilmView:
         if len(self.film.record.models) == 1:
             return said
         return self.words.say("named", name=self.model.key, what=said)
+
+    @property
+    def windows(self) -> str:
+        """How long the windows are, how far apart they begin, and whether the last one was moved back."""
+        windows = self.film.record.windows
+        window = self.words.seconds(windows.window_s)
+        if windows.hop_s is None:
+            return self.words.say("windows", window=window)
+        said = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
+        beyond_s = (windows.n - 1) * windows.hop_s + windows.window_s - self.whole_s
+        # Windows that do not overlap have rows of their own: none of them was moved.
+        is_moved = self.film.record.rows.kind != "windows" and SLACK_MS < beyond_s < windows.hop_s - SLACK_MS
+        return f"{said}{self.words['windows_moved']}" if is_moved else said
 
     @property
     def sentence(self) -> str:

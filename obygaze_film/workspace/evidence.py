@@ -104,7 +104,7 @@ def span_evidence(
         "cited": "",
         "note": "",
         "parts": [],
-        "flags": words.flags(";".join(told_flags_in(rows_inside))),
+        "flags": words.flags(";".join(told_flags_in(rows_inside)), is_judged=bool(is_used.any())),
         "cuts": int(((cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)).sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),

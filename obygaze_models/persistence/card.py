@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from obygaze_features.errors import StoreError
-from obygaze_features.manifest import BUILTIN, builtin_codebook
+from obygaze_features.manifest import BUILTIN, PLANTED, builtin_codebook
 from obygaze_features.schema import (
     Count,
     Hex64,
@@ -297,6 +297,11 @@ class Card(CardFields, frozen=True, kw_only=True):
     def no_skill(self) -> bool:
         """Whether the model may be no better than chance; False where no film was left out."""
         return self.evidence is not None and may_be_chance(self.evidence)
+
+    @property
+    def is_planted(self) -> bool:
+        """Whether a program gave the labels of the clips trained on, so that nobody judged them."""
+        return self.labelled_by == (PLANTED,)
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:

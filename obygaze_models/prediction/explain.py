@@ -39,6 +39,12 @@ MOST_ROWS = 40
 MOST_CONCEPTS = 4
 """Concepts whose values a terminal shows for each frame; JSON has all."""
 
+PLANTED_LABELS = (
+    "The labels are planted: a program gave them to the clips that the model was trained on, "
+    "and nobody judged them."
+)
+"""What is said beside a decision of a model whose labels nobody judged."""
+
 LEAST_CONTRIBUTION = 0.005
 """Least contribution of a concept that is named as a reason, if its change of the probability is unknown."""
 
@@ -413,6 +419,7 @@ def describe(explained: Explained, model: Model) -> str:
     values = {
         "it": explained,
         "task": model.card.target["name"],
+        "planted": PLANTED_LABELS if model.card.is_planted else "",
         "sides": _level_names_of_classes(model.card),
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
         "labelled": None not in explained.concept_p,

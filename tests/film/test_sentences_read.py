@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
-from obygaze_features.manifest import Manifest, builtin_codebook
+from obygaze_features.commands.manifest_film import DETECTORS
+from obygaze_features.manifest import PLANTED, Manifest, builtin_codebook
+from obygaze_film import schema
 from obygaze_film.claims import (
     LANGUAGES,
     Words,
@@ -23,9 +25,9 @@ from obygaze_film.claims import (
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
+from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
-from obygaze_film.positive import PLANTED
 from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.prediction import load_model
@@ -302,3 +304,90 @@ def test_a_comparison_says_how_many_films_a_rate_needs():
     compared = compare_films(films, judged(films[0], AB=[("EN",)] * 3))
     reason = compared.groups["reason"].iloc[0]
     assert reason.startswith("a rate needs 5 films in which enough windows are judged; of 2 films here none")
+
+
+# --- numbers beside what they are of
+# ---------------------------------------------------------------------------
+def test_the_windows_beside_a_films_share_are_those_that_it_rests_on():
+    """AB judged 14 windows, CD the first 12 of them, and is not sure of two: 10 are sure of both."""
+    film = invented_film(**SMALL)
+    both = judged(film, AB=[("S",), ("EN",)] * 7, CD=[("NS",), ("NS",), *[("S",), ("EN",)] * 5])
+    (rate,) = (one for one in correct_rates(film, both).rates if one.is_of_panel)
+    compared = compare_films([film], both)
+    report = comparison_report(compared)
+    (row,) = (one for one in report.data.to_dict("records") if one["table"] == "Films")
+    assert (row["n_windows"], row["n_unsure"]) == (rate.n, rate.n_unsure) == (10, 2)
+    # The share of a group rests on all windows of which anybody was sure, and the notes say so.
+    assert compared.groups["n_windows"].tolist() == [14]
+    assert any("each was sure" in note for note in report.notes)
+    alone = comparison_report(compare_films([film], judged(film, AB=[("S",), ("EN",)] * 7)))
+    assert not any("each was sure" in note for note in alone.notes)
+
+
+@pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
+def test_windows_of_a_short_film_begin_every_hop_and_the_last_is_moved_back(
+    trained, tmp_path, end_s, is_moved
+):
+    """Windows of 8 s of a film of 14 s begin at 0, 4 and 6 s."""
+    store = film_store(tmp_path, "short", end_s=end_s, planted=((3.0, 9.0),))
+    film = score_film(store, [trained.paths["pcbm_lr"]])
+    assert film.record.windows.hop_s == 4
+    page = text_of(film_page([film]))
+    assert "windows of 8 s every 4 s" in page
+    assert ("every 4 s, the last one moved back" in page) == is_moved
+    page = text_of(film_page([film], language="fr"))
+    assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_model_corrects_shares_that_are_counted(language):
+    film, words = invented_film(**SMALL), Words(language)
+    n = len(choose_next([film], 40, blind=True))
+    whole = correct_rates(film, judged(film, AB=[("EN",)] * n, CD=[("EN",)] * n))
+    part = correct_rates(film, judged(film, AB=[("EN",), ("S",)] * 5, CD=[("S",), ("EN",)] * 5))
+    for found, said, other in (
+        (whole, "windows_by_content", "windows_corrected"),
+        (part, "windows_corrected", "windows_by_content"),
+    ):
+        page = text_of(film_page([film], owned={film.movie: Owned([found])}, language=language))
+        assert words[said] in page
+        assert words[other] not in page
+
+
+# --- who found what
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_black_that_a_detector_found_is_not_said_to_be_black(language):
+    film, words = invented_film(unlike=(), **SMALL), Words(language)
+    flags = ["credits"] * len(film.shots)
+    found = replace(film, shots=film.shots.assign(flags=flags))
+    by_hand = replace(film, shots=film.shots.assign(flags=flags, detector="flags.csv"))
+    for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
+        assert words[f"{key}_found"] != words[key]
+    for one, is_found in ((found, True), (by_hand, False)):
+        said = (
+            first_sentence(one, language=language),
+            phrases.sentence(claim_of(one, kinds.JudgedTime), words),
+        )
+        for text in said:
+            assert ({"en": "found to be black", "fr": "détecté"}[language] in text) == is_found
+
+
+def test_detectors_of_shots_are_those_of_the_command():
+    assert schema.DETECTORS == DETECTORS
+
+
+def test_a_passage_that_is_unlike_in_part_says_so():
+    film = invented_film(n_rows=300, duration_s=900.0)
+    first = film.segments().iloc[0]
+    table = film.table.copy()
+    inside = table.index[(table["start_s"] >= first["start_s"]) & (table["end_s"] <= first["end_s"])]
+    middle = inside[len(inside) // 2]
+    table.loc[middle, ["p", "p_low", "p_high"]], table.loc[middle, "flags"] = np.nan, "unlike"
+    film = replace(film, table=table)
+    claims = [one for one in film_claims(film) if isinstance(one, kinds.Passage) and "unlike" in one.flags]
+    assert claims
+    for claim in claims:
+        assert claim.judged_s < claim.time.seconds
+        assert "in part unlike training" in phrases.passage_label(claim, ENGLISH)
+    assert "in part unlike training" in film_page([film])

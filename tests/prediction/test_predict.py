@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace as changed
 
 from obygaze_features.errors import OutputError, StoreError
-from obygaze_features.manifest import load_codebook
+from obygaze_features.manifest import PLANTED, load_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands.predict_remarks import remarks
@@ -295,6 +296,16 @@ def test_an_explanation_names_the_levels_of_its_decision(shelf, new_films):
     explanation = explain(model, [new_films.store], "g0-00", {})
     levels = "(violent)" if explanation.decision.called else "(calm)"
     assert levels in describe(explanation, model)
+
+
+def test_an_explanation_names_its_task_and_says_that_nobody_judged_planted_labels(shelf, new_films):
+    model = load_model(shelf.paths["pcbm_lr"])
+    explanation = explain(model, [new_films.store], "g0-00", {})
+    (line,) = (line for line in describe(explanation, model).splitlines() if ": called " in line)
+    assert line.startswith(f"{model.card.target['name']}: called ")
+    planted = replace(model, card=changed(model.card, labelled_by=(PLANTED,)))
+    assert "nobody judged them" in describe(explanation, planted)
+    assert "nobody judged them" not in describe(explanation, model)
 
 
 def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, new_films):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans, time_code
+from obygaze_features.manifest import PLANTED, import_spans, time_code
 from obygaze_film.claims import Words, of_film, phrases
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
@@ -49,6 +49,15 @@ def test_every_format_says_what_the_scores_are_not_and_gives_the_same_bytes_agai
     text = export(film, kind)
     assert "no annotation by people" in text.replace("_", " ")
     assert text == export(invented_film(**SMALL), kind)
+
+
+def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, kind):
+    notes = collect(with_model(film, labelled_by=[PLANTED], human=None), kind).caveats
+    assert Words("en")["about_1_planted"] in notes
+    assert not any("Disagreement is data" in note for note in notes)
+    text = export(with_model(film, labelled_by=[PLANTED], human=None), kind)
+    assert "nobody judged them" in " ".join(text.replace("_", " ").replace("\n* ", " ").split())
+    assert any("Disagreement is data" in note for note in collect(film, kind).caveats)
 
 
 def test_our_part_of_elans_schema_holds(eaf):
