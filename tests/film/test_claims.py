@@ -32,6 +32,7 @@ from obygaze_film.claims.kinds import (
     ALL_NOTHING,
     ALL_UNLIKE,
     ALL_UNREAD,
+    BOTH_SIDES,
     NEAR_CHANCE,
     UNDEFINED,
 )
@@ -266,7 +267,8 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     if len(reached) > 1:
         expected.append(str(len(reached)))
     (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
-    begins = [words[key].split("{")[0] for key in ("mostly", "mostly_half", "mostly_more")]
+    keys = [f"mostly{amount}{one}" for amount in ("", "_half", "_more") for one in ("", "_1")]
+    begins = [words[key].split("{")[0] for key in keys]
     before = sentence[: max(sentence.find(begin) for begin in begins)] if claim.concepts else sentence
     given = [one for text in expected for one in numbers_in(text, words)]
     assert sorted(numbers_in(before, words)) == sorted(given)
@@ -309,6 +311,8 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                 assert reason.what not in said
             elif abs(p - at_usual) > 0.0102:
                 side = "why_for" if p > at_usual else "why_against"
+                if round(reason.contribution, 4) * (p - at_usual) < 0:  # the bar and the side would part
+                    side = "why_both"
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
@@ -322,7 +326,10 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                 phrase = words.say(f"why_{reasons[concept.name].amount}", concept=concept.name)
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
                 shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
-                of_side = [one for one in claim.reasons if one.moves and one.is_for == (change > 0)]
+                is_both = reasons[concept.name].has(BOTH_SIDES)
+                of_side = [one for one in claim.reasons if one.moves and one.has(BOTH_SIDES) == is_both]
+                if not is_both:
+                    of_side = [one for one in of_side if one.is_for == (change > 0)]
                 more = words.counted("more_concepts", len(of_side) - 1)
                 assert (phrase in shortened) or more in shortened
             if is_seen:
