@@ -32,7 +32,6 @@ from obygaze_film.claims.kinds import (
     ALL_NOTHING,
     ALL_UNLIKE,
     ALL_UNREAD,
-    BOTH_SIDES,
     NEAR_CHANCE,
     UNDEFINED,
 )
@@ -275,6 +274,13 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     assert (parts[1] > 0.2 * (parts[0] + parts[1])) == (words["sentence_of_these"] in sentence)
 
 
+def side_of(change, contribution):
+    """The text of the side that a reason is on: of neither where the sign of its bar says otherwise."""
+    if change * contribution < 0:
+        return "why_both"
+    return "why_for" if change > 0 else "why_against"
+
+
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, language):
@@ -310,9 +316,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             if abs(p - at_usual) < 0.0098:
                 assert reason.what not in said
             elif abs(p - at_usual) > 0.0102:
-                side = "why_for" if p > at_usual else "why_against"
-                if round(reason.contribution, 4) * (p - at_usual) < 0:  # the bar and the side would part
-                    side = "why_both"
+                side = side_of(p - at_usual, round(reason.contribution, 4))
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
@@ -326,10 +330,9 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                 phrase = words.say(f"why_{reasons[concept.name].amount}", concept=concept.name)
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
                 shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
-                is_both = reasons[concept.name].has(BOTH_SIDES)
-                of_side = [one for one in claim.reasons if one.moves and one.has(BOTH_SIDES) == is_both]
-                if not is_both:
-                    of_side = [one for one in of_side if one.is_for == (change > 0)]
+                side = side_of(change, reasons[concept.name].contribution)
+                moving = [one for one in claim.reasons if one.moves]
+                of_side = [one for one in moving if side_of(one.number, one.contribution) == side]
                 more = words.counted("more_concepts", len(of_side) - 1)
                 assert (phrase in shortened) or more in shortened
             if is_seen:
