@@ -19,10 +19,12 @@ from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
+    LEAST,
     JudgedFilm,
     JudgedWindows,
     WindowCounts,
     judged_film,
+    needed_windows,
     votes,
 )
 from obygaze_film.notes import said
@@ -45,6 +47,9 @@ MOST_PAIRS: Final = 100
 
 KAPPA_DRAWS: Final = 10_000
 
+NO_KAPPA: Final = Interval(np.nan, np.nan, np.nan, 0, 0)
+"""Of two judges who judged too few windows together."""
+
 MOST_ADVISED: Final = 30
 """Windows that a film without a rate is advised to have judged, if it has so many."""
 
@@ -59,7 +64,7 @@ class FilmRates(Struct, frozen=True):
     agreement : tuple of JudgesAgreement
         Of every two judges.
     alpha : JudgesAlpha or None
-        Of all judges together; None of fewer than three, or where it is undefined.
+        Of all judges together; None of fewer than three, of too few windows, or where it is undefined.
     too_few : tuple of TooFewJudged
         Judges without a number of their own, and several who have none together.
     notices : tuple of str
@@ -250,7 +255,8 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     if not most.left:
         return FilmError(said("rate_none_left", **known))
     more = min(most.judged + most.left, max(MOST_ADVISED, most.judged + most.least))
-    return FilmError(said("rate_few", **known, least=most.least, more=more))
+    needed = needed_windows(most.judged, most.left, most.least)
+    return FilmError(said("rate_few", **known, needed=needed, more=more))
 
 
 def counted_windows(counts: WindowCounts) -> str:
@@ -383,12 +389,15 @@ def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
 
 
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of three judges or more of some films; of two there is kappa."""
+    """Compute Krippendorff's alpha of three judges or more of some films; of two there is kappa.
+
+    None of fewer than `LEAST` windows that two judges or more were sure of.
+    """
     every = _named_calls(films)
     value = krippendorff_alpha(every.called)
-    if len(every.names) < 3 or value is None:
-        return None
     n_sure = (~np.isnan(every.called)).sum(axis=0)
+    if len(every.names) < 3 or value is None or int((n_sure >= 2).sum()) < LEAST:
+        return None
     n_judges = every.judged.sum(axis=0)
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
     return JudgesAlpha(len(every.names), int((n_sure >= 2).sum()), value, n_unsure)
@@ -402,7 +411,10 @@ class JudgePairs(NamedTuple):
 
 
 def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
-    """Compare every two judges on the cells of some films that both judged."""
+    """Compare every two judges on the cells of some films that both judged.
+
+    Of fewer than `LEAST` cells of which both were sure there is no kappa.
+    """
     every = _named_calls(films)
     known = ~np.isnan(every.called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
@@ -410,7 +422,8 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     for pair in pairs[np.sort(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS])]:
         are_sure = known[pair].all(axis=0)
         a, b = every.called[pair][:, are_sure] == 1
-        found, who = kappa_interval(a, b), [every.names[judge] for judge in pair]
+        who = [every.names[judge] for judge in pair]
+        found = kappa_interval(a, b) if len(a) >= LEAST else NO_KAPPA
         value, low, high = (None if np.isnan(end) else end for end in (found.mean, found.low, found.high))
         n_unsure = int((every.judged[pair].all(axis=0) & ~are_sure).sum())
         alike = int((a == b).sum())

@@ -24,13 +24,14 @@ from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import judge_name, said, said_counted
+from obygaze_film.notes import Said, judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 LEAST: Final = 10
-"""Minimum number of windows judged surely for a rate, unless no window of the film is left to judge."""
+"""Minimum number of windows judged surely for an interval: of a rate, unless no window of the film is left to
+judge, and of the agreement of two judges, which is of windows like these."""
 
 ByCell = dict[int, dict[str, bool]]
 """For each judged cell, in the order of the draw, whether each annotator calls it positive."""
@@ -209,6 +210,20 @@ def _places_before_a_gap(places: Collection[int]) -> list[int]:
 def least_judged(cells: Cells) -> int:
     """Return the minimum number of cells to judge surely: `LEAST`, or all with content if there are fewer."""
     return min(LEAST, int((cells.content > 0).sum()))
+
+
+def needed_windows(judged: int, left: int, least: int) -> Said:
+    """Say how many windows a share needs: so many judged surely, or all of the film.
+
+    Parameters
+    ----------
+    judged, left, least : int
+        As in `WindowCounts`; some are left.
+    """
+    n_windows = judged + left
+    if n_windows > least:
+        return said("windows_needed", least=least, all=n_windows)
+    return said_counted("windows_needed_all" if judged else "windows_needed_none", left, all=n_windows)
 
 
 def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:

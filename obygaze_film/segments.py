@@ -80,6 +80,14 @@ class Reason:
         return (self.contribution if self.change is None else self.change) > 0
 
     @property
+    def parts(self) -> bool:
+        """Whether it raises the probability in some rows and lowers it in others.
+
+        Then its mean change and its mean contribution may have two signs, and it is on neither side.
+        """
+        return self.change is not None and self.change * self.contribution < 0
+
+    @property
     def moves(self) -> bool:
         """Whether it moves the probability enough to be a reason."""
         if self.change is None:

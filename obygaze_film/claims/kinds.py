@@ -19,6 +19,7 @@ NO_SKILL: Final = "may be no better than chance"
 UNTESTED: Final = "no film was left out"
 UNDEFINED: Final = "undefined"
 NEAR_CHANCE: Final = "not shown to be found better than chance"
+BOTH_SIDES: Final = "in some places for it, in others against it"
 AGREE_BY_CHANCE: Final = "may agree no better than chance"
 AGREE_LESS: Final = "agree less than by chance"
 SOME_UNDEFINED: Final = "undefined of some"
@@ -252,7 +253,8 @@ class ConceptReason(FilmClaim):
         ``more``, ``less`` or, in some places more and in others less, ``mixed`` than usual; empty where no
         usual value is known.
     is_for : bool
-        Whether it raises the probability.
+        Whether it raises the probability: the sign of `number` where that is known. Where the mean
+        contribution has the other sign, the condition is `BOTH_SIDES`.
     moves : bool
         Whether it moves the probability enough to be said.
     p : float
@@ -502,7 +504,8 @@ class PairKappa(FilmClaim):
     Attributes
     ----------
     n, alike : int
-        Windows that both judged and were sure of, and those that they call alike.
+        Windows that both judged and were sure of, and those that they call alike. Of fewer than kappa needs
+        (`judged_windows.LEAST`) there is none, and the condition is `TOO_FEW`.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     """

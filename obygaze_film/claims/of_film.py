@@ -12,6 +12,7 @@ from obygaze_film.claims.kinds import (
     ALL_UNLIKE,
     ALL_UNREAD,
     BELOW_THRESHOLD,
+    BOTH_SIDES,
     DECIDES_NOTHING,
     FEW_WINDOWS,
     FOUND_BY_DETECTOR,
@@ -470,12 +471,17 @@ def passage_reasons(
     near_chance = concepts_near_chance(model)
     claims = []
     for reason in found:
+        conditions = []
+        if reason.concept in near_chance:
+            conditions.append(NEAR_CHANCE)
+        if reason.parts:
+            conditions.append(BOTH_SIDES)
         claim = ConceptReason(
             who=(model.key,),
             what=reason.concept,
             time=time,
             number=reason.change,
-            conditions=(NEAR_CHANCE,) if reason.concept in near_chance else (),
+            conditions=tuple(conditions),
             amount=reason.amount,
             is_for=reason.is_for,
             moves=reason.moves,

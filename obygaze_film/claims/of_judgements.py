@@ -35,6 +35,7 @@ from obygaze_film.claims.kinds import (
     ShareSoFar,
 )
 from obygaze_film.claims.of_film import LEVEL
+from obygaze_film.judged_windows import LEAST
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, TooFewJudged
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
 
 def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
     """Tell what makes the agreement of two judges doubtful: kappa is undefined, below 0, or may be 0."""
+    if pair.n < LEAST:
+        return (TOO_FEW,)
     if pair.kappa is None:
         return (UNDEFINED,)
     if pair.high is not None and pair.high < 0:
@@ -168,13 +171,14 @@ def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
 
 
 def pair_agreement(pair: JudgesAgreement) -> PairKappa:
-    """Take how far two judges agree."""
-    is_known = pair.low is not None and pair.high is not None
+    """Take how far two judges agree; of fewer windows than an interval needs there is no kappa."""
+    is_enough = pair.n >= LEAST  # earlier versions kept a kappa of any number
+    is_known = is_enough and pair.low is not None and pair.high is not None
     return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
         time=_time_of_windows(pair.n_unsure),
-        number=pair.kappa,
+        number=pair.kappa if is_enough else None,
         interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
         conditions=(*_doubts(pair), *_sure_alone(pair.n_unsure)),
         n=pair.n,
@@ -185,7 +189,7 @@ def pair_agreement(pair: JudgesAgreement) -> PairKappa:
 
 def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
     """Sum up the kappas of pairs of judges; None where none is defined."""
-    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None)
+    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= LEAST)
     if not kappas:
         return None
     judges = dict.fromkeys(name for pair in pairs for name in pair.annotators)

@@ -8,11 +8,13 @@ from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREE_LESS,
     AGREED,
+    ALL_JUDGED,
     ALL_NOTHING,
     ALL_UNLIKE,
     ALL_UNREAD,
     BELOW_THRESHOLD,
     BLIND,
+    BOTH_SIDES,
     DECIDES_NOTHING,
     EARLIER_LAW,
     FOUND_BY_DETECTOR,
@@ -30,6 +32,7 @@ from obygaze_film.claims.kinds import (
     SOME_BY_CHANCE,
     SOME_LESS,
     SOME_UNDEFINED,
+    TOO_FEW,
     TRAINED_ON,
     UNCALIBRATED,
     UNDEFINED,
@@ -72,7 +75,9 @@ from obygaze_film.claims.kinds import (
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock
 from obygaze_film.film_time import SLACK_S
+from obygaze_film.judged_windows import LEAST, needed_windows
 from obygaze_film.positive import Positive
+from obygaze_film.schema import MOST_UNRELIABLE
 from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
@@ -340,7 +345,7 @@ def threshold_caveat(threshold_p: float, words: Words) -> str:
 
 def near_chance_caveat(names: Sequence[str], words: Words) -> str:
     """Name the concepts that films left out do not show to be found better than chance."""
-    return words.say("caveat_near_chance", names=words.listed(names))
+    return words.counted("caveat_near_chance", len(names), names=words.listed(names))
 
 
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
@@ -364,13 +369,14 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         n_more = len(claim.concepts) - len(names)
         if n_more:
             names.append(words.counted("more_concepts", n_more))
+        # Each was counted alone: several are not said to be seen at the same time.
         shares = [concept.share for concept in claim.concepts]
         key = "mostly"
         if max(shares) == HALF:
             key = "mostly_half"
         elif min(shares) > HALF:
             key = "mostly_more"
-        mostly = words.say(key, names=words.listed(names))
+        mostly = words.counted(key, len(claim.concepts), names=words.listed(names))
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
@@ -659,14 +665,15 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
     All concepts are named that move its probability enough; with `most` so many of each side at most, the
-    heaviest, and how many more there are. Of a model without usual values, as a tree, they
+    heaviest, and how many more there are. A concept whose mean contribution has another sign than what it
+    changes is on neither side. Of a model without usual values, as a tree, they
     are named alone, by what they add to the logit.
     """
     if not reasons:
         return ""
     parts = []
-    for key, is_for in (("why_for", True), ("why_against", False)):
-        own = [reason for reason in reasons if reason.moves and reason.is_for == is_for]
+    for key in ("why_for", "why_against", "why_both"):
+        own = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
         if own:
             named = own if most is None else own[:most]
             phrases = [reason_phrase(reason, words) for reason in named]
@@ -678,6 +685,13 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     if all(reason.number is None for reason in reasons):
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
+
+
+def _side_key(reason: ConceptReason) -> str:
+    """Choose the text of the side that a reason is on."""
+    if reason.has(BOTH_SIDES):
+        return "why_both"
+    return "why_for" if reason.is_for else "why_against"
 
 
 def reasons_note(words: Words, *, has_usual: bool) -> str:
@@ -889,7 +903,7 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         marked=as_positive(claim, claim.what, words),
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
-        all=claim.n_windows,
+        all=_all_windows(claim, words),
         windows=_judged_windows(claim, words),
     )
     text = words["semicolon"].join([text, *_panel_doubts(claim, words)])
@@ -904,20 +918,41 @@ def _judged_windows(claim: JudgedShare, words: Words) -> str:
     return words.counted(kind, claim.n, blindly=_blindly(claim, words))
 
 
+def _all_windows(claim: JudgedShare, words: Words) -> str:
+    """Write of how many windows a share is: fewer than were scored, as these overlap."""
+    return words.counted("of_windows_sure" if claim.has(NOT_SURE) else "of_windows", claim.n_windows)
+
+
 def _blindly(claim: FilmClaim, words: Words) -> str:
     """Write how the windows of a number were judged: blindly, and surely where others were left out."""
     return words["blindly_surely" if claim.has(NOT_SURE) else "blindly"]
 
 
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
-    """Write of which time a share by judges is: without black, credits and windows they were not sure of."""
+    """Write of which time a share by judges is: without black, credits and windows they were not sure of.
+
+    Where these are more than may be missing of a rate, the time that is left is named and not the film.
+    """
     if not claim.has(NOT_SURE):
         return words["of_content"]
+    sure_s = claim.time.seconds
+    if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
+        return _little_time_phrase(claim, sure_s, words)
     windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
     who = words.say("unsure_judge", who=words.judge(claim.who[0]))
     if len(claim.who) > 1:
         who = words["unsure_panel"]
     return words.say("of_sure", windows=windows, who=who)
+
+
+def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
+    """Write the length of the time that a share is of, as little of the film's content."""
+    sure, unsure = words.durations(sure_s, claim.unsure_s)
+    who = "panel" if len(claim.who) > 1 else "judge"
+    # Of windows that are left to judge nobody knows whether they will be sure.
+    key = f"of_little_{who}" if claim.has(ALL_JUDGED) else f"of_little_left_{who}"
+    windows = words.counted("unsure", claim.n_unsure, time=unsure)
+    return words.say(key, sure=sure, windows=windows, who=words.judge(claim.who[0]))
 
 
 def _panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
@@ -982,13 +1017,21 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
     parts += alone_expected_sentences(claim, words)
     parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
     parts += judges_sentences(others, words)
-    own = [one for one in others if isinstance(one, JudgedShare)]
-    if claim.is_of_panel and own:
-        parts.append(words["own_shares"])
-        # A share that is counted over all windows has no interval, and no model corrects it.
-        is_estimated = any(share.interval is not None for share in [claim, *own])
-        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
-    return " ".join(parts)
+    return " ".join([*parts, *own_shares_sentences([claim, *others], words)])
+
+
+def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
+    """Say why the share of a panel may be below, or above, that of each of its judges.
+
+    And why a share need not be the quotient of the windows that are counted beside it.
+    """
+    shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
+    has_panel = any(claim.is_of_panel for claim in shares)
+    if not has_panel or len(shares) < 2:
+        return []
+    # A share that is counted over all windows has no interval, and no model corrects it.
+    is_estimated = any(share.interval is not None for share in shares)
+    return [words["own_shares"], words["windows_corrected" if is_estimated else "windows_by_content"]]
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
@@ -1031,8 +1074,11 @@ def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
     if kappas:
         low, high = words.number(min(kappas)), words.number(max(kappas))
         parts.append(words.counted("other_pairs", len(kappas), low=low, high=high))
-    if len(kappas) < len(claims):
-        parts.append(words.say("other_pairs_undefined", n=len(claims) - len(kappas)))
+    n_few = sum(claim.has(TOO_FEW) for claim in claims)
+    if len(kappas) + n_few < len(claims):
+        parts.append(words.say("other_pairs_undefined", n=len(claims) - len(kappas) - n_few))
+    if n_few:
+        parts.append(words.say("other_pairs_few", n=n_few))
     return " ".join(parts)
 
 
@@ -1063,7 +1109,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=who == "panel")
     lacks = words["no_window_left"]
     if claim.left:
-        lacks = words.counted("windows_needed", claim.least, least=claim.least)
+        lacks = words.again(needed_windows(claim.judged, claim.left, claim.least))
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
     if claim.definition:
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
@@ -1097,6 +1143,8 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
 
 def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
+    if claim.has(TOO_FEW):
+        return _few_windows_of_pair(claim, words)
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         level = words.share(claim.interval.level)
@@ -1111,6 +1159,13 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     if claim.n_unsure:
         return words.say("pair_sure", unsure=claim.n_unsure, **known)
     return words.say("pair", **known)
+
+
+def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
+    """Say that two people judged too few windows for a kappa."""
+    who = words.listed([words.judge(name) for name in claim.who])
+    known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST}
+    return words.counted("pair_few_sure" if claim.n_unsure else "pair_few", claim.n, **known)
 
 
 def pairs_sentence(claim: ManyPairs, words: Words) -> str:

@@ -64,6 +64,9 @@ class Words:
     def __getitem__(self, key: str) -> str:
         return self._texts[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._texts
+
     def say(self, key: str, **values: object) -> str:
         """Fill a text; French "de" and "que" are elided before what is filled in and begins with a vowel.
 

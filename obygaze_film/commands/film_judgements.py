@@ -127,7 +127,7 @@ def rate(
     from obygaze_features.manifest import read_manifest
     from obygaze_film.claims import Words, document, rate_claims, sentence
     from obygaze_film.claims.of_film import film_title
-    from obygaze_film.claims.phrases import titles_sentence
+    from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition, write_rates
     from obygaze_film.timeline import found_films
@@ -168,7 +168,8 @@ def rate(
             claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
             if len(keys) > 1:
                 lines.append(f"  model {key}:")
-            lines += [f"  {sentence(claim, words)}" for claim in own]
+            told = [sentence(claim, words) for claim in own]
+            lines += [f"  {text}" for text in [*told, *own_shares_sentences(own, words)]]
         notes += _notices_of_models(timeline.movie, estimates)
     if not documents:
         raise FilmError("; ".join(without_rate))

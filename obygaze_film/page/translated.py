@@ -15,11 +15,11 @@ import msgspec
 import pandas as pd
 
 from obygaze_features.manifest import BUILTIN, Codebook, CodebookTexts, Task, builtin_codebook
+from obygaze_film.claims.words import Words
 from obygaze_film.positive import Positive, level_title, positive_of
 from obygaze_film.schema import ModelRecord
 
 if TYPE_CHECKING:
-    from obygaze_film.claims import Words
     from obygaze_film.film_groups import FilmComparison
     from obygaze_film.judged_rate import FilmRates
     from obygaze_film.timeline import Timeline
@@ -96,7 +96,7 @@ def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
     return {name: title for name, title in names.items() if title != name}
 
 
-def film_in_language(film: "Timeline", words: "Words") -> "Timeline":
+def film_in_language(film: "Timeline", words: Words) -> "Timeline":
     """Name levels and concepts of a film in a language, in its record and tables, and say what they mean."""
     names: dict[str, str] = {}
     models = []
@@ -112,7 +112,7 @@ def film_in_language(film: "Timeline", words: "Words") -> "Timeline":
     )
 
 
-def _model_in_language(model: ModelRecord, shown: ShownNames, words: "Words") -> ModelRecord:
+def _model_in_language(model: ModelRecord, shown: ShownNames, words: Words) -> ModelRecord:
     """Name a model's levels and concepts in a language, and say what it measures and finds."""
     texts = texts_of(model, words.language)
     concepts = [msgspec.structs.replace(one, name=shown.concept(one.name)) for one in model.concepts]
@@ -122,6 +122,7 @@ def _model_in_language(model: ModelRecord, shown: ShownNames, words: "Words") ->
         calibration = msgspec.structs.replace(calibration, clips=clips)
     return msgspec.structs.replace(
         model,
+        title=model_title(model, words),
         task_title=_task_title(model, shown, words),
         levels=_levels(model.levels, shown),
         negative=_levels(model.negative, shown),
@@ -134,6 +135,16 @@ def _model_in_language(model: ModelRecord, shown: ShownNames, words: "Words") ->
         titles=shown.titles,
         means=_means(model, texts, shown),
     )
+
+
+def model_title(model: ModelRecord, words: Words) -> str:
+    """Write the title of a built-in model in a language; that of any other model as it is.
+
+    A model of somebody's own may have the name of a built-in one, and has another title.
+    """
+    key = f"title_of_{model.model}"
+    english = Words("en")
+    return words[key] if key in english and english[key] == model.title else model.title
 
 
 def _levels(names: Iterable[str], shown: ShownNames) -> list[str]:
@@ -153,7 +164,7 @@ def _means(model: ModelRecord, texts: CodebookTexts, shown: ShownNames) -> dict[
     return means
 
 
-def _task_title(model: ModelRecord, shown: ShownNames, words: "Words") -> str:
+def _task_title(model: ModelRecord, shown: ShownNames, words: Words) -> str:
     """Write a model's task in a language: its two sides of levels, or its concept; any other as it is."""
     if model.concept and model.task_title == f"{model.concept}, present or not":
         return words.say("task_concept", concept=shown.concept(model.concept))
@@ -173,12 +184,12 @@ def _renamed(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     return table.rename(columns=columns)
 
 
-def found_by(model: ModelRecord, words: "Words") -> Positive:
+def found_by(model: ModelRecord, words: Words) -> Positive:
     """Tell in a language what a model calls positive."""
     return positive_of(_model_in_language(model, shown_names(model, words.language), words))
 
 
-def rates_in_language(found: "FilmRates", film: "Timeline", words: "Words") -> "FilmRates":
+def rates_in_language(found: "FilmRates", film: "Timeline", words: Words) -> "FilmRates":
     """Name what people marked in a film in a language: what its models find."""
     called = {model.key: found_by(model, words).text for model in film.record.models}
     rates = [
@@ -187,7 +198,7 @@ def rates_in_language(found: "FilmRates", film: "Timeline", words: "Words") -> "
     return msgspec.structs.replace(found, rates=tuple(rates))
 
 
-def comparison_in_language(compared: "FilmComparison", words: "Words") -> "FilmComparison":
+def comparison_in_language(compared: "FilmComparison", words: Words) -> "FilmComparison":
     """Name what the model of compared films finds in a language."""
     if not compared.films:
         return compared

@@ -266,11 +266,19 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     if len(reached) > 1:
         expected.append(str(len(reached)))
     (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
-    begins = [words[key].split("{")[0] for key in ("mostly", "mostly_half", "mostly_more")]
+    keys = [f"mostly{amount}{one}" for amount in ("", "_half", "_more") for one in ("", "_1")]
+    begins = [words[key].split("{")[0] for key in keys]
     before = sentence[: max(sentence.find(begin) for begin in begins)] if claim.concepts else sentence
     given = [one for text in expected for one in numbers_in(text, words)]
     assert sorted(numbers_in(before, words)) == sorted(given)
     assert (parts[1] > 0.2 * (parts[0] + parts[1])) == (words["sentence_of_these"] in sentence)
+
+
+def side_of(change, contribution):
+    """The text of the side that a reason is on: of neither where the sign of its bar says otherwise."""
+    if change * contribution < 0:
+        return "why_both"
+    return "why_for" if change > 0 else "why_against"
 
 
 @settings(max_examples=40, deadline=None)
@@ -308,7 +316,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             if abs(p - at_usual) < 0.0098:
                 assert reason.what not in said
             elif abs(p - at_usual) > 0.0102:
-                side = "why_for" if p > at_usual else "why_against"
+                side = side_of(p - at_usual, round(reason.contribution, 4))
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
@@ -322,7 +330,9 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                 phrase = words.say(f"why_{reasons[concept.name].amount}", concept=concept.name)
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
                 shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
-                of_side = [one for one in claim.reasons if one.moves and one.is_for == (change > 0)]
+                side = side_of(change, reasons[concept.name].contribution)
+                moving = [one for one in claim.reasons if one.moves]
+                of_side = [one for one in moving if side_of(one.number, one.contribution) == side]
                 more = words.counted("more_concepts", len(of_side) - 1)
                 assert (phrase in shortened) or more in shortened
             if is_seen:

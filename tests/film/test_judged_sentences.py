@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import Manifest
+from obygaze.cli import main
+from obygaze_features.manifest import Manifest, builtin_codebook, write_manifest
 from obygaze_film.cells import cells_of
 from obygaze_film.claims import (
     LANGUAGES,
@@ -22,13 +24,14 @@ from obygaze_film.claims import (
     sentences,
 )
 from obygaze_film.claims.of_groups import compared_share
-from obygaze_film.claims.of_judgements import decision
+from obygaze_film.claims.of_judgements import decision, pair_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
+from obygaze_film.schema import JudgesAgreement
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.page.invented import invented_film
 
@@ -115,9 +118,19 @@ def test_windows_of_which_a_judge_was_not_sure_are_said_wherever_the_share_is(ow
     assert kept["time"]["seconds"] == pytest.approx(content.sum() - unsure_s)
     is_left_out = n_unsure > 0
     assert (kinds.NOT_SURE in kept["conditions"]) == (kept["time"]["part"] == "sure") == is_left_out
+    sure_s = float(content.sum()) - unsure_s
+    are_many = unsure_s > 0.2 * float(content.sum())
     for text in (phrases.sentence(claim, words), figure_of(found, language)):
-        assert (words.duration(unsure_s) in text and "AB" in text) or not is_left_out
-        assert (words["unsure_judge"].format(who="AB") in text) == is_left_out
+        if are_many:
+            sure, unsure = words.durations(sure_s, unsure_s)
+            assert sure in text
+            assert unsure in text
+            assert words["of_content"] not in text
+        elif is_left_out:
+            assert words.duration(unsure_s) in text
+            assert words["unsure_judge"].format(who="AB") in text
+        else:
+            assert words["of_content"] in text
     assert rate_claims(found)[0].has(kinds.ALL_JUDGED) == (len(own) == N)
 
 
@@ -184,6 +197,82 @@ def test_each_number_of_windows_is_of_what_the_sentence_says(judges, language):
         if not isinstance(claim, kinds.NoJudgedShare):
             is_left_out = n_sure < n_judged
             assert claim.has(kinds.NOT_SURE) == (claim.time.part == "sure") == is_left_out
+
+
+def test_where_a_judge_was_sure_of_little_the_share_is_of_that_time_and_not_of_the_film():
+    """Planted: a film of two windows that do not overlap, of one of which its judge is not sure."""
+    film = invented_film(n_rows=8, duration_s=120.0)
+    windows = choose_next([film], 9, blind=True)
+    (claim,) = shares_in(judged(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
+    assert claim.unsure_s > 0.2 * (claim.time.seconds + claim.unsure_s)
+    said = phrases.sentence(claim, Words("en"))
+    left = f"{claim.time.seconds:.0f} s"
+    assert f"100% of the {left} that AB was sure of, without 1 window ({claim.unsure_s:.0f} s)" in said
+    assert "of the film" not in said
+    # A window more, and nobody knows whether they would be sure of it.
+    levels = [POSITIVE] * 12 + [NOT_SURE] * (N - 13)
+    (claim,) = shares_in(judged(AB=levels))
+    assert "that are left without" in phrases.sentence(claim, Words("en"))
+
+
+def test_fewer_windows_than_an_interval_needs_have_no_kappa_and_no_alpha():
+    """Planted: all judge all of a film, and are all sure of the first nine, or ten, windows."""
+    coin = [POSITIVE, NEGATIVE] * 5
+    rest = [NOT_SURE] * (N - 10)
+    for n_sure in (1, 9, 10):
+        own = [*coin[:n_sure], *[NOT_SURE] * (10 - n_sure), *rest]
+        found = judged(AB=own, CD=own, EF=own)
+        assert (found.alpha is None) == (n_sure < 10)
+        claims = [claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa)]
+        for claim, language in product(claims, LANGUAGES):
+            said = phrases.sentence(claim, Words(language))
+            assert claim.n == n_sure
+            assert claim.has(kinds.TOO_FEW) == (claim.number is None) == (n_sure < 10)
+            assert (" [" in said) == (n_sure == 10)
+    # What an earlier version kept is not said either.
+    kept = JudgesAgreement(["AB", "CD"], 1, 1, 0.0, -0.82, 0.52)
+    assert pair_agreement(kept).number is None
+    said = phrases.sentence(pair_agreement(kept), Words("en"))
+    assert said == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_who_has_no_share_is_told_what_one_needs(language):
+    """So many windows judged surely, or all of the film: of a film of few windows all."""
+    words = Words(language)
+    known = {"who": ("CD",), "what": "share", "time": kinds.ClaimTime("content"), "judged": 1, "sure": 1}
+    few = kinds.NoJudgedShare(left=1, least=2, **known)
+    assert "2" in phrases.sentence(few, words)
+    assert words.say("windows_needed_all_1", all=2) in phrases.sentence(few, words)
+    many = kinds.NoJudgedShare(left=29, least=10, **known)
+    assert words.say("windows_needed", least=10, all=30) in phrases.sentence(many, words)
+    with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
+        judged(AB=[POSITIVE])
+
+
+def test_the_terminal_says_why_the_share_together_is_below_both(tmp_path, capsys):
+    """Planted: AB and CD judge more than the ten windows that both judged."""
+    FILM.write(tmp_path / "f1")
+    one, other = [POSITIVE, NEGATIVE] * 7, [NEGATIVE, POSITIVE] * 5
+    clips = []
+    for judge, levels in (("AB", one), ("CD", other)):
+        for clip, level in zip(WINDOWS, levels, strict=False):
+            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+    write_manifest(Manifest(tuple(clips), tmp_path, builtin_codebook("obygaze12")), tmp_path / "js.csv")
+
+    def rated(table):
+        with pytest.raises(SystemExit) as ended:
+            main(["film", "rate", str(tmp_path / "f1"), str(tmp_path / table)])
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    said = rated("js.csv")
+    assert Words("en")["own_shares"] in said
+    assert f", of {N} that do not overlap (positive: 7 of 14)" in said
+    lines = (tmp_path / "js.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    alone = "".join(line for line in lines if "CD-" not in line)
+    (tmp_path / "alone.csv").write_text(alone, encoding="utf-8")
+    assert Words("en")["own_shares"] not in rated("alone.csv")
 
 
 @pytest.mark.parametrize("n_sure", [1, 4, 9])

@@ -22,6 +22,7 @@ from obygaze_film.claims import (
     rate_claims,
     sentences,
 )
+from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
@@ -29,7 +30,9 @@ from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
+from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store
 from tests.film.page.invented import invented_film, with_model
@@ -201,7 +204,10 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
     film = invented_film(**SMALL)
     claim = claim_of(film, kinds.MarkedPassages)
     concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
-    assert said in phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+    sentence = phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+    assert said in sentence
+    # Each of several was counted alone: it is not said that they are seen together.
+    assert ("each in" in sentence) == (len(shares) > 1)
 
 
 # --- passages
@@ -242,6 +248,17 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
     for text in said:
         for p in re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), usual 0\.17", text):
             assert float(p) < 0.17
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("contribution", "key"), [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")])
+def test_a_reason_is_on_a_side_where_what_it_changes_and_its_contribution_agree(language, contribution, key):
+    words = Words(language)
+    concepts = {"concepts": "Type of shot", "concepts_p": "0.27", "usual_p": "0.26", "amounts": "mixed"}
+    row = {**concepts, "contributions": str(contribution), "changes": "0.0325", "present": ""}
+    model = invented_film(**SMALL).model()
+    (claim,) = passage_reasons(model, reasons(row), kinds.ClaimTime("span"))
+    assert phrases.sentence(claim, words).startswith(words[key].split("{")[0])
 
 
 # --- whose labels, in which language
@@ -391,3 +408,29 @@ def test_a_passage_that_is_unlike_in_part_says_so():
         assert claim.judged_s < claim.time.seconds
         assert "in part unlike training" in phrases.passage_label(claim, ENGLISH)
     assert "in part unlike training" in film_page([film])
+
+
+def test_one_concept_is_no_plural():
+    assert "finds this concept better" in phrases.near_chance_caveat(["Look"], ENGLISH)
+    assert "finds these concepts better" in phrases.near_chance_caveat(["Look", "Body"], ENGLISH)
+    assert Words("fr").counted("legend_unfound", 1).startswith("gris : non démontré mieux reconnu")
+
+
+def test_a_page_in_french_has_french_titles_of_models_and_words_for_codebooks_and_features():
+    film = with_model(invented_film(**SMALL), model="linear", title="Logistic regression", construct="regard")
+    page = text_of(film_page([film], language="fr"))
+    assert "Logistic regression" not in page
+    assert "modèle Régression logistique (" in page
+    assert "grille de codage obygaze12" in page
+    assert "descripteurs du dossier « planted »" in page
+    assert "très loin de la part réelle" in page
+    # A model of somebody's own keeps its title.
+    own = text_of(film_page([with_model(film, title="linear")], language="fr"))
+    assert "modèle linear (" in own
+
+
+def test_every_built_in_model_has_a_title_in_each_language():
+    for name, spec in BUILTIN_MODELS.items():
+        if spec.looks_at_features:
+            assert ENGLISH[f"title_of_{name}"] == spec.title
+            assert f"title_of_{name}" in Words("fr")
