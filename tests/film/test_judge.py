@@ -163,7 +163,7 @@ def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilitie
 
 def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
-    with pytest.raises(FilmError, match="at least: 10"):
+    with pytest.raises(FilmError, match="10 judged surely are needed"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
     shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
     extras = blind[0].extras | {"place": "1"}
@@ -381,7 +381,7 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     rate, _ = correct_rate(timeline, judged(blind, tmp_path, lambda clip: clip.start_s < 16))
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
-    with pytest.raises(FilmError, match="at least: 6"):
+    with pytest.raises(FilmError, match="all 6 of the film are needed"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
 
 
