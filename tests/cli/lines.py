@@ -269,7 +269,7 @@ evaluate in/films.csv url/films-1.0.0 --negative calm --positive violent --seen 
 evaluate in/films.csv in/films --task concept:Gun --model linear
     0 | Gun, present or not | run not kept
 evaluate in/marked.csv in/frames:xclip --task levels --model linear --policy paper --json
-    0 | "pool": "as stored" | clips changed level
+    0 | "pool": "as stored" | 1 clip changed level
 evaluate in/marked.csv in/frames --task concept:Body --model attention --save attention --out out/attention
     0 | attention of all 4 movies kept in out/attention/attention.model | would make EN of
 evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/texts --out out/zero
