@@ -14,6 +14,9 @@ SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-jud
     .map((one) => one.className || one.id)"""
 """What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
 
+KEYS = {"calm": "1", "violent": "3"}
+"""Key of each level of the films here; another codebook has its own, from 1 on."""
+PROGRESS = "document.querySelector('#d-progress').textContent"
 TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
 
 
@@ -70,3 +73,53 @@ def decided(page):
     return [
         " ".join(text.split()) for text in page.locator("#d-table tbody td:nth-child(2)").all_inner_texts()
     ]
+
+
+class Keyboard:
+    """A person at the desk who touches nothing but the keys, and counts them."""
+
+    def __init__(self, page):
+        self.page, self.n_pressed = page, 0
+        self.errors = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def press(self, key):
+        self.page.keyboard.press(key)
+        self.n_pressed += 1
+
+    def named(self, name):
+        until(self.page, TITLE)
+        self.page.locator("#d-who").focus()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(name)
+        while self.page.evaluate("document.activeElement.matches('input:not([type=checkbox])')"):
+            self.page.keyboard.press("Tab")  # keys are signs in a field
+        until(self.page, "document.querySelector('#d-hidden').textContent === ''")
+
+    def settle(self, level):
+        """Go to the next span that they differ on, and give what they agree on."""
+        self.press("d")
+        until(self.page, f"{TITLE}.includes('agree on')")
+        self.press(level)
+        said(self.page, "kept")
+
+    def judge_blindly(self, name, levels, keys=KEYS):
+        """Write a name, and judge the windows of the draw."""
+        until(self.page, TITLE)
+        self._write("Your name", name)
+        self._write("How many", str(len(levels)))
+        self.page.get_by_role("button", name="Begin").focus()
+        self.page.keyboard.press("Enter")
+        for number, level in enumerate(levels, 1):
+            until(self.page, f"{PROGRESS}.includes('Window {number} of {len(levels)}')")
+            self.page.keyboard.press(keys[level])
+        until(self.page, f"!{PROGRESS}.includes('Window {len(levels)} of')")
+
+    def _write(self, label, text):
+        self.page.get_by_label(label).focus()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Tab")
+
+    def count(self):
+        return self.page.locator("#d-differ").inner_text()

@@ -15,64 +15,12 @@ from obygaze_film.workspace.server import _door
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS
 from tests.film.workspace.deciding import judge_blindly
-from tests.film.workspace.driving import TITLE, decided, said, until
+from tests.film.workspace.driving import TITLE, Keyboard, decided, said, until
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
 
 N, N_UNLIKE, MOST_KEYS = 30, 14, 45
-KEYS = {"calm": "1", "violent": "3"}
-PROGRESS = "document.querySelector('#d-progress').textContent"
 HOSTILE = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
-
-
-class Keyboard:
-    """A person at the desk who touches nothing but the keys, and counts them."""
-
-    def __init__(self, page):
-        self.page, self.n_pressed = page, 0
-        self.errors = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-
-    def press(self, key):
-        self.page.keyboard.press(key)
-        self.n_pressed += 1
-
-    def named(self, name):
-        until(self.page, TITLE)
-        self.page.locator("#d-who").focus()
-        self.page.keyboard.press("Control+a")
-        self.page.keyboard.type(name)
-        while self.page.evaluate("document.activeElement.matches('input:not([type=checkbox])')"):
-            self.page.keyboard.press("Tab")  # keys are signs in a field
-        until(self.page, "document.querySelector('#d-hidden').textContent === ''")
-
-    def settle(self, level):
-        """Go to the next span that they differ on, and give what they agree on."""
-        self.press("d")
-        until(self.page, f"{TITLE}.includes('agree on')")
-        self.press(level)
-        said(self.page, "kept")
-
-    def judge_blindly(self, name, levels):
-        """Write a name, and judge the windows of the draw."""
-        until(self.page, TITLE)
-        self._write("Your name", name)
-        self._write("How many", str(len(levels)))
-        self.page.get_by_role("button", name="Begin").focus()
-        self.page.keyboard.press("Enter")
-        for number, level in enumerate(levels, 1):
-            until(self.page, f"{PROGRESS}.includes('Window {number} of {len(levels)}')")
-            self.page.keyboard.press(KEYS[level])
-        until(self.page, f"!{PROGRESS}.includes('Window {len(levels)} of')")
-
-    def _write(self, label, text):
-        self.page.get_by_label(label).focus()
-        self.page.keyboard.press("Control+a")
-        self.page.keyboard.type(text)
-        self.page.keyboard.press("Tab")
-
-    def count(self):
-        return self.page.locator("#d-differ").inner_text()
 
 
 @pytest.fixture

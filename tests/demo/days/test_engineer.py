@@ -1,0 +1,102 @@
+"""An engineer's night: a job array under a real Slurm, one task lost, and another film added later."""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.extraction.slurm_cluster import ABSENT, Slurm
+from tests.files import rows_of
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        bool(ABSENT), reason=f"no Slurm here ({', '.join(ABSENT)}): apt-get install slurm-wlm"
+    ),
+    pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="Slurm's daemons are started as root"),
+]
+TASKS = 3
+
+
+@pytest.fixture
+def cluster(person):
+    """A Slurm of three nodes, which the person's commands reach."""
+    folder = Path(tempfile.mkdtemp(prefix="slurm"))
+    slurm = Slurm(folder, person.environment)
+    person.environment = slurm.environment | {"PATH": person.environment["PATH"] + ":/usr/sbin:/sbin"}
+    try:
+        slurm.begin()
+        yield slurm
+    finally:
+        slurm.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_manifests(folder: Path, demo: Path) -> None:
+    """Write the table of two nights: three films, and one that comes later."""
+    header, *lines = (demo / "labels.csv").read_text(encoding="utf-8").splitlines()
+    for name, films in (
+        ("night.csv", ("tt9000001", "tt9000002", "tt9000003")),
+        ("later.csv", ("tt9000004",)),
+    ):
+        rows = [line for line in lines if line.startswith(films)]
+        (folder / name).write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+
+
+def test_an_engineer_makes_a_store_in_a_night_and_adds_to_it(person, cluster, demo_folder):
+    (person.folder / "films").symlink_to(demo_folder / "films")
+    write_manifests(person.folder, demo_folder)
+    for name in ("night", "later"):
+        table = f"{name}.csv --videos films --out {name}-clips.csv"
+        person.types(f"obygaze manifest import spans {table}")
+
+    assert "fault" not in person.types("obygaze doctor stores/night --for extract")
+    assert "clips to do    72" in person.types("obygaze extract night-clips.csv stores/night --dry-run")
+    person.types(
+        f"obygaze slurm init jobs --licence CC0-1.0 --tasks {TASKS} "
+        "--sbatch gres=none --sbatch mem=700M --sbatch cpus-per-task=1"
+    )
+    # A mistake is found before anything is queued.
+    refused = person.types("bash jobs/submit.sh nigth-clips.csv stores/night", 1)
+    assert "nothing was submitted" in refused
+    assert cluster.ask("squeue", "-h").split() == []
+
+    submitted = person.types("bash jobs/submit.sh night-clips.csv stores/night --corpus films")
+    (array,) = re.findall(r"Job array (\d+)", submitted)
+    (sealing,) = re.findall(r"Submitted batch job (\d+)", submitted)
+    cluster.ask("scancel", f"{array}_2")
+    ended = cluster.wait(array)
+    completed = {task for task, job in ended.items() if job["JobState"] == "COMPLETED"}
+    assert completed == {"0", "1"}
+    # What is left to do is not sealed, and the log says what to run again.
+    assert cluster.wait(sealing)[""]["JobState"] == "FAILED"
+    log = (person.folder / f"seal-{sealing}.log").read_text(encoding="utf-8")
+    assert "--array=2 does these again" in log
+    again = person.types(
+        "sbatch --parsable --array=2 jobs/array.sbatch night-clips.csv stores/night --corpus films"
+    ).strip()
+    assert cluster.wait(again)["2"]["JobState"] == "COMPLETED"
+    person.types("obygaze store seal stores/night --licence CC0-1.0")
+    assert "nothing wrong" in person.types("obygaze store verify stores/night --full")
+
+    # The next night's film joins the store, as its next version.
+    person.types("obygaze extract later-clips.csv stores/later --corpus films --licence CC0-1.0")
+    merged = "stores/night stores/later --out stores/night --store-version 1.1.0"
+    person.types(f"obygaze store merge {merged}")
+    assert "nothing wrong" in person.types("obygaze store verify stores/night-1.1.0 --full")
+    whole = rows_of(person.folder / "stores" / "night-1.1.0" / "data" / "clips.csv")
+    assert len(whole) == 96
+    # It has the features that one run on one machine gave.
+    compared = json.loads(
+        person.types(f"obygaze store diff stores/night-1.1.0 {demo_folder / 'store-1.0.0'} --json", 3)
+    )
+    assert compared["only_first"] == []
+    assert {clip[:9] for clip in compared["only_second"]} == {"tt9000005", "tt9000006", "tt9000007"}
+    assert {array["changed"] for array in compared["arrays"]} == {0}
+
+    person.types("obygaze store pack stores/night-1.1.0")
+    assert re.search(r"clips\.ok +94", person.types("obygaze store inspect stores/night-1.1.0.zip"))
