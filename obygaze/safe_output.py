@@ -48,6 +48,7 @@ class Shown:
     """
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
+        """Keep the stream to write to, and the width of its lines."""
         self.unescaped = stream
         self._width = width
 

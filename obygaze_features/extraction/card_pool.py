@@ -70,18 +70,23 @@ class CardPool(DecodePool):
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
+        """Start the decode workers and the process of the GPU."""
         super().__init__(workers, timeout_s, PYAV, batch_size)
         self._card = card
-        self._process_number = 0
-        self._is_open = False
+        self._process_number = 0  # how often the process of the GPU has been started
+        self._is_open = False  # whether that process can decode
         self._pass_numbers = count()
+        # Number of a pass on the GPU -> position of each clip in it -> its task, until the clip is decoded.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
+        # Passes that the GPU did not decode, each with the reason; they wait for a core.
         self._handed_back: deque[tuple[Pass, str]] = deque()
+        # Files, and passes on cores, that the GPU does not decode -> the reason.
         self._reason_of_file: dict[Path | None, str] = {}
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
     def __exit__(self, *_: object) -> None:
+        """End the process of the GPU, then the workers."""
         self._process.close()
         super().__exit__()
 
@@ -140,8 +145,14 @@ class CardPool(DecodePool):
         return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
 
     def _is_for_card(self, work: Pass) -> bool:
-        """Return whether the GPU may decode a pass: it takes pictures, and needs no frames of stretches."""
-        if work.stretch is not None or work.known or not work.tasks[0].requests:
+        """Return whether the GPU may decode a pass.
+
+        Cores decode the passes that measure a stretch of a film or that use frames of such stretches, those
+        that take no pictures, and those for which `_why_cores` gives a reason.
+        """
+        is_of_stretches = work.stretch is not None or len(work.stretch_frames) > 0
+        takes_pictures = is_of_stretches or len(work.tasks[0].requests) > 0
+        if is_of_stretches or not takes_pictures:
             return False
         return not self._why_cores(work)
 
@@ -194,7 +205,10 @@ class CardPool(DecodePool):
         return []
 
     def _end_process(self, how: str) -> None:
-        """Queue for cores the passes of a GPU's process that ended, and start it again if it may be."""
+        """Queue the passes of the GPU's process, which has ended, for cores; start the process again.
+
+        It is started `MOST_STARTS` times at most. `how` says in the message how the process ended.
+        """
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"

@@ -115,7 +115,9 @@ class EachFrame:
     """Clips of a batch: each has frames enough for the calls of a network."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
+        """Return an attribute of the inner `encode`, for one that this object does not have."""
+        # Unpickling asks for special methods and for `inner` before `inner` is set.
+        if name.startswith("__") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
 

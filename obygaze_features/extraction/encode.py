@@ -137,8 +137,9 @@ class _StartedBatch:
     """A batch of clips that every backbone has started to encode; the clips are kept without their frames."""
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
+        """Start every backbone on the clips of the batch that have frames or sound for it."""
         readable = [clip for clip in batch if clip.status != "failed"]
-        self._clips = {}
+        self._clips = {}  # clip id -> the clip without its frames, in the order of the batch
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent(backbones, clip))
         self._calls: list[_Call] = []

@@ -368,8 +368,11 @@ def _with_parameters_of(
     """
 
     def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
+        """Wrap a function of an `Extraction`."""
+
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def prepared(*args: P.args, **kwargs: P.kwargs) -> R:
+            """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
         returned = signature(function).return_annotation

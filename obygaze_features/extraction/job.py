@@ -99,6 +99,7 @@ class Job:
     per_second: float | None = None
 
     def __post_init__(self) -> None:
+        """Refuse backbones that cannot be combined, sent to workers, or run on these clips."""
         group_names: list[str] = []
         for backbone in self.backbones:
             group_names += backbone.group_names()
@@ -106,7 +107,8 @@ class Job:
         for backbone in self.backbones:
             sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
             pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
-        if self.keep_frames is not None and all(backbone.hears is not None for backbone in self.backbones):
+        all_hear = all(backbone.hears is not None for backbone in self.backbones)
+        if self.keep_frames is not None and all_hear:
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
         if of_stills(self.manifest):
             self._check_stills()

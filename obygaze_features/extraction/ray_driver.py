@@ -124,6 +124,7 @@ class _Encoders:
     """
 
     def __init__(self, order: Order, n_decoders: int, n_encoders: int) -> None:
+        """Start a thread for each encoder, which starts the encoder and gives it shares of clips."""
         self.shares: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         # More tasks than cores, so that none is idle while an encoder computes; unless fewer are wanted.

@@ -160,21 +160,24 @@ class RayCluster:
     """
 
     def __init__(self, order: Order, printed: Path, stage: Stage, note: Callable[[str], object]) -> None:
-        self.workers = 0
+        """Prepare the child process, which starts when the `with` block is entered."""
+        self.workers = 0  # encoders of the cluster; 0 until the child has joined
         self._order = order
         self._printed = printed
         self._stage = stage
         self._note = note
         self._where = order.address or "this machine"
         self._head = ""  # address of the cluster's head, once the child has joined
-        self._deadline = float("inf")  # for joining
+        self._deadline = float("inf")  # until which the child must have joined (`time.monotonic`)
         self._pool = WorkerPool(1, _drive)
 
     def __enter__(self) -> Self:
+        """Start the child process, which joins the cluster."""
         self._pool.put(RUN, (self._order, self._printed))
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Kill the child process."""
         self._pool.close()
 
     def join(self, stopped: Callable[[], bool]) -> bool:
@@ -221,7 +224,14 @@ class RayCluster:
         )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
-        """Handle a message of the child; return it if it is the event of a share, else None."""
+        """Handle a message of the child; return it if it is the event of a share, else None.
+
+        Parameters
+        ----------
+        message
+            An event of a share; a `Head` before and after joining; a text, which is a note for the user; or
+            the number of encoders, when all is ready.
+        """
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
@@ -231,7 +241,7 @@ class RayCluster:
             self._head = message.address
         elif isinstance(message, str):
             self._note(message)
-        else:  # the number of encoders
+        else:
             self.workers = message
         return None
 

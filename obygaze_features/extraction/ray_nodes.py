@@ -34,7 +34,8 @@ class NodeError(ExtractError):
     """
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
-        super().__init__(reason, path)
+        """Keep the reason and the missing video."""
+        super().__init__(reason, path)  # both, so that the error can be pickled
         self.reason = reason
         self.path = path
 
@@ -66,6 +67,7 @@ class RayEncoder:
     """
 
     def __init__(self, worker: LoopWorker, mark: Path, decode: Decode) -> None:
+        """Keep what the encoder works with; `begin` builds the networks."""
         self.worker = worker
         self.mark = mark
         self.decode = decode

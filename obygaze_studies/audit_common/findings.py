@@ -143,6 +143,7 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
 
         @wraps(function)
         def run(*arguments: P.args, **options: P.kwargs) -> Report:
+            """Compute the finding, and make its report."""
             return report(wording, function(*arguments, **options))
 
         return run

@@ -201,6 +201,7 @@ def under_paper_labels(
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        """Measure, and add the note."""
         manifest = source[0] if isinstance(source, tuple) else source
         return _with_note(measure(source, *args, **arguments), _paper_labels(manifest))
 
@@ -214,6 +215,7 @@ def under_annotated_labels(
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        """Measure, and add the note."""
         return _with_note(measure(source, *args, **arguments), "labels as annotated")
 
     return measured

@@ -38,6 +38,7 @@ class EndingPath(NewFile):
     """
 
     def __init__(self, *endings: str, words: str = "") -> None:
+        """Keep the allowed endings, and the words that follow them in the error message."""
         super().__init__(dir_okay=False, path_type=Path)
         self.endings = endings
         self.words = words

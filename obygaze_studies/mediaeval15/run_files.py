@@ -55,6 +55,7 @@ class RunFile:
     name: str
 
     def __post_init__(self) -> None:
+        """Refuse a name with other characters, since it becomes part of a file name."""
         if not NAME.fullmatch(self.name):
             raise TaskError(f"{self.name!r} is no name for a run: use letters, digits, '.', '_' and '-'")
 

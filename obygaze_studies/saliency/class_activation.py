@@ -255,11 +255,12 @@ class ImageHalf(nn.Module):
     """The image half of a CLIP: pixels [B, 3, h, w] to embeddings [B, D], not normalised."""
 
     def __init__(self, model: Any) -> None:
+        """Keep the CLIP of transformers."""
         super().__init__()
         self.model = model
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Embed the pixels of pictures."""
+        """Embed the pixels of pictures [B, 3, h, w] as vectors [B, D]."""
         embeddings: torch.Tensor = self.model(pixel_values=pixels).image_embeds
         return embeddings
 
