@@ -21,10 +21,10 @@ from obygaze_features.text import counted
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.claims.nulls import (
     Null,
-    levels_within_films,
+    null_of_levels_within_films,
+    null_of_signs_by_film,
     permuted_within,
-    planted_beside,
-    signs_by_film,
+    planted_off_centre,
 )
 from obygaze_studies.eat_stimuli import EFFECTS, PrintedEffect
 from obygaze_studies.gender_score.published_values import TOTALS
@@ -70,7 +70,7 @@ class Measured:
     null : Null, optional
         What the measure gives where the sentence is untrue; None of what is counted, or held against a
         constant alone.
-    again : callable, optional
+    measure_again : callable, optional
         From other data, as `null` draws them, to the finding on those; None without a null. The tests that
         stand beside a number are not made again.
     """
@@ -84,15 +84,15 @@ class Measured:
     unit: str = ""
     note: str = ""
     null: Null | None = None
-    again: "Callable[[Any], Measured] | None" = None
+    measure_again: "Callable[[Any], Measured] | None" = None
 
 
 # --- numbers over units
 # ---------------------------------------------------------------------------
 
 
-def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
-    """Average one value of each unit, with its t interval and the sign-flip test of the mean.
+def mean_over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
+    """Average values, one per unit, with the mean's t interval and the p of its sign-flip test.
 
     Parameters
     ----------
@@ -114,9 +114,12 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def repeatable(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Measure data, and keep the function in the finding (`again`) to measure data that its null draws."""
-    return replace(measure(data), again=measure)
+def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data, and return the finding with the function in it (`measure_again`).
+
+    Benchmarks measure with it the data sets that the finding's null draws.
+    """
+    return replace(measure(data), measure_again=measure)
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
@@ -174,18 +177,21 @@ def _mean_defined(values: Numbers) -> float:
 
 
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
-    """Measure the gap between two sides, averaged over films; the null exchanges sides within films."""
+    """Measure the gap between the means of two sides of clips, averaged over films.
+
+    The null permutes the sides of the clips within each film. The parameters are those of `film_gaps`.
+    """
 
     def mean_gap(drawn_sides: NDArray[np.int64]) -> float:
-        """Average over films the gap between the two sides, for some assignment of clips to sides."""
+        """Average over films the gap between the two sides, for a given assignment of clips to sides."""
         return _mean_defined(film_gaps(values, drawn_sides, films))
 
     def measure(drawn_sides: NDArray[np.int64]) -> Measured:
-        """Measure that mean gap, with its null, for some assignment of clips to sides."""
-        null = levels_within_films(drawn_sides, films, mean_gap)
-        return replace(over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
+        """Measure that mean gap, with its null, for a given assignment of clips to sides."""
+        null = null_of_levels_within_films(drawn_sides, films, mean_gap)
+        return replace(mean_over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
 
-    return repeatable(measure, sides)
+    return measure_repeatably(measure, sides)
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -279,10 +285,10 @@ class Marks:
 
 @under_paper_labels
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
-    """Measure how far the concepts marked at HN and at S differ (`Marks.distance`).
+    """Measure how far the shares of concepts among the marks at HN and at S are apart (`Marks.distance`).
 
-    A permutation test asks whether HN, NS and S clips have the same shares of concepts. The null is a planted
-    difference of twice the margin.
+    p is that of a permutation test of whether HN, NS and S clips have the same shares of concepts. In the
+    null the levels are permuted within films, and a difference of twice the margin is planted.
 
     Parameters
     ----------
@@ -300,20 +306,20 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
 
-    def planted(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Permute the levels within films, and plant a difference of twice the margin between their rates."""
+    def plant(observed: Marks, rng: np.random.Generator) -> Marks:
+        """Permute the levels within films, and plant a difference of twice the margin between their shares."""
         permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
         return plant_rates(permuted, 2 * margin, rng)
 
     def measure(drawn: Marks) -> Measured:
-        """Measure the distance of the rates, with its jackknife interval over films and its null."""
-        null = Null("a planted difference of twice the margin", drawn, Marks.distance, planted)
+        """Measure the distance of the shares, with its jackknife interval over films and its null."""
+        null = Null("a planted difference of twice the margin", drawn, Marks.distance, plant)
         interval = stats.jackknife_interval(drawn.distance, movies, bounds=(0, 1))
         return replace(from_interval(interval, "films"), null=null)
 
     note = _largest_difference(marks, names, levels)
     p = _permutation_p(marks, films, len(levels))
-    return replace(repeatable(measure, marks), note=note, p=p)
+    return replace(measure_repeatably(measure, marks), note=note, p=p)
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
@@ -396,9 +402,9 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 @under_paper_labels
 def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
-    """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films.
+    """Measure how many more visual concepts S clips have than HN clips, averaged over films.
 
-    `unit` says what the rows of the manifest are: "clips" or "segments".
+    The null permutes the levels within films. `unit` says what the rows of the manifest are: "clips" or "segments".
     """
     low = manifest.codebook.level_names[1]
     high = manifest.codebook.level_names[-1]
@@ -427,7 +433,7 @@ def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str
 def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Return the smallest rise in the mean number of visual concepts from one level to the next.
 
-    It is counted over the clips, or segments (`unit`), of its two levels.
+    Its `n` is the number of clips, or segments (`unit`), of these two levels.
     """
     table = _paper_clips(manifest)
     levels = list(manifest.codebook.level_names[1:])
@@ -452,25 +458,29 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
-    """Return the lowest of some findings (`lowest`), with a null that exchanges the data of all of them."""
+    """Return the lowest of some findings (`lowest`), with the null of a minimum.
+
+    The lowest of several statistics is lower than each of them by chance too. So each draw of the null
+    randomises the data of all findings, and takes the lowest of their statistics.
+    """
     nulls = [finding.null for finding in findings if finding.null]
-    measures = [finding.again for finding in findings if finding.again]
+    measures = [finding.measure_again for finding in findings if finding.measure_again]
 
-    def least(data_of_each: Sequence[Any]) -> float:
-        """Return the lowest of the numbers, each computed on its own data."""
-        return min(null.number(data) for null, data in zip(nulls, data_of_each, strict=True))
+    def lowest_statistic(data_of_each: Sequence[Any]) -> float:
+        """Return the lowest of the statistics, each computed on its own data."""
+        return min(null.statistic(data) for null, data in zip(nulls, data_of_each, strict=True))
 
-    def exchange(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        """Permute the data of each number as its null does."""
-        return [null.exchange(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
+    def randomise_all(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """Randomise the data of each statistic as its null does."""
+        return [null.randomise(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
 
     def measure_lowest(data_of_each: Sequence[Any]) -> Measured:
-        """Measure all numbers on their data, and return the lowest with its null."""
-        null = Null("levels within films", data_of_each, least, exchange)
+        """Measure all findings on their data, and return the lowest with its null."""
+        null = Null("levels within films", data_of_each, lowest_statistic, randomise_all)
         measured = [measure(data) for measure, data in zip(measures, data_of_each, strict=True)]
         return replace(lowest(measured), null=null)
 
-    return repeatable(measure_lowest, [null.data for null in nulls])
+    return measure_repeatably(measure_lowest, [null.data for null in nulls])
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -487,7 +497,8 @@ def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
 def compositional(manifest: manifests.Manifest) -> Measured:
     """Measure how much larger the share of S is among clips with several concepts than among those with one.
 
-    Only clips above the lowest level count. The null exchanges levels within films.
+    Only clips above the lowest level that have a concept count. The difference is averaged over films, and
+    the null permutes the levels within films.
     """
     table = _with_concepts(manifest)
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
@@ -500,15 +511,15 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     note = f"S, films pooled: {', '.join(parts)}"
 
     def mean_gap(drawn: Numbers) -> float:
-        """Average over films the gap between the two sides, for some values of the clips."""
+        """Average over films the difference between the two shares of S, for given levels of the clips."""
         return _mean_defined(film_gaps(drawn, sides, films))
 
     def measure(drawn: Numbers) -> Measured:
-        """Measure that mean gap, with its null, for some values of the clips."""
-        null = levels_within_films(drawn, films, mean_gap)
-        return replace(over_units(film_gaps(drawn, sides, films), "films"), null=null)
+        """Measure that mean difference, with its null, for given levels of the clips."""
+        null = null_of_levels_within_films(drawn, films, mean_gap)
+        return replace(mean_over_units(film_gaps(drawn, sides, films), "films"), null=null)
 
-    return replace(repeatable(measure, high), note=note)
+    return replace(measure_repeatably(measure, high), note=note)
 
 
 @under_paper_labels
@@ -534,10 +545,10 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
         """Measure the share of the higher level among the chosen clips, with its null."""
         high = is_high[is_alone]
         share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
-        null = levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
+        null = null_of_levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
         return replace(from_interval(share, "films"), null=null)
 
-    return replace(repeatable(measure, table["high"].to_numpy()), note=note)
+    return replace(measure_repeatably(measure, table["high"].to_numpy()), note=note)
 
 
 def _count_of(values: "pd.Series[Any]") -> str:
@@ -617,9 +628,11 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
 
     def measure(values: Numbers) -> Measured:
         """Average the AUC of films, and compare the mean with 0.5 and the planted null."""
-        return replace(over_units(values, "films", null=0.5), null=planted_beside(values, 0.5, margin))
+        return replace(
+            mean_over_units(values, "films", null=0.5), null=planted_off_centre(values, 0.5, margin)
+        )
 
-    return repeatable(measure, np.array(auc_of_films))
+    return measure_repeatably(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -636,12 +649,12 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     difference_on_easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
     values = difference.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {difference_on_easy.mean():+.3f}"
-    return replace(repeatable(_mean_over_films, values), note=note)
+    return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 
 def _mean_over_films(values: Numbers) -> Measured:
     """Average one value of each film [M]; the null has random signs of the films' values."""
-    return replace(over_units(values, "films"), null=signs_by_film(values))
+    return replace(mean_over_units(values, "films"), null=null_of_signs_by_film(values))
 
 
 @under_paper_labels
@@ -704,31 +717,36 @@ def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
     return pairs
 
 
-def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[TwoExperts]], float]) -> Null:
+def null_of_one_experts_labels(
+    pairs: Sequence[TwoExperts], statistic: Callable[[Sequence[TwoExperts]], float]
+) -> Null:
     """Return the null in which the labels of one of two experts are permuted within each film.
 
-    `number` is computed from the pairs of experts of all films.
+    `statistic` computes a number from the pairs of experts of all films.
     """
 
-    def exchange(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
+    def permute(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
         """Permute the labels of one expert within each film."""
         return [pair.exchanged(rng) for pair in pairs_drawn]
 
-    return Null("one annotator's labels within films", pairs, number, exchange)
+    return Null("one annotator's labels within films", pairs, statistic, permute)
 
 
 def overlooked(segments: manifests.Manifest) -> Measured:
-    """Measure the share of EN by one expert among the windows that two experts label differently."""
+    """Measure, among windows that two experts label differently, the share that one of them labelled EN.
+
+    In these windows one expert saw nothing to mark, where the other one marked something.
+    """
     pairs = expert_pairs(segments)
     is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
-    return replace(repeatable(_overlooked_share, pairs), note=note)
+    return replace(measure_repeatably(_overlooked_share, pairs), note=note)
 
 
 def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
-    """Measure the share of windows that one expert left at the lowest level, among those that differ.
+    """Measure, among windows with two different labels, the share that one expert left at the lowest level.
 
     The interval is a jackknife over films, and the test compares the films' shares with one half.
     """
@@ -744,7 +762,7 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     share = stats.jackknife_interval(lambda rows: _mean(is_overlooked[rows]), movies, bounds=(0, 1))
     share_of_films = [float(is_overlooked[movies == movie].mean()) for movie in np.unique(movies)]
     p = stats.sign_flip(np.array(share_of_films) - 0.5).p
-    return replace(from_interval(share, "films", p=p), null=one_experts_labels(pairs, pooled_share))
+    return replace(from_interval(share, "films", p=p), null=null_of_one_experts_labels(pairs, pooled_share))
 
 
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
@@ -773,22 +791,26 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
     change = (counts[1] - counts[0]).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(repeatable(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
+    return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
     """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out."""
     codebook = segments.codebook
-    apart = manifests.distances(codebook)
+    level_distances = manifests.distances(codebook)
     is_label = np.array([name in codebook.labels for name in codebook.level_names])
     pairs = expert_pairs(segments)
 
     def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
-        """Return by how much gamma rises in each film if windows without a label are left out."""
-        return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in pairs_drawn])
+        """Return by how much gamma rises in each film if windows without a label are left out, [M]."""
+        film_rises = []
+        for pair in pairs_drawn:
+            gamma_without = _gamma_without(pair, level_distances, is_label)
+            film_rises.append(gamma_without - _gamma(pair, level_distances))
+        return np.array(film_rises)
 
-    gammas = np.array([_gamma(pair, apart) for pair in pairs])
-    gammas_without = np.array([_gamma_without(pair, apart, is_label) for pair in pairs])
+    gammas = np.array([_gamma(pair, level_distances) for pair in pairs])
+    gammas_without = np.array([_gamma_without(pair, level_distances, is_label) for pair in pairs])
     has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
@@ -796,38 +818,47 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
 
     def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
         """Average the rise over films, with its null."""
-        null = one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
-        return replace(over_units(rises(pairs_drawn), "films"), null=null)
+        null = null_of_one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
+        return replace(mean_over_units(rises(pairs_drawn), "films"), null=null)
 
-    return replace(repeatable(measure, pairs), note=note)
+    return replace(measure_repeatably(measure, pairs), note=note)
 
 
-def _gamma(pair: TwoExperts, apart: Numbers) -> float:
+def _gamma(pair: TwoExperts, level_distances: Numbers) -> float:
     """Return gamma, 1 - observed / expected distance of two experts' levels; NaN where it is undefined.
 
     Parameters
     ----------
     pair
         The experts' levels.
-    apart : ndarray, shape [levels, levels]
+    level_distances : ndarray, shape [levels, levels]
         Distance of every two levels.
     """
     if not len(pair.first):
         return stats.NAN
-    observed = float(apart[pair.first, pair.second].mean())
-    share_of_first = np.bincount(pair.first, minlength=len(apart)) / len(pair.first)
-    share_of_second = np.bincount(pair.second, minlength=len(apart)) / len(pair.second)
-    expected = float(share_of_first @ apart @ share_of_second)
+    n_levels = len(level_distances)
+    observed = float(level_distances[pair.first, pair.second].mean())
+    share_of_first = np.bincount(pair.first, minlength=n_levels) / len(pair.first)
+    share_of_second = np.bincount(pair.second, minlength=n_levels) / len(pair.second)
+    expected = float(share_of_first @ level_distances @ share_of_second)
     if not expected:
         return stats.NAN
     return 1 - observed / expected
 
 
-def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]) -> float:
-    """Return gamma over the windows that both experts gave a label; `is_label` [levels] tells labels."""
+def _gamma_without(pair: TwoExperts, level_distances: Numbers, is_label: NDArray[np.bool_]) -> float:
+    """Return gamma over the windows in which the levels of both experts are labels, unlike NS.
+
+    Parameters
+    ----------
+    pair, level_distances
+        As in `_gamma`.
+    is_label : bool ndarray, shape [levels]
+        Whether each level is a label.
+    """
     is_counted = is_label[pair.first] & is_label[pair.second]
     counted_pair = TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted])
-    return _gamma(counted_pair, apart)
+    return _gamma(counted_pair, level_distances)
 
 
 # --- sentences of 002 and 004
@@ -849,9 +880,9 @@ def alike_scores(_: None, *, margin: float) -> Measured:
     def measure(drawn: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0."""
         finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(drawn, 0.0, margin, sides=(1.0,)))
+        return replace(finding, null=planted_off_centre(drawn, 0.0, margin, sides=(1.0,)))
 
-    return repeatable(measure, np.array(distances))
+    return measure_repeatably(measure, np.array(distances))
 
 
 def balanced_object(_: None, *, margin: float) -> Measured:
@@ -866,9 +897,9 @@ def balanced_object(_: None, *, margin: float) -> Measured:
     def measure(drawn: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0.5."""
         finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(drawn, 0.5, margin))
+        return replace(finding, null=planted_off_centre(drawn, 0.5, margin))
 
-    return replace(repeatable(measure, values), note=f"object: {name}")
+    return replace(measure_repeatably(measure, values), note=f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
@@ -895,7 +926,7 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     shown, clothed = rates.mean(axis=0)
     words = ", ".join(_words_counted(table, emotion))
     note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed ({words})"
-    return replace(repeatable(_ratio_of, rates), note=note)
+    return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
