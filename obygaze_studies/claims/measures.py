@@ -307,7 +307,7 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     movies = table["movie"].to_numpy(dtype=str)
 
     def plant(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Permute the levels within films, and plant a difference of twice the margin between their shares."""
+        """Permute the levels within films, and plant a difference of twice the margin."""
         permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
         return plant_rates(permuted, 2 * margin, rng)
 
@@ -404,7 +404,8 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Measure how many more visual concepts S clips have than HN clips, averaged over films.
 
-    The null permutes the levels within films. `unit` says what the rows of the manifest are: "clips" or "segments".
+    The null permutes the levels within films. `unit` says what the rows of the manifest are: "clips" or
+    "segments".
     """
     low = manifest.codebook.level_names[1]
     high = manifest.codebook.level_names[-1]

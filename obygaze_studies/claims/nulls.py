@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Null:
-    """The distribution that a statistic has where the sentence is untrue, sampled by randomising observed data.
+    """The distribution that a statistic has where the sentence is untrue, sampled by randomising data.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Null:
         return " or ".join(f"{number:.3g}" for number in self.planted)
 
     def p(self, least: float, most: float) -> float:
-        """Return the one-sided p: the share of draws that support the sentence at least as clearly as the data.
+        """Return the one-sided p: the share of draws that support the sentence as clearly as the data do.
 
         Parameters
         ----------

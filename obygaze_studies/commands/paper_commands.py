@@ -125,8 +125,10 @@ def all_(
     if not stores and names != ["figure2"]:
         raise click.UsageError("Missing argument 'STORE...': only figure2 needs none.")
     output = ReportOutput(out, html, force=force, json=json)
-    work = partial(paper.work, names, manifest, stores, protocol=protocol, policy=policy, seed=seed)
-    return output.keep(work)
+    prepare = partial(
+        paper.prepare_study, names, manifest, stores, protocol=protocol, policy=policy, seed=seed
+    )
+    return output.run_study(prepare)
 
 
 @command()
@@ -160,4 +162,4 @@ def figure4(
     from obygaze_studies.obygaze12 import paper
 
     output = ReportOutput(out, html, force=force, json=json)
-    return output.keep(partial(paper.work_figure4, segments, movie, onto=onto, span=span))
+    return output.run_study(partial(paper.prepare_figure4, segments, movie, onto=onto, span=span))

@@ -222,7 +222,7 @@ class Number:
 
 @checked
 def count_table(counted: Statistics) -> tuple[Number, ...]:
-    """List the numbers by which section 3.4 and App. 8.2 of the paper describe a corpus, for any codebook.
+    """List the numbers that section 3.4 and App. 8.2 of the paper give of a corpus, for any codebook.
 
     They are the share of each level among all clips, and among the clips of the levels that are in a task;
     the share of positives in each task; and the mean number of visual concepts per clip of each level.
@@ -383,7 +383,7 @@ def figure2(manifest: Manifest) -> Report:
 
 
 def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -> list[dict[str, str]]:
-    """List our numbers under a label policy, with the printed ones; only those that the paper prints."""
+    """List our numbers under a label policy that the paper prints as well, with the printed ones if given."""
     rows = []
     for number in count_table(counts):
         if number.name in PRINTED_COUNTS:

@@ -183,7 +183,12 @@ def resumed(corpus, tmp_path_factory):
         if len(handed_over) == 1:
             raise KeyboardInterrupt
 
-    options = {"task": "en_s", "models": ("linear",), "kept": folder, "made": interrupt_after_the_first}
+    options = {
+        "task": "en_s",
+        "models": ("linear",),
+        "results_folder": folder,
+        "on_report": interrupt_after_the_first,
+    }
     with pytest.raises(KeyboardInterrupt):
         mobygaze_report(corpus.manifest, features, **options)
     files = [path.name for path in folder.iterdir()]
@@ -208,7 +213,9 @@ def test_runs_that_are_kept_are_read_again(corpus, resumed, monkeypatch):
 
     monkeypatch.setattr(tables.om, "evaluate", refuse)
     features = {"audio": (corpus.heard, None)}
-    report = mobygaze_report(corpus.manifest, features, task="en_s", models=("linear",), kept=resumed.folder)
+    report = mobygaze_report(
+        corpus.manifest, features, task="en_s", models=("linear",), results_folder=resumed.folder
+    )
     assert to_json(report) == to_json(resumed.report)
 
 
