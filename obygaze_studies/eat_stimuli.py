@@ -16,7 +16,7 @@ from obygaze_features.options import Answer
 from obygaze_features.templates import packaged
 from obygaze_features.text import composed
 from obygaze_studies.audit_common.findings import write_rows
-from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
+from obygaze_studies.audit_common.inputs import Row, read_json, refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
@@ -247,8 +247,8 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
             members = getattr(test, side)
             where = f"{path}, test {test.name}, set {side.upper()}"
             if isinstance(members, tuple):
-                refuse_twins(members, f"{where}: it has twice")
+                refuse_duplicates(members, f"{where}: it has twice")
             elif isinstance(members, str) and members not in WORDS:
                 raise AuditError(f"{where}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")
-    refuse_twins((test.name for test in tests), f"{path}: two tests are called")
+    refuse_duplicates((test.name for test in tests), f"{path}: two tests are called")
     return tests

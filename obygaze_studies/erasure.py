@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from obygaze_features.text import counted
 from obygaze_models.evaluation import METRICS
 from obygaze_models.models import RidgeLogistic
-from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit_vectors
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, write_rows
-from obygaze_studies.audit_common.inputs import Row, known_items
+from obygaze_studies.audit_common.inputs import Row, complete_items
 from obygaze_studies.eat import associations, effect, prompted
 from obygaze_studies.eat_stimuli import EatTest, select
 from obygaze_studies.errors import AuditError
@@ -93,7 +93,7 @@ def _erase_from_directions(X: Floats, attribute: ArrayLike, inside: Mask) -> Flo
         Which items the eraser is fitted on.
     """
     for _ in range(ROUNDS):
-        X = unit(leace(X[inside], attribute)(X))
+        X = unit_vectors(leace(X[inside], attribute)(X))
     return leace(X[inside], attribute)(X)
 
 
@@ -161,8 +161,8 @@ def audit_erase(
         value of the attribute.
     """
     coded_columns = [attribute, task] if task else [attribute]
-    ids, remarks = known_items(items, [*coded_columns, films], images.rows)
-    X = unit(images.take(ids, "items"))
+    ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
+    X = unit_vectors(images.vectors_of(ids, "items"))
     film = np.array([items[name][films] for name in ids])
     film_names = np.unique(film)
     if len(film_names) < LEAST_FILMS:
@@ -203,7 +203,10 @@ def audit_erase(
         "store": images.fingerprint,
     }
     return Finding(
-        rows=rows, said={"attribute": attribute, **rows[1], **counts}, record=record, remarks=remarks
+        rows=rows,
+        sentence_values={"attribute": attribute, **rows[1], **counts},
+        record=record,
+        remarks=remarks,
     )
 
 

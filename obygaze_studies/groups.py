@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, stdtr, stdtrit
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
-from obygaze_studies.audit_common.inputs import Row, known_items, read_number, refuse_twins
+from obygaze_studies.audit_common.inputs import Row, complete_items, read_number, refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
@@ -249,8 +249,8 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     by
         Columns of attributes, any number of them.
     """
-    refuse_twins([*by, *CELL], "--by: two columns of the results would be called")
-    ids, remarks = known_items(items, (outcome, *by))
+    refuse_duplicates([*by, *CELL], "--by: two columns of the results would be called")
+    ids, remarks = complete_items(items, (outcome, *by))
     values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
     if not np.isfinite(values).all():
         raise AuditError(
@@ -266,7 +266,12 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     highest = max(rows, key=lambda row: row["estimate"])
     return Finding(
         rows=rows,
-        said={"least": lowest["cell"], "most": highest["cell"], "n_cells": len(rows), "n_items": len(ids)},
+        sentence_values={
+            "least": lowest["cell"],
+            "most": highest["cell"],
+            "n_cells": len(rows),
+            "n_items": len(ids),
+        },
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
     )

@@ -20,7 +20,7 @@ from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
-from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_twins
+from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_duplicates
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
@@ -636,7 +636,7 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
     """Build the text backbones that are given by name or recipe."""
-    refuse_twins([_name(backbone) for backbone in backbones])
+    refuse_duplicates([_name(backbone) for backbone in backbones])
     built = []
     for backbone in backbones:
         if isinstance(backbone, TextBackbone):

@@ -103,7 +103,7 @@ class Job:
         group_names: list[str] = []
         for backbone in self.backbones:
             group_names += backbone.group_names()
-        refuse_twins(group_names)
+        refuse_duplicates(group_names)
         for backbone in self.backbones:
             sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
             pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
@@ -257,7 +257,7 @@ def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
     return {"software": software, "commit": None, "contact": ""}
 
 
-def refuse_twins(names: Sequence[str]) -> None:
+def refuse_duplicates(names: Sequence[str]) -> None:
     """Refuse backbones with the same name."""
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")

@@ -13,8 +13,8 @@ from obygaze_studies.commands.output import Html, Replace, ReportOutput
 OutOfAll = Annotated[Path, option("Folder to write all results into; only a part of them is printed.")]
 
 
-def tables(text: str) -> list[str]:
-    """Parse names of tables and figures, joined by commas, and return them in the order of work."""
+def parse_tables(text: str) -> list[str]:
+    """Parse names of tables and figures, joined by commas; return them in order of making."""
     from obygaze_studies.obygaze12.paper import TABLES
 
     names = [name.strip() for name in text.split(",")]
@@ -70,7 +70,7 @@ def all_(
             "Make some of the tables and figures, joined by commas: figure2, table2, table4, figure3, "
             "figure5, figure6.  [default: all of them]",
             metavar="NAME,...",
-            type=tables,
+            type=parse_tables,
         ),
     ] = None,
     protocol: Annotated[

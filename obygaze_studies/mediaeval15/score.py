@@ -17,7 +17,7 @@ from obygaze_features.text import counted
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, share
-from obygaze_studies.audit_common.inputs import refuse_twins
+from obygaze_studies.audit_common.inputs import refuse_duplicates
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15 import annotations, run_files
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Annotated, Axis
@@ -112,7 +112,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     TaskError
         As `score_run` raises.
     """
-    refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
+    refuse_duplicates((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = annotations.read_annotations(truth)
     rows: list[Row] = []
     notices: list[str] = []

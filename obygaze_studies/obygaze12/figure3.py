@@ -134,8 +134,8 @@ def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], No
         series=values_by_negatives("f1_pos"),
         axis="F1 of the clips with the concept",
         published=values_by_negatives("all_positive"),
-        marked="every clip called positive",
-        ends=(values_by_negatives(low), values_by_negatives(high)),
+        published_label="every clip called positive",
+        intervals=(values_by_negatives(low), values_by_negatives(high)),
         starred={against: np.less(values, ALPHA).tolist() for against, values in p_values.items()},
     )
 

@@ -150,13 +150,13 @@ def _strict_part(result: StrictResults) -> SourcePart:
         answers.append(f"{source.title}, {kind}: {_significant_factors(rows)}")
     factors = list(dict.fromkeys(row["factor"] for row in all_rows))
     values_by_kind = partial(series_of, all_rows, condition="errors", group="factor", groups=factors)
-    ends = (values_by_kind("low"), values_by_kind("high"))
+    intervals = (values_by_kind("low"), values_by_kind("high"))
     return SourcePart(
         source=source,
         rows=all_rows,
         blocks=blocks,
         answers=answers,
-        draw=bar_chart(labels=factors, series=values_by_kind("effect"), ends=ends, axis=AXIS),
+        draw=bar_chart(labels=factors, series=values_by_kind("effect"), intervals=intervals, axis=AXIS),
     )
 
 

@@ -22,7 +22,7 @@ from obygaze_features.manifest import Manifest, read_texts
 from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.video import read_frames, uniform
-from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
+from obygaze_studies.audit_common.inputs import read_rows, refuse_duplicates
 from obygaze_studies.errors import AuditError, regarding
 from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, write_maps
 
@@ -311,7 +311,7 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
         A text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
-    refuse_twins(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
+    refuse_duplicates(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
     pairs = []
     for clip, text in product(images, texts):
         pairs.append({"image_id": clip.clip_id, "text": text, "group": text})

@@ -310,9 +310,9 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
     groups = _means_by_group(rows)
     return Finding(
         rows=rows,
-        shown=groups,
+        table_rows=groups,
         record=maps.about,
-        said={
+        sentence_values={
             "n_maps": len(maps.pairs),
             "n_images": len(images),
             "n_empty": sum(not saliency.any() for saliency in maps.raw),

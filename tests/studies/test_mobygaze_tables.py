@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.manifest import builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import to_json
@@ -223,5 +223,5 @@ def test_the_command_prints_the_report_as_json(corpus, resumed, tmp_path, monkey
     monkeypatch.setattr(tables, "mobygaze_report", lambda *_, **__: resumed.report)
     of.write_manifest(corpus.manifest, tmp_path / "films.csv")
     words = ["mobygaze", str(tmp_path / "films.csv"), f"audio={corpus.heard.where}", "--json"]
-    table_of_contents().main(words, standalone_mode=False)
+    root_command().main(words, standalone_mode=False)
     assert capsys.readouterr().out == to_json(resumed.report)
