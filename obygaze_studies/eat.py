@@ -354,15 +354,28 @@ def _vectors_of_sets(
     return {
         "x": images.vectors_of(ids_x, place_of["x"]),
         "y": images.vectors_of(ids_y, place_of["y"]),
-        "a": prompted(texts, text_ids, test.a, variant, place_of["a"]),
-        "b": prompted(texts, text_ids, test.b, variant, place_of["b"]),
+        "a": attribute_vectors(texts, text_ids, test.a, variant, place_of["a"]),
+        "b": attribute_vectors(texts, text_ids, test.b, variant, place_of["b"]),
     }
 
 
-def prompted(
+def attribute_vectors(
     texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, place: str
 ) -> Vectors:
-    """Return the vectors of a set of attributes [n, D].
+    """Return the embeddings of the texts of a set of attributes, [n, D].
+
+    Parameters
+    ----------
+    texts
+        Embeddings of texts.
+    text_ids
+        Text -> its id among these.
+    attributes
+        The texts, or the name of a list of prompts.
+    variant
+        Wording of the prompts.
+    place
+        Name of the set in messages.
 
     Raises
     ------
@@ -378,9 +391,9 @@ def prompted(
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
-    """Compute the permutation p: exactly for few targets, and otherwise from random partitions.
+    """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
 
-    All columns are there in both cases; those of the other case are None.
+    The result has the columns of both ways; those of the way that was not taken are None.
     """
     columns: dict[str, object] = dict.fromkeys(
         ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")

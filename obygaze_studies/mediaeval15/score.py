@@ -156,7 +156,8 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     name
         Name of the run.
     run
-        The run as it was read: the called classes of an affect run, or the scores of a TREC run.
+        The run as it was read: of an affect run, axis -> clip id -> class; of a TREC run, topic -> clip id ->
+        score.
     clips
         The clips with their labels.
 
@@ -187,7 +188,10 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
 
 
 def _measure_rows(part: Scored) -> list[Row]:
-    """List the measures with their chance levels and, on the official test clips, the published values."""
+    """List the measures of a scored run as rows, with their chance levels.
+
+    The published values are added if the run was scored on all the official test clips.
+    """
     rows = []
     for measure, value in part.values.items():
         published = NAN
@@ -247,7 +251,7 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
 
 
 def _tie_notices(share: float) -> list[str]:
-    """Write a notice if so large a share of the clips is tied that AP depends on file names."""
+    """Return a notice if a large share of the clips is tied, so that AP depends on file names; else nothing."""
     if share <= TIE_WARNING:
         return []
     return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
@@ -387,7 +391,7 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
 def _check_record(
     record: run_files.SubmissionRecord, test_movies: set[str], note: Callable[..., None]
 ) -> None:
-    """Note a run that was trained on test movies, or hides that its features may have seen external data."""
+    """Call `note` if a run was trained on test movies, or may have used external data without saying so."""
     leaks = sorted(test_movies.intersection(record.dev_movies))
     if leaks:
         note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")

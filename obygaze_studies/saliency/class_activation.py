@@ -105,14 +105,14 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
 
-    def find(model: Any, _: str) -> MappedLayer:
+    def find_layer(model: Any, _: str) -> MappedLayer:
         """Find the first normalisation of the last block of a CLIP."""
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
         return MappedLayer(ImageHalf(model), name, model.get_submodule(name), _patches(patches_a_side))
 
-    return _halves("clip", source, compute, find, "transformers")
+    return _halves("clip", source, compute, find_layer, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
@@ -128,7 +128,7 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
         pooling. `Embed` raises it for a text that is too long.
     """
 
-    def find(visual: Any, weights: str) -> MappedLayer:
+    def find_layer(visual: Any, weights: str) -> MappedLayer:
         """Find the layer to map: a ResNet's `layer4`, or the first normalisation of the last block."""
         if hasattr(visual, "layer4"):  # a ResNet
             return MappedLayer(visual, "visual.layer4", visual.layer4, None)
@@ -138,17 +138,17 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
         name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
         return MappedLayer(visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0]))
 
-    return _halves("openclip", source, compute, find, "open_clip_torch")
+    return _halves("openclip", source, compute, find_layer, "open_clip_torch")
 
 
 def _halves(
     backbone: str,
     source: str,
     compute: networks.Compute,
-    find: Callable[[Any, str], MappedLayer],
+    find_layer: Callable[[Any, str], MappedLayer],
     library: str,
 ) -> tuple[MappedNetwork, Embed]:
-    """Load both halves of a CLIP.
+    """Load a CLIP: its image half to compute maps of, and a function that embeds texts.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def _halves(
         Where the weights are.
     compute
         Device to compute on.
-    find
-        Finds the layer to map, given the loaded network and the name of its weights.
+    find_layer
+        Returns the layer to map, given the loaded network and the name of its weights.
     library
         Package of the network, whose version is recorded.
     """
@@ -167,7 +167,7 @@ def _halves(
     device = compute.torch_device()
     texts = networks.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
     weights = loaded.weights.name
-    mapped = find(loaded.module.to(device), weights)
+    mapped = find_layer(loaded.module.to(device), weights)
 
     def embed(text: str) -> torch.Tensor:
         """Embed a text, [D]; raise a BackboneError if it is too long."""
@@ -178,7 +178,7 @@ def _halves(
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     packages = ("grad-cam", "torch", library)
-    about = {
+    record = {
         "space": networks.space_of(backbone, loaded.weights),
         **loaded.weights.record(),
         "layer": mapped.name,
@@ -186,11 +186,14 @@ def _halves(
         "software": {package: importlib.metadata.version(package) for package in packages},
         "tokenizer": texts.provenance["tokenizer"],
     }
-    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, about), embed
+    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, record), embed
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
-    """Return the target that computes the cosine or dot product of an image embedding with `text` [D]."""
+    """Return a function of an image embedding [D]: its cosine or dot product with a text embedding [D].
+
+    It is the target that Grad-CAM differentiates.
+    """
     if score == "dot":
         return lambda image: image @ text
     return lambda image: (image @ text) / (image.norm() * text.norm())
@@ -396,7 +399,7 @@ def map_pairs(
     *,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Maps:
-    """Map every pair of image and text.
+    """Compute a Grad-CAM map for every pair of image and text.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class Maps:
 
 
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Average maps, each scaled to 0 .. 1 first, so that every image has the same weight.
+    """Average maps [h, w], each scaled to 0 .. 1 first, so that every image has the same weight.
 
     A map whose values are all equal counts as 0 everywhere.
     """
