@@ -155,6 +155,8 @@ def audit_words(
 ) -> Finding:
     """Count the words of the intended emotion per 1,000 captions, by emotion, level and condition.
 
+    The rows have the columns of `GROUP` and those that `_rates` makes.
+
     Parameters
     ----------
     counts

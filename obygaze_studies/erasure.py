@@ -46,7 +46,7 @@ RANK = 1e-10
 
 
 def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
-    """Fit an eraser of an attribute (LEACE): afterwards no linear function of the features can tell its value.
+    """Fit an eraser of an attribute (LEACE): then no linear function of the features can tell its value.
 
     Among such erasers it changes the features least, in the sense of the mean squared distance.
 
@@ -224,8 +224,8 @@ def _probe_rows(
 ) -> list[dict[str, Any]]:
     """Measure the balanced accuracy of linear probes of a column, before and after erasing: a row per probe.
 
-    The first probe is fitted on the films that the eraser was fitted on. The second predicts each of the other
-    films from the remaining ones of them.
+    The first probe is fitted on the films that the eraser was fitted on. The second predicts each of the
+    other films from the remaining ones of them.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def _probe_predictions(y: Codes, is_fitted_on: Mask, X: Floats) -> Codes:
 
 
 def _predictions_by_other_films(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
-    """Predict the items of each film of `others` by a probe that is fitted on the remaining films of `others`.
+    """Predict the items of each film of `others` by a probe fitted on the remaining films of `others`.
 
     Parameters
     ----------

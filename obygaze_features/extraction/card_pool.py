@@ -93,11 +93,15 @@ class CardPool(DecodePool):
     # --- what the loop over the queue asks
     # -------------------------------------------------------------------------
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Give one pass to the GPU or to a core that is free; return False if none could be given."""
+        """Give one pass to the GPU or to a core that is free; return False if none could be given.
+
+        The GPU gets the first pass that it may decode; cores get passes that the GPU handed back, then the
+        first of the queue.
+        """
         if self._card_has_room():
-            for place, work in enumerate(islice(queue, LOOK_AHEAD)):
+            for position, work in enumerate(islice(queue, LOOK_AHEAD)):
                 if self._is_for_card(work):
-                    del queue[place]
+                    del queue[position]
                     self._put_on_card(work)
                     return True
         if self._handed_back and self._has_room():
@@ -157,7 +161,7 @@ class CardPool(DecodePool):
         return not self._why_cores(work)
 
     def _why_cores(self, work: Pass) -> str:
-        """Return why only cores may decode a pass that takes pictures; empty if the GPU may."""
+        """Return the reason, for a remark, why cores must decode a pass that takes pictures; "" if none."""
         if not work.tasks:
             return ""
         if work.tasks[0].strict:
@@ -197,11 +201,11 @@ class CardPool(DecodePool):
             del self._on_card[message.key][message.number]
             return [_remarked(message.clip, ON_CARD)]
         elif isinstance(message, PassEnded):
-            left = list(self._on_card.pop(message.key).values())
-            if left and message.of_file:
-                self._reason_of_file[left[0].path] = message.reason
-            if left:
-                self._handed_back.append((Pass(left), message.reason))
+            undone = list(self._on_card.pop(message.key).values())
+            if undone and message.of_file:
+                self._reason_of_file[undone[0].path] = message.reason
+            if undone:
+                self._handed_back.append((Pass(undone), message.reason))
         return []
 
     def _end_process(self, how: str) -> None:
@@ -212,9 +216,9 @@ class CardPool(DecodePool):
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
-        for left in self._on_card.values():
-            if left:
-                self._handed_back.append((Pass(list(left.values())), reason))
+        for undone in self._on_card.values():
+            if undone:
+                self._handed_back.append((Pass(list(undone.values())), reason))
         self._on_card.clear()
         if self._process_number < MOST_STARTS:
             self._process = self._start()

@@ -85,15 +85,15 @@ class NewPass(NamedTuple):
 
 
 def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
-    """Decode the passes that the main process tells of, until this process is ended.
+    """Decode the passes that the main process sends, in several threads, until this process is killed.
 
     Parameters
     ----------
     parent
-        Tells of each pass by a `NewPass`, and gets `CardOpened`, then `ClipGiven` for every clip and
-        `PassEnded` for each pass.
+        The main process. It sends a `NewPass` for each pass, and gets `CardOpened`, then `ClipGiven` for each
+        decoded clip and `PassEnded` for each pass.
     card
-        The card.
+        The GPU.
     folder
         Where processes share what they compute for a large file.
     n_threads
@@ -256,7 +256,10 @@ class CardDecoder:
             raise NotOnCard(self._differences[kind], of_file=True)
 
     def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
-        """Return a picture decoded by a core, to compare with, for the first pass over a file; else None."""
+        """Decode a picture by a core, which the reader compares with the GPU's; None after the first pass.
+
+        A file's pictures are compared in the first pass over the file.
+        """
         if path in self._compared_files:
             return None
         return sample_of(path, group_around(table, frame)[0])

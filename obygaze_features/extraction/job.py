@@ -221,10 +221,14 @@ def group_of(
 
     Parameters
     ----------
-    backbone, arrays, n_frames
-        The backbone, its arrays, and the frames of a clip.
+    backbone
+        The backbone.
+    arrays
+        The arrays of the group.
+    n_frames
+        Number of frames of a clip.
     frames_record
-        Fields of the provenance on the frames or texts that the backbone gets.
+        Fields of the provenance that say which frames or texts the backbone gets.
     """
     provenance = {
         "name": backbone.name,
@@ -258,7 +262,7 @@ def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
 
 
 def refuse_duplicates(names: Sequence[str]) -> None:
-    """Refuse backbones with the same name."""
+    """Raise an ExtractError if two backbones, or two groups of features, have the same name."""
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
@@ -360,14 +364,17 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
 
 @checked
 def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
-    """Refuse a typed shard (i, n) if the tasks of a store's first job array would not do all shards.
+    """Refuse a --shard that does not fit the job array of this task, so that some shard would never be done.
+
+    It is checked for the first job array of a store, which divides the clips. Outside a job array nothing is
+    checked.
 
     Parameters
     ----------
     environment
         Variables that Slurm sets.
     shard
-        Given by --shard.
+        The option --shard: shard i of n.
 
     Raises
     ------

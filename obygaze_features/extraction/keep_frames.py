@@ -261,7 +261,7 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 
 
 def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
-    """Return for each sampling what to keep of a clip that was decoded to JPEGs."""
+    """Return, for each sampling of a clip that was decoded to JPEGs, the frames to write."""
     # What depends on the manifest, or on the run, is not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)

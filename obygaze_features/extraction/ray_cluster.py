@@ -82,7 +82,7 @@ def join(address: str | None, workers: int | None, folder: str | None) -> str:
 
 
 def refusal(address: str | None, error: Exception) -> str:
-    """Return the message on why a cluster at an address could not be joined, or none be started here."""
+    """Return the message for a cluster that could not be joined, or (address None) not be started here."""
     words = " ".join(str(error).split()) or type(error).__name__
     if address is None:
         return f"no Ray cluster could be started on this machine: {words}"

@@ -28,19 +28,20 @@ NEXT_NOTES_S = 300.0
 """Seconds until each further note of the same wait."""
 
 
-def drive(order: Order, printed: Path, parent: Parent) -> None:
+def drive(order: Order, log_file: Path, parent: Parent) -> None:
     """Join the cluster, run the shares of clips that the parent sends, and send back their events, for ever.
 
     Parameters
     ----------
     order
-        What to run and where.
-    printed
-        File for what Ray prints.
+        What to run, and on which cluster.
+    log_file
+        File to which all output of Ray is appended.
     parent
-        The main process, which kills this one at the end.
+        The main process. It gets a `Head` before and after the cluster is joined, notes for the user as
+        texts, the number of encoders, and then events of shares; it kills this process at the end.
     """
-    with printed.open("ab") as file:
+    with log_file.open("ab") as file:
         for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
             os.dup2(file.fileno(), descriptor)
     parent.send(Head(""))
@@ -52,7 +53,7 @@ def drive(order: Order, printed: Path, parent: Parent) -> None:
     encoders = _Encoders(order, pools.n_decoders, pools.n_encoders)
 
     def listen() -> None:
-        """Pass on the shares that the parent sends, and its request to stop."""
+        """Give the shares that the parent sends to the encoders, and pass on its request to stop."""
         while True:
             message = parent.receive()
             if message == STOP:
@@ -160,7 +161,7 @@ class _Encoders:
         try:
             while True:
                 n_starts += 1
-                actor = self._class.remote(self._order.worker, self._order.mark, self._decode)
+                actor = self._class.remote(self._order.worker, self._order.marker, self._decode)
                 self._actors[number] = actor
                 try:
                     _raise_node_error(ray.get(actor.begin.remote()))

@@ -60,24 +60,24 @@ class RayEncoder:
     ----------
     worker
         Holds the networks.
-    mark
+    marker
         File in the stage that the main process has just made.
     decode
         Decodes the clips.
     """
 
-    def __init__(self, worker: LoopWorker, mark: Path, decode: Decode) -> None:
+    def __init__(self, worker: LoopWorker, marker: Path, decode: Decode) -> None:
         """Keep what the encoder works with; `begin` builds the networks."""
         self.worker = worker
-        self.mark = mark
+        self.marker = marker
         self.decode = decode
 
     def begin(self) -> NodeError | None:
         """Build the networks and open the stage; return why that failed, or None."""
-        if not self.mark.exists():
+        if not self.marker.exists():
             return NodeError(
-                f"node {_node()} does not see {self.mark.parent}, which all nodes write to: put it on a file "
-                "system that they share, or leave that node out. The same command goes on"
+                f"node {_node()} does not see {self.marker.parent}, which all nodes write to: put it on a "
+                "file system that they share, or leave that node out. The same command goes on"
             )
         try:
             self.worker.begin()
@@ -164,7 +164,7 @@ def decode_by_ray(
 
 
 def _next_of(stream: Any) -> Any:
-    """Return the next result of a streaming Ray task; None if it has ended."""
+    """Wait for the next result of a streaming Ray task and return it; None if the task has ended."""
     reference = next(iter(stream), None)
     return None if reference is None else ray.get(reference)
 
@@ -174,11 +174,11 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 
     The main process sends only videos that it finds; a node that does not find one yields an error.
     """
-    contrast = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
-    if contrast:
+    differences = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
+    if differences:
         yield NodeError(
-            f"node {_node()} has another decoder than the main process: {contrast}; give every node the same "
-            "installation"
+            f"node {_node()} has another decoder than the main process: {differences}; give every node "
+            "the same installation"
         )
         return
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):

@@ -79,7 +79,7 @@ class RunReport:
         return self.ok + self.partial + self.failed
 
     def count(self, result: ClipResult, n: int = 1) -> None:
-        """Add a written clip to the counts; with `n` -1, subtract one that was lost since."""
+        """Count a written clip by its status; `n` is -1 to subtract one that was lost."""
         if result.status == "ok":
             self.ok += n
         elif result.status == "partial":

@@ -270,7 +270,7 @@ class _Shares:
         return _Share(_joined(pieces))
 
     def record(self, event: Event) -> list[ClipResult]:
-        """Store in a running share the report and results that its process has sent; return the results."""
+        """Store the report and results that a process has sent in its running share; return the results."""
         results: list[ClipResult]
         share = self.running[event.key]
         share.report, results = event.value

@@ -68,7 +68,7 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
 def error_groups(
     manifest: Manifest, predictions: Path, model: str | None = None, task: str | None = None
 ) -> Groups:
-    """Group the clips that a model called wrongly, the clearest errors first: false alarms and misses.
+    """Group the clips that a model called wrongly into false alarms and misses, the clearest errors first.
 
     Parameters
     ----------

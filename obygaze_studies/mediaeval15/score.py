@@ -251,7 +251,7 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
 
 
 def _tie_notices(share: float) -> list[str]:
-    """Return a notice if a large share of the clips is tied, so that AP depends on file names; else nothing."""
+    """Return a notice if a large share of the clips is tied, so that AP depends on file names."""
     if share <= TIE_WARNING:
         return []
     return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
