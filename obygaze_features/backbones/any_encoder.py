@@ -1,4 +1,4 @@
-"""Networks of transformers of any type that has no row in `networks.toml`: their class is asked.
+"""Networks of transformers of any type that has no row in `networks.toml`: their class is inspected.
 
 The signature of the class says how it is called, its own processor prepares the pictures, and its output
 says which vector there is: `pooler_output` where that is one vector for each picture, else the mean of
@@ -55,7 +55,7 @@ class RowsError(BackboneError):
 
 
 @dataclass(frozen=True)
-class AskedType:
+class InspectedType:
     """How to load and call a transformers network whose type has no row in `networks.toml`.
 
     Parameters
@@ -89,7 +89,7 @@ class AskedType:
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
         unused = [*HEADS]
         if self.is_half:
-            # The class says below which name its tensors stand in the larger network.
+            # The tensors of this half have names that begin with its prefix; all others are unused.
             unused.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
         model = load_pretrained(
             self.cls, self.weights, self.config, allow_unexpected=unused, **settings_of(self.cls)
@@ -106,19 +106,22 @@ class AskedType:
         return getattr(self.config, "vision_config", None) or self.config
 
     def frames(self, backbone: str, wanted: int | None) -> int:
-        """Return the number of frames of a clip: the wanted one, else that of the configuration or a default.
+        """Return the number of frames of a clip.
+
+        It is `wanted`; if that is None, the number of the configuration, or a default if it names none.
 
         Parameters
         ----------
         backbone
-            `image` or `video`, as the user asked for it.
+            `image` or `video`, the backbone that the user named.
         wanted
-            Number of frames that the user asked for.
+            Number of frames that the user gave; None if the user gave none.
 
         Raises
         ------
         BackboneError
-            If the network takes pictures and is asked for as `video`, or the other way round.
+            If the network takes single pictures and `backbone` is `video`, or it takes clips and `backbone`
+            is `image`.
         """
         sees = "video" if self.call.form == "clips" else "image"
         if sees != backbone:
@@ -146,8 +149,8 @@ class AskedType:
         }
 
 
-def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> AskedType:
-    """Find out from transformers how networks of a type are loaded and called.
+def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> InspectedType:
+    """Find out from the classes of transformers how networks of a type are loaded and called.
 
     A network that was saved inside its classifier is loaded and called through the classifier.
 
@@ -180,19 +183,21 @@ def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = Fal
     if call.form == "pictures" and fields.frames:
         # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
         call = replace(call, form="clips")
-    return AskedType(weights, model_type, cls, config, call, in_classifier, bool(half))
+    return InspectedType(weights, model_type, cls, config, call, in_classifier, bool(half))
 
 
-def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | DenseClips | PackedPictures":
+def module_of(
+    inspected: InspectedType, processor: OwnProcessor
+) -> "DensePictures | DenseClips | PackedPictures":
     """Load the network and wrap it in a module that takes prepared clips, by the form of its input."""
-    model = asked.network()
-    if asked.call.form == "clips":
-        return DenseClips(model, asked.call)
-    if not asked.call.is_packed:
-        return DensePictures(model, asked.call)
+    model = inspected.network()
+    if inspected.call.form == "clips":
+        return DenseClips(model, inspected.call)
+    if not inspected.call.is_packed:
+        return DensePictures(model, inspected.call)
     frame = np.zeros((64, 64, 3), np.uint8)
     further = call_processor(processor.name, processor.settings, frame).further
-    return PackedPictures(model, asked.call, processor, further)
+    return PackedPictures(model, inspected.call, processor, further)
 
 
 class Vectors(NamedTuple):
@@ -210,8 +215,8 @@ class Vectors(NamedTuple):
     meaning: str
 
 
-def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
-    """Reduce the output of a network to one vector for each picture.
+def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
+    """Reduce the output of a network to one vector `[D]` for each of N pictures.
 
     The vector is `pooler_output` where there is one for each picture, else the mean of `last_hidden_state`.
 
@@ -311,6 +316,7 @@ class DensePictures(nn.Module):
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        """Hold the network and how its class is called."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
@@ -319,23 +325,30 @@ class DensePictures(nn.Module):
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
         output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels.flatten(0, 1)})
-        vectors, self.meaning = vectors_of(output, [1] * (n_clips * n_frames))
+        vectors, self.meaning = picture_vectors(output, [1] * (n_clips * n_frames))
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
 
 class DenseClips(nn.Module):
-    """A network of whole clips; it also gives `frames` if its output has one row for each frame."""
+    """A network of whole clips; it also gives `frames` if its output has one row for each frame.
+
+    Attributes
+    ----------
+    meaning
+        Which output of the network its vectors are; empty before the first call.
+    """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        """Hold the network and how its class is called."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] where there are."""
+        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and perhaps `frames` [B, T, D]."""
         output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
-        vectors, self.meaning = vectors_of(output, [1] * len(pixels))
+        vectors, self.meaning = picture_vectors(output, [1] * len(pixels))
         results = {"pooled": vectors.float()}
         hidden = getattr(output, HIDDEN, None)
         if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == pixels.shape[1]:
@@ -415,7 +428,7 @@ class PackedPictures(nn.Module):
         hidden = getattr(output, HIDDEN, None)
         is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
         if not is_padded or _pooled(output, len(counts)) is not None:
-            return vectors_of(output, counts)
+            return picture_vectors(output, counts)
         means = []
         for picture, count in enumerate(counts):
             means.append(output.last_hidden_state[picture, :count].mean(dim=0))

@@ -121,7 +121,7 @@ def centerface(source: str = NAME) -> CenterFace:
     Raises
     ------
     BackboneError
-        The network is missing, or it is another one.
+        The file of the network is missing, or has another SHA-256.
     """
     path = _installed() if source == NAME else Path(source).expanduser().absolute()
     detector = CenterFace(path)

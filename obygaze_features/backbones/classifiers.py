@@ -25,8 +25,7 @@ TIMM_NETWORK = "timm_model"
 def classifier_class(weights: Weights, model_type: str) -> Any:
     """Return the transformers class of classifiers for networks of a type.
 
-    If the type has several such classes, it is the one that the configuration of the weights names, else the
-    usual one.
+    If the type has several such classes, it is the class that the configuration names, else the default one.
 
     Raises
     ------
@@ -141,6 +140,7 @@ class TimmClassifierBase(ClassifierBase):
     """
 
     def __init__(self, classifier: Any) -> None:
+        """Hold the wrapper of transformers; the network of timm is inside it."""
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, **inputs: Any) -> TimmOutput:

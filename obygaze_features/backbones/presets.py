@@ -138,7 +138,7 @@ class Preset:
         }
 
     def same_as(self, other: "Preset") -> "Preset | None":
-        """Return a named preset, at this one's size, if both prepare frames alike; else None.
+        """Return a named preset, scaled to this one's size, if both give the same frames; else None.
 
         Constants may differ in the seventh digit, and half a pixel of margin may be rounded otherwise.
         """

@@ -215,7 +215,7 @@ class Weights:
         return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
-        """Read the configuration, a JSON file beside the weights.
+        """Read the configuration, a JSON file in the folder of the weights.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Weights:
 
 
 def licence_of(weights: Weights) -> str:
-    """Read the licence from the model card beside weights, as an SPDX expression.
+    """Read the licence from the model card in the weights' folder, as an SPDX expression.
 
     It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states one.
     """
