@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from obygaze.contents import COMMANDS, SECTIONS, Entry
-from obygaze.safe_output import shown
+from obygaze.safe_output import safe_streams
 
 PLAIN_WARNING = warnings.formatwarning
 """Python's function that formats warnings."""
@@ -193,7 +193,7 @@ def main(arguments: list[str] | None = None) -> None:
     the terminal was closed, 143 by SIGTERM), 141 when the reader of the output has closed it, as in
     `obygaze store ls | head -1` (the shell's convention).
     """
-    with shown(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
+    with safe_streams(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
         code = _run_command_line(arguments)
     if caught and code == 128 + signal.SIGINT:
         code = 128 + caught[0]

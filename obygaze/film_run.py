@@ -519,7 +519,7 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
 
 
 def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
-    """Write as options of `extract` which layers of which backbones the models read.
+    """Return the options of `extract` that store the layers of backbones that the models read.
 
     Parameters
     ----------
@@ -567,7 +567,7 @@ def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
 def _find_subtitles(film: Path, encoding: str) -> Path | None:
     """Find the file that a film's subtitles can be read from; None if there is none.
 
-    It is a subtitle file of the same name beside the film, or the film itself, which may hold a text track.
+    It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
     """
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words

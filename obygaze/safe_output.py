@@ -74,7 +74,7 @@ class Shown:
 
 
 @contextmanager
-def shown(words: Sequence[str]) -> Iterator[None]:
+def safe_streams(words: Sequence[str]) -> Iterator[None]:
     """Replace stdout and stderr by `Shown` streams, which write safe text, while the block runs.
 
     Long lines are wrapped on terminals, but not on stdout with --json.

@@ -52,7 +52,7 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     ----------
     path
         A table with the columns image_id and caption or, with `texts`, image_id and caption_id. If there is a
-        column caption_id, no id may stand in it twice.
+        column caption_id, its ids must be unique.
     texts
         A store whose rows are captions, with the caption_id as their id.
 

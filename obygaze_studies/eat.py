@@ -266,7 +266,7 @@ def audit_eat(
     seed
         Seed of these draws, used anew by every test.
     model
-        A model of the published tables, to show its values beside.
+        A model of the published tables, whose values are shown next to ours.
 
     Raises
     ------

@@ -280,7 +280,7 @@ def _reason_of(error: Exception) -> str:
 
 
 class Watch:
-    """Kill this process if nothing comes of a pass within its time limit.
+    """Kill this process if a pass gives no result within its time limit.
 
     The timer of `faulthandler` runs in a thread of its own, so it works even if the driver hangs.
     """

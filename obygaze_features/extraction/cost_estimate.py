@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_clips, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_clips, group_into_passes
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
@@ -128,7 +128,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     sizes = {path: file_state(path)[0] for path in paths if is_here(path)}
-    all_passes = passes(tasks, workers)
+    all_passes = group_into_passes(tasks, workers)
     n_absent = len(paths) - len(sizes)
     feature_bytes = len(tasks) * job.bytes_per_clip()
     estimate = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)

@@ -233,7 +233,7 @@ class DecodedClip:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
+def group_into_passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
     """Group tasks that are decoded in one pass over a file: adjacent tasks that are spans of the same file.
 
     A pass has up to `PASS_CLIPS` clips, and fewer if some workers would otherwise have none.

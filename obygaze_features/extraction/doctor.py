@@ -157,7 +157,7 @@ def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = N
     yield from extras(use)
     if USES[use].networks:
         yield from devices(device)
-        yield from weights_of(backbones) if backbones else weights()
+        yield from cached_weights(backbones) if backbones else weights()
     yield from cores()
 
 
@@ -348,7 +348,7 @@ def weights() -> Iterator[Diagnosis]:
         yield Diagnosis("weights", "note", how_to_get(absent[0]))
 
 
-def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
+def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
     """Report whether weights of backbones are in the hub's cache: a job may not be able to fetch them.
 
     Parameters

@@ -132,10 +132,10 @@ class EachFrame:
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
         start = getattr(self.inner, "start", None)  # a plain function has none
-        pending = self._encoded(frames) if start is None else start(frames)
+        pending = self._encode_in_batches(frames) if start is None else start(frames)
         return PendingFrames(pending, [len(clip) for clip in clips])
 
-    def _encoded(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Encode frames by a backbone that is a plain function, `AT_ONCE` at a time: [F, 1, D]."""
         parts = []
         for first in range(0, len(frames), AT_ONCE):

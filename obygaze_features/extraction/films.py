@@ -18,7 +18,7 @@ from pathlib import Path
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ExtractError, VideoError
-from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, group_into_passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
@@ -235,7 +235,7 @@ class WorkQueue(deque[Pass]):
                 other_tasks.append(task)
         for movie, stretches in unmeasured.items():
             self.extend(self._films[movie].pass_of(stretch) for stretch in stretches)
-        self.extend(Pass(pass_tasks) for pass_tasks in passes(other_tasks, workers))
+        self.extend(Pass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
 
     def end_stretch(
         self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None

@@ -154,7 +154,7 @@ class DecodePool:
         return clip
 
     def _keep_measured(self, event: Event, films: Films) -> None:
-        """Store what the pass of a stretch has sent besides its windows.
+        """Store the measurements and frames that the pass of a stretch has sent.
 
         These are the measurements of its frames, and the frames that other windows need.
         """
@@ -266,7 +266,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     Parameters
     ----------
     task
-        The pass, and files of frames.
+        The pass, and the files of frames that were decoded with stretches.
     parent
         Receives the results.
     decoder
@@ -291,17 +291,17 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
     """Return the function that decodes a pass.
 
-    It decodes a whole stretch of a film; or windows of which some frames were decoded with stretches; or, by
-    the usual decoder, other clips.
+    There are three: one for a whole stretch of a film; one for windows of which some frames were decoded
+    with stretches already; and `decode` for all other clips.
 
     Parameters
     ----------
     task
-        The pass, and files of frames.
+        The pass, and the files of frames that were decoded with stretches.
     decode
         The usual decoder.
     rests
-        A list to which the returned function adds what a stretch gives besides its windows.
+        The returned function appends what a stretch gives besides its windows: measurements, and frames.
     """
     stretch = task.work.stretch
     if stretch is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decoders import decoder_record
-from obygaze_features.extraction.ray_cluster import join, ray
+from obygaze_features.extraction.ray_cluster import join_or_start, ray
 from obygaze_features.extraction.ray_nodes import DecodeSettings, NodeError, RayEncoder, decode_by_ray
 from obygaze_features.extraction.ray_order import STOP, Head, Order
 from obygaze_features.extraction.schedule import ATTEMPTS
@@ -45,7 +45,7 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
         for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
             os.dup2(file.fileno(), descriptor)
     parent.send(Head(""))
-    parent.send(Head(join(order.address, order.workers, order.folder)))
+    parent.send(Head(join_or_start(order.address, order.workers, order.folder)))
     pools = choose_pools(order)
     for note in pools.notes:
         parent.send(note)
@@ -71,7 +71,7 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
             timeout_s = NEXT_NOTES_S
             continue
         if isinstance(event, Exception):
-            raise explained(event)
+            raise without_remote_traceback(event)
         parent.send(event)
         timeout_s = FIRST_NOTE_S
 
@@ -209,7 +209,7 @@ def _note_on_waiting() -> str:
     return f"no clip has come back for a while; free in the Ray cluster: {', '.join(counts)}"
 
 
-def explained(error: Exception) -> Exception:
+def without_remote_traceback(error: Exception) -> Exception:
     """Replace an error of Ray, which contains a remote traceback, by an ExtractError with its cause."""
     if not isinstance(error, ray.exceptions.RayError):
         return error

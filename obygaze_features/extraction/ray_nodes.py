@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from obygaze_features.errors import ExtractError, ObygazeError
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, group_into_passes
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.loop import Decode
 from obygaze_features.extraction.pool import POLL_S, DecodePool
@@ -140,7 +140,7 @@ def decode_by_ray(
     remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
-    waiting = deque(passes(tasks, workers))
+    waiting = deque(group_into_passes(tasks, workers))
     running: dict[Any, dict[str, DecodeTask]] = {}  # stream of a Ray task -> its clips that did not come yet
     while not stopped():
         while waiting and len(running) < workers:

@@ -229,21 +229,22 @@ def share_out(
 
 
 class _Shares:
-    """The shares of clips that processes do, and the pieces that are left to share out.
+    """The shares of clips that processes extract now, and the pieces that are not shared out yet.
 
     Parameters
     ----------
     stage, clip_ids
         The stage, and the clips to extract into it.
     report
-        What was done before.
+        Report on the clips that were done before the run.
     divisor
-        A share is this part of the pieces that are left: twice the number of processes.
+        A share has the remaining pieces divided by this number, rounded up. It is twice the number of
+        processes, so that shares get smaller and all processes end at about the same time.
 
     Attributes
     ----------
     running
-        Key of its task -> each share that a process does now.
+        Task's key -> its share, of the shares that processes extract now.
     """
 
     def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, divisor: int) -> None:

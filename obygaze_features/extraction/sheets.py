@@ -78,7 +78,7 @@ def error_groups(
         `predictions.csv` of a run. A clip's scores of several folds or seeds are averaged, and so are their
         thresholds.
     model, task
-        Which of its models and tasks; may be left out where there is one.
+        Model and task whose errors are shown; None if the table has only one.
 
     Raises
     ------

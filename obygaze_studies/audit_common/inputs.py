@@ -51,7 +51,7 @@ def read_rows(
     choices
         Column of `needed` -> the values that are allowed in it.
     unique
-        Columns of `needed` whose values together may stand in one row only.
+        Columns of `needed` that identify a row: no two rows may have the same values in all of them.
     numbers
         Columns to convert to numbers; "*" for all columns but `needed`, where an empty cell becomes NaN.
 

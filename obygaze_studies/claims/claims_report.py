@@ -131,16 +131,16 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     name, paper, place, sentence : str
         The place is the section, and the page where the paper's text shows it.
     needs : str
-        Of `NEEDS`.
+        Which data it needs: a key of `NEEDS`.
     parts : tuple of Part
     unmeasured : tuple of str
-        What else the sentence says, of which nothing is measured.
+        Statements of the sentence that are not measured.
     is_elsewhere : bool
-        Whether it is tested on other data than those that its paper speaks of.
+        Whether it is tested on other data than the paper's.
     finding_of : str
-        Whose finding it states; empty where it is the paper's own.
+        Author of the finding, if the paper cites it; empty if it is the paper's.
     is_printed : bool
-        Whether it is a sentence of a paper; else it is one of ours, on what a paper leaves open.
+        Whether it is a sentence of a paper; otherwise it is ours, on a question that a paper leaves open.
     """
 
     name: str

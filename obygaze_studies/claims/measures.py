@@ -58,21 +58,21 @@ class Measured:
     Attributes
     ----------
     value, low, high : float
-        With its 95 % interval; NaN where there is none.
+        The number and its 95 % interval, whose ends are NaN if it has none.
     p, p_holm : float
-        Two-sided test; NaN without one. Adjusted by Holm over the tests on the same file.
+        p of a two-sided test, and the same adjusted by Holm over the tests on one file; NaN without a test.
     n : int
         Number of units.
     unit : str
-        What was sampled, or counted.
+        What a unit is, such as `film`.
     note : str
-        More numbers, in words.
+        Further numbers, as text.
     null : Null, optional
-        What the measure gives where the sentence is untrue; None of what is counted, or held against a
-        constant alone.
+        How the measure behaves if the sentence is untrue; None if the number is only counted, or only
+        compared with a constant.
     measure_again : callable, optional
-        From other data, as `null` draws them, to the finding on those; None without a null. The tests that
-        stand beside a number are not made again.
+        Takes data that `null` has randomised, and measures them in the same way, without tests; None without
+        a null.
     """
 
     value: float = stats.NAN
@@ -101,7 +101,7 @@ def mean_over_units(values: ArrayLike, unit: str, note: str = "", null: float = 
     unit
         What the units are, such as "films".
     note
-        More numbers, in words.
+        Further numbers, as text.
     null
         The mean that the test compares with.
     """
@@ -295,7 +295,7 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     manifest
         ObyGaze12, or free segments with its levels.
     margin
-        Distance up to which levels count as alike.
+        Distance up to which levels count as equal.
     """
     names = manifest.codebook.visual_concepts
     levels = manifest.codebook.level_names[1:]

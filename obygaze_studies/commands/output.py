@@ -101,7 +101,7 @@ class ReportOutput(Output):
     def run_study(self, prepare: Callable[[], "Study"]) -> Answer:
         """Make the tables of a study that takes long, and return its results as the command's answer.
 
-        Each table is printed and written as soon as it is made, and the HTML page at the end.
+        Each table is printed and written as soon as it is made; the HTML page is written at the end.
 
         Parameters
         ----------

@@ -125,7 +125,7 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     objects
         Labels of one or several words.
     model
-        A captioner of the published tables, to show its values beside.
+        A captioner of the published tables, whose values are shown next to ours.
 
     Raises
     ------

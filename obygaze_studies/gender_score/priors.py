@@ -95,14 +95,14 @@ def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     rows = read_texts(path).rows
     place_of_text: dict[str, str] = {}
     for text_id, text in rows:
-        for filled_text in fillings(text):
+        for filled_text in gender_variants(text):
             place_of_text.setdefault(filled_text, f"{path}, {text_id}")
     n_masked = sum(has_mask(text) for _, text in rows)
     counts = {"rows": len(rows), "masked": n_masked, "distinct": len(place_of_text)}
     return place_of_text, {"name": path.name, "sha256": file_sha256(path), **counts}
 
 
-def fillings(text: str) -> tuple[str, ...]:
+def gender_variants(text: str) -> tuple[str, ...]:
     """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
     if not has_mask(text):
         return (text,)

@@ -99,7 +99,7 @@ class TrainingCallbacks:
         unit
             What is counted.
         note
-            Text beside the bar, such as the loss.
+            Text next to the bar, such as the loss.
         """
         if self._bars is not None:
             if what not in self._shown:

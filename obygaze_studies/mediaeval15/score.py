@@ -66,7 +66,7 @@ class Scored(NamedTuple):
     values
         Measure -> its value.
     chance
-        Measure -> its chance level, where there is one.
+        Measure -> its chance level, for the measures that have one.
     notices
         Notes that readers need.
     n_clips

@@ -51,7 +51,7 @@ def mobygaze_report(
     Parameters
     ----------
     manifest : Manifest
-        Segments or windows; each clip stands there once for each annotator.
+        Segments or windows, with a row for each annotator of a clip.
     stores : mapping of str to (Store, str or None)
         Modality -> its store and backbone. The store is of the same clips or, with `bags`, of windows of the
         films.

@@ -184,7 +184,7 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the numbers of clips of the lower and of the higher level, told apart by `is_high` [N]."""
+    """Return the numbers of clips of the lower and of the higher level, by `is_high` [N]."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 

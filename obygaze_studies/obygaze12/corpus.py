@@ -161,7 +161,7 @@ class SourcePart:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaperCorpus:
-    """The annotated clips of which all backbones have features.
+    """The annotated clips for which all backbones have features.
 
     Attributes
     ----------

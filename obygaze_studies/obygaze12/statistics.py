@@ -213,7 +213,7 @@ class Number:
     style: str
 
     @property
-    def shown(self) -> str:
+    def formatted(self) -> str:
         """The number, written as the paper writes it."""
         if self.value is None:
             return "undefined"
@@ -291,7 +291,7 @@ def _number_table(counted: Statistics, printed: Mapping[str, str]) -> str:
     headers = ["share or mean", "ours", "printed"] if printed else ["share or mean", "value"]
     rows = []
     for number in count_table(counted):
-        row = [number.name, number.shown]
+        row = [number.name, number.formatted]
         if printed:
             row.append(printed.get(number.name, ""))
         rows.append(row)
@@ -387,7 +387,7 @@ def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -
     rows = []
     for number in count_table(counts):
         if number.name in PRINTED_COUNTS:
-            row = {"policy": policy, "number": number.name, "ours": number.shown}
+            row = {"policy": policy, "number": number.name, "ours": number.formatted}
             if printed:
                 row["printed"] = printed[number.name]
             rows.append(row)

@@ -461,7 +461,7 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
     rows = knowledge.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
-        """Say whether a model knows more than the movie, or why that cannot be told."""
+        """Say whether a model knows more than the movie of a clip, or why this cannot be decided."""
         if told_apart:
             return "knows more than the movie"
         # With so few movies no result could be significant: Holm multiplies the smallest p by the number of

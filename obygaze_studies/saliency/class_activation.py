@@ -199,7 +199,7 @@ def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
     return lambda image: (image @ text) / (image.norm() * text.norm())
 
 
-def live_map(
+def grad_cam_map(
     mapped: MappedNetwork, pixels: torch.Tensor, target: Target
 ) -> tuple[float, NDArray[np.float64]]:
     """Compute the Grad-CAM map of a scalar output of a network.
@@ -246,7 +246,7 @@ def live_map(
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
     """Enlarge a map [h, w] to a square of `side` pixels by bicubic interpolation (a = -0.75).
 
-    Interpolation overshoots beside steep edges; the negative values that this gives are set to 0.
+    Interpolation overshoots next to steep edges: negative values are set to 0.
     """
     picture = torch.from_numpy(cam)[None, None]
     larger = nn.functional.interpolate(picture, size=(side, side), mode="bicubic", align_corners=False)
@@ -421,7 +421,7 @@ def map_pairs(
     records = []
     for row, (pair, frame) in enumerate(_frames(images, pairs)):
         with regarding(BackboneError, f"image {pair['image_id']}, text {pair['text']!r}"):
-            score, cam = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
+            score, cam = grad_cam_map(mapped, mapped.pixels(frame), targets[pair["text"]])
         raw[row] = enlarged(cam, SIDE)
         records.append({**pair, "score": score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))

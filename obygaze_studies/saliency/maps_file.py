@@ -361,7 +361,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
-    """Draw the mean map of every group into a file, one beside the other."""
+    """Draw the mean maps of all groups side by side into a file."""
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
