@@ -81,8 +81,8 @@ def demo(
     sealed = out / "store-1.0.0"
     run = out / "run"
     _run_step(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
-    named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
-    _run_step(ctx, "extract", manifest, store, *named, "--workers", workers, expected=3)
+    provenance_options = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
+    _run_step(ctx, "extract", manifest, store, *provenance_options, "--workers", workers, expected=3)
     _run_step(ctx, "store", "verify", sealed, "--full")
     tasks = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr")
     _run_step(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)

@@ -572,8 +572,8 @@ def _find_subtitles(film: Path, encoding: str) -> Path | None:
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words
 
-    beside = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
-    for path in (*beside, film):
+    subtitle_files = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
+    for path in (*subtitle_files, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
             read_words(path, encoding)
             return path

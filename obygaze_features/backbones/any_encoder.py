@@ -177,8 +177,8 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         config = attrgetter(half)(config)
     cls = network_class(config.model_type if half else model_type, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
-    called = classifier_class(weights, model_type) if in_classifier else cls
-    call = call_of(called, backbone, weights.name)
+    called_class = classifier_class(weights, model_type) if in_classifier else cls
+    call = call_of(called_class, backbone, weights.name)
     fields = clip_fields(getattr(config, "vision_config", None) or config)
     if call.form == "pictures" and fields.frames:
         # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
@@ -232,7 +232,7 @@ def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
     RowsError
         If no output has one row, or a whole number of rows, for each picture.
     """
-    pooled = _pooled(output, len(counts))
+    pooled = _pooler_vectors(output, len(counts))
     if pooled is not None:
         return Vectors(pooled, POOLER)
     hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
@@ -241,8 +241,8 @@ def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
     if isinstance(hidden, tuple | list):
         return _means_of_list(hidden, len(counts))
     if not torch.is_tensor(hidden):
-        given = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
-        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({given})")
+        outputs = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
+        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({outputs})")
     if hidden.ndim == 2 and len(hidden) != len(counts):
         # The rows of all pictures lie one after the other.
         rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), counts))
@@ -253,7 +253,7 @@ def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
     return _means_of_places(hidden)
 
 
-def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
+def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
     """Return `pooler_output` as `[N, D]` if it has one vector for each picture; else None."""
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
@@ -393,10 +393,10 @@ class PackedPictures(nn.Module):
         n_clips, n_frames = prepared.shape[:2]
         pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
         # The first row of a picture holds its number of patches and how they lie; the others are patches.
-        numbers = _numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
+        numbers = _decode_numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
         patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
         counts = numbers[:, 0].tolist()
-        arguments = self._further(len(pictures), prepared.device)
+        arguments = self._repeated_arguments(len(pictures), prepared.device)
         arguments[self.call.grid] = numbers[:, 1:]
         if self.call.form == "shapes":
             used = torch.arange(patches.shape[1], device=prepared.device) < numbers[:, :1]
@@ -416,7 +416,7 @@ class PackedPictures(nn.Module):
         """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`."""
         n_clips, n_frames, _, n_rows, _ = prepared.shape
         first_rows = prepared[:, :, :, 0].flatten(0, 1).permute(0, 2, 1).flatten(1)  # [N, D]
-        counts = _numbers(first_rows, 1)  # [N, 1]
+        counts = _decode_numbers(first_rows, 1)  # [N, 1]
         used = torch.arange(n_rows, device=prepared.device) <= counts
         return used.reshape(n_clips, n_frames, n_rows)
 
@@ -427,14 +427,14 @@ class PackedPictures(nn.Module):
         """
         hidden = getattr(output, HIDDEN, None)
         is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
-        if not is_padded or _pooled(output, len(counts)) is not None:
+        if not is_padded or _pooler_vectors(output, len(counts)) is not None:
             return picture_vectors(output, counts)
         means = []
         for picture, count in enumerate(counts):
             means.append(output.last_hidden_state[picture, :count].mean(dim=0))
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
-    def _further(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
+    def _repeated_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
         """Repeat the further arguments for each of the pictures, and move them to the device."""
         arguments: dict[str, Any] = {}
         for name, value in self.further.items():
@@ -442,7 +442,7 @@ class PackedPictures(nn.Module):
         return arguments
 
 
-def _numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
+def _decode_numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
     """Decode whole numbers, int64 `[N, how_many]`, from the first rows `[N, D]` of packed pictures.
 
     Each number takes `BITS` elements, the lowest bit first; an element is 0 or 255.

@@ -38,8 +38,8 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
             f"{weights.name}: transformers has no classifier for networks of type {model_type!r}: leave out "
             "--answers"
         )
-    stated = [cls for cls in classes if cls.__name__ in _architectures(weights)]
-    return stated[0] if stated else classes[0]
+    named_classes = [cls for cls in classes if cls.__name__ in _architectures(weights)]
+    return named_classes[0] if named_classes else classes[0]
 
 
 def is_of_a_classifier(weights: Weights, model_type: str) -> bool:

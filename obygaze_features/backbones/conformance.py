@@ -293,8 +293,8 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
     """Check that a second run on the same clips gives exactly the same results."""
-    again = module(clips)
-    largest = max(_relative_difference(again[name], values) for name, values in results.items())
+    second_results = module(clips)
+    largest = max(_relative_difference(second_results[name], values) for name, values in results.items())
     if largest == 0:
         return Outcome(True, "the same twice")
     return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
@@ -311,10 +311,10 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
     """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
     shapes_alone = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
-    shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if shapes_alone != shapes:
-        return Outcome(False, f"{shown} of two clips, {shapes_alone} of one")
-    return Outcome(True, shown)
+        return Outcome(False, f"{shapes_in_words} of two clips, {shapes_alone} of one")
+    return Outcome(True, shapes_in_words)
 
 
 def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> Outcome:
@@ -335,9 +335,9 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
     """Check that a clip, and a frame of a network of pictures, gets the same vectors alone as in a batch."""
     largest = 0.0
     for row in range(len(clips)):
-        alone = module(clips[row : row + 1])
+        results_alone = module(clips[row : row + 1])
         for name, values in results.items():
-            largest = max(largest, _relative_difference(alone[name][0], values[row]))
+            largest = max(largest, _relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
     if has_a_row_per_frame and not _mixes_frames(module):
         last_frame = module(clips[:1, -1:])

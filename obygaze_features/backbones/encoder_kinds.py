@@ -48,7 +48,7 @@ def _first_vector(_model: Any, output: Any) -> torch.Tensor:
     return vectors
 
 
-def _largest(_model: Any, output: Any) -> torch.Tensor:
+def _max_over_tokens(_model: Any, output: Any) -> torch.Tensor:
     """Return the maximum of each feature over all tokens, `[B, D]`, in float32."""
     tokens: torch.Tensor = output.last_hidden_state
     return tokens.float().amax(dim=1)
@@ -61,7 +61,7 @@ VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "projected": lambda model, output: model.visual_projection(output.pooler_output),
     "image": lambda _model, output: output.image_embeds,
     "class": lambda _model, output: output.last_hidden_state[:, 0],
-    "max": _largest,
+    "max": _max_over_tokens,
 }
 """What a network and its output give as one vector of a picture or clip; None is the mean of the tokens."""
 
@@ -203,8 +203,8 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
             """Return the last hidden state and the vector, if the type has one, of prepared pixels."""
-            called = getattr(model, part) if part else model
-            output = called(**{pixels_argument: pixels}, **further_arguments)
+            called_part = getattr(model, part) if part else model
+            output = called_part(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state
             if is_by_place:
                 hidden = time_first(hidden, n_moments=pixels.shape[1])

@@ -316,10 +316,10 @@ class SeeingHalf(Half[EncoderKind]):
         """
         if not self.kind.side:
             return None
-        written: Any = getattr(self.half_config, self.kind.side)
-        height_and_width = written if isinstance(written, list | tuple) else [written]
+        configured: Any = getattr(self.half_config, self.kind.side)
+        height_and_width = configured if isinstance(configured, list | tuple) else [configured]
         if len(set(height_and_width)) != 1:
-            expected = f"{self.kind.side} is {written}, expected the side of a square, in pixels"
+            expected = f"{self.kind.side} is {configured}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
         side: int | None = height_and_width[0]
         return side
@@ -382,11 +382,11 @@ class SeeingHalf(Half[EncoderKind]):
         """
         if not field:
             return 1
-        written = getattr(self.half_config, field)
-        step = written[0] if isinstance(written, list | tuple) and written else written
+        configured = getattr(self.half_config, field)
+        step = configured[0] if isinstance(configured, list | tuple) and configured else configured
         if not isinstance(step, int) or step < 1:
             raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: {field} is {written!r:.80}, expected frames of a step"
+                f"{self.weights.name}/{CONFIG}: {field} is {configured!r:.80}, expected frames of a step"
             )
         return step
 
@@ -475,17 +475,22 @@ def _build(
     module = half.module(name, tokens, length.step, base)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
-    beside: dict[str, dict[str, Any]] = {}
+    side_groups: dict[str, dict[str, Any]] = {}
     if base is not None and answers:
         network = WithClassProbabilities(module, base)
-        beside[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
-    wanted = Layers.of(layers)
-    if wanted is not None:
+        side_groups[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
+    wanted_layers = Layers.of(layers)
+    if wanted_layers is not None:
         inner = module.model if base is None else base.inside
-        depths = depths_of(inner, kind.stacks, wanted, f"backbone '{name}', {source.name}")
-        n_moments = length.n_frames // length.step
-        network = WithLayers(network, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
-        beside |= layer_groups(depths, wanted)
+        depths = depths_of(inner, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
+        network = WithLayers(
+            network,
+            depths,
+            frames=wanted_layers.frames,
+            prefix=half.prefix(),
+            n_moments=length.n_frames // length.step,
+        )
+        side_groups |= layer_groups(depths, wanted_layers)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
     # Both arrays share their space with the text embeddings of the same weights.
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
@@ -501,7 +506,7 @@ def _build(
         attention=attention,
         head=kind.head,
         layer=kind.layer,
-        beside=beside,
+        beside=side_groups,
         **half.record(kind.family if name == "clip" else half.type),
         **space,
     )
@@ -571,11 +576,11 @@ def _backbone_of_any_type(
         "pooled": "its mean over the frames" if is_of_frames else vector,
     }
     network: nn.Module = module
-    beside: dict[str, dict[str, Any]] = {}
+    side_groups: dict[str, dict[str, Any]] = {}
     if answers:
         network = WithClassProbabilities(module, module.model)
         fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
-        beside[ANSWERS] = fields
+        side_groups[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     space: Any = {}
     if inspected.model_type in PICTURES_BY_CLASS and not inspected.in_classifier:  # whose file has no texts
@@ -592,7 +597,7 @@ def _backbone_of_any_type(
         attention=module.model.config._attn_implementation,
         head=None,
         layer=vector,
-        beside=beside,
+        beside=side_groups,
         **inspected.record(),
         **space,
     )

@@ -90,19 +90,19 @@ def preset_of_processor(
         If the configuration cannot be read, asks for what no preset can do, or makes pictures of another size
         than the network's; the message names the field.
     """
-    written = read_processor(weights)
+    configuration = read_processor(weights)
     name = usual
     for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
-        if written.get(field):
-            name = str(written[field])
+        if configuration.get(field):
+            name = str(configuration[field])
             break
-    for part, ours in ALIASES.items():
-        name = name.replace(part, ours)
-    where = "its processor's configuration" if written else CONFIG
-    fields = _ProcessorFields(f"{weights.name}: {where}", written)
+    for part, name_here in ALIASES.items():
+        name = name.replace(part, name_here)
+    where = "its processor's configuration" if configuration else CONFIG
+    fields = _ProcessorFields(f"{weights.name}: {where}", configuration)
     if name not in PROCESSORS:
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    geometry = fields.geometry(PROCESSORS[name], None if written else side)
+    geometry = fields.geometry(PROCESSORS[name], None if configuration else side)
     if geometry.size % multiple or side not in (None, geometry.size):
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")

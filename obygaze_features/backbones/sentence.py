@@ -219,11 +219,11 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     """
     name = f"{folder}/config.json"
     config = object_beside(weights, name)
-    stated = config.get("pooling_mode")
-    if isinstance(stated, list):
-        modes = stated
-    elif stated:
-        modes = [stated]
+    configured_mode = config.get("pooling_mode")
+    if isinstance(configured_mode, list):
+        modes = configured_mode
+    elif configured_mode:
+        modes = [configured_mode]
     else:  # older versions have a flag for each pooling
         modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     for mode in MODES:

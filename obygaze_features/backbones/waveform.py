@@ -578,9 +578,9 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
         return cls()
     fields = object_beside(source, EXTRACTOR)
     where = f"{source.name}/{EXTRACTOR}"
-    named = fields.get("feature_extractor_type", kind.extractor) if fields else None
-    if named != kind.extractor:
-        problem = f"is of {named!r}" if named else "is missing"
+    named_type = fields.get("feature_extractor_type", kind.extractor) if fields else None
+    if named_type != kind.extractor:
+        problem = f"is of {named_type!r}" if named_type else "is missing"
         raise BackboneError(
             f"{where} {problem}; how samples are prepared stands in that of a {kind.extractor}"
         )

@@ -122,7 +122,7 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, [option for option, given in is_option_given.items() if given])
+    shots_path = _table_of_shots(shots, [option for option, is_given in is_option_given.items() if is_given])
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path

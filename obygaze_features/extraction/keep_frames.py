@@ -265,9 +265,9 @@ def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept
     # What depends on the manifest, or on the run, is not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
-    kept = {}
+    frames_of_sampling = {}
     for sampling, backbone in _samplings(task).items():
         frames = clip.frames[backbone]
         jpegs = frames.images.tolist()
-        kept[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
-    return kept
+        frames_of_sampling[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
+    return frames_of_sampling

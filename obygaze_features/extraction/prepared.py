@@ -129,13 +129,13 @@ class Extraction:
         clips
             All clips that the stage will have, including those of a store that is extended (`append`).
         """
-        done: set[str] = set()
+        done_ids: set[str] = set()
         if self.append is not None:
             parent_clips = open_store(self.append).clips
-            done = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
+            done_ids = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
         clip_ids = sorted(clip.clip_id for clip in clips)
         ids_of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in ids_of_shard if clip_id not in done]
+        return [clip_id for clip_id in ids_of_shard if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
         """Add needed and free disk space to an estimate, and note if the disk is too small."""

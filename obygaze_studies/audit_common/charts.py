@@ -189,8 +189,8 @@ def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
     """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
     for row, text, has_star in zip(rows, texts, stars, strict=True):
-        shown = f"{text} *" if has_star else text
-        axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
+        label = f"{text} *" if has_star else text
+        axes.text(1.01, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
 def _none_if_nan(value: float | None) -> float | None:

@@ -311,10 +311,10 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
         return plant_rates(permuted, 2 * margin, rng)
 
-    def measure(drawn: Marks) -> Measured:
+    def measure(marks_measured: Marks) -> Measured:
         """Measure the distance of the shares, with its jackknife interval over films and its null."""
-        null = Null("a planted difference of twice the margin", drawn, Marks.distance, plant)
-        interval = stats.jackknife_interval(drawn.distance, movies, bounds=(0, 1))
+        null = Null("a planted difference of twice the margin", marks_measured, Marks.distance, plant)
+        interval = stats.jackknife_interval(marks_measured.distance, movies, bounds=(0, 1))
         return replace(from_interval(interval, "films"), null=null)
 
     note = _largest_difference(marks, names, levels)
@@ -328,8 +328,8 @@ def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> floa
     observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
     # Clips are sorted by film: random numbers below 1 sort them anew within each film.
     orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
-    drawn = _chi_squared(marks.ranks[orders], marks.present, n_levels)
-    n_reached = np.count_nonzero(drawn >= observed * (1 - ROUNDING))
+    permuted = _chi_squared(marks.ranks[orders], marks.present, n_levels)
+    n_reached = np.count_nonzero(permuted >= observed * (1 - ROUNDING))
     return (1 + n_reached) / N_PERMUTATIONS
 
 
@@ -511,14 +511,14 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     ]
     note = f"S, films pooled: {', '.join(parts)}"
 
-    def mean_gap(drawn: Numbers) -> float:
+    def mean_gap(levels: Numbers) -> float:
         """Average over films the difference between the two shares of S, for given levels of the clips."""
-        return _mean_defined(film_gaps(drawn, sides, films))
+        return _mean_defined(film_gaps(levels, sides, films))
 
-    def measure(drawn: Numbers) -> Measured:
+    def measure(levels: Numbers) -> Measured:
         """Measure that mean difference, with its null, for given levels of the clips."""
-        null = null_of_levels_within_films(drawn, films, mean_gap)
-        return replace(mean_over_units(film_gaps(drawn, sides, films), "films"), null=null)
+        null = null_of_levels_within_films(levels, films, mean_gap)
+        return replace(mean_over_units(film_gaps(levels, sides, films), "films"), null=null)
 
     return replace(measure_repeatably(measure, high), note=note)
 
@@ -530,15 +530,16 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
     is_alone = has_clothing & (table["n"] == 1).to_numpy()
-    alone = table[is_alone]
+    rows_alone = table[is_alone]
     combined = table[has_clothing & ~is_alone]
-    movies = alone["movie"].to_numpy(dtype=str)
+    movies = rows_alone["movie"].to_numpy(dtype=str)
     films = film_indices(table)
     concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
-    has_no_other = alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
+    has_no_other = rows_alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
+    without_other = rows_alone.loc[has_no_other.to_numpy(dtype=bool)]
     note = (
-        f"S: {_count_of(alone['high'])} clips with Clothing as their only visual concept, "
-        f"{_count_of(alone.loc[has_no_other.to_numpy(dtype=bool), 'high'])} of those without any concept "
+        f"S: {_count_of(rows_alone['high'])} clips with Clothing as their only visual concept, "
+        f"{_count_of(without_other['high'])} of those without any concept "
         f"besides, {_count_of(combined['high'])} with other visual concepts"
     )
 
@@ -752,9 +753,9 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     The interval is a jackknife over films, and the test compares the films' shares with one half.
     """
 
-    def pooled_share(drawn: Sequence[TwoExperts]) -> float:
+    def pooled_share(pairs_measured: Sequence[TwoExperts]) -> float:
         """Return the share of windows left at the lowest level, among all that differ."""
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in drawn]))
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_measured]))
 
     overlooked_of_pairs = [_left_at_lowest(pair) for pair in pairs]
     is_overlooked = np.concatenate(overlooked_of_pairs)
@@ -878,10 +879,10 @@ def alike_scores(_: None, *, margin: float) -> Measured:
             distances_of_objects.append(abs(printed["score_to_man"][name] - ratio))
         distances.append(float(np.mean(distances_of_objects)))
 
-    def measure(drawn: Numbers) -> Measured:
+    def measure(values: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0."""
-        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_off_centre(drawn, 0.0, margin, sides=(1.0,)))
+        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_off_centre(values, 0.0, margin, sides=(1.0,)))
 
     return measure_repeatably(measure, np.array(distances))
 
@@ -895,10 +896,10 @@ def balanced_object(_: None, *, margin: float) -> Measured:
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     values = ratios.loc[name].to_numpy(dtype=np.float64)
 
-    def measure(drawn: Numbers) -> Measured:
+    def measure(values: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0.5."""
-        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_off_centre(drawn, 0.5, margin))
+        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_off_centre(values, 0.5, margin))
 
     return replace(measure_repeatably(measure, values), note=f"object: {name}")
 
@@ -912,8 +913,8 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
     for model, effects in EFFECTS.items():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
             meeting.append(model)
-    shown = " and ".join(name.rpartition("_")[2] for name in tests)
-    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{shown}: {len(meeting)}")
+    test_names = " and ".join(name.rpartition("_")[2] for name in tests)
+    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(meeting)}")
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
@@ -924,9 +925,9 @@ def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
-    shown, clothed = rates.mean(axis=0)
+    partly_clothed, clothed = rates.mean(axis=0)
     words = ", ".join(_words_counted(table, emotion))
-    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed ({words})"
+    note = f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed ({words})"
     return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
@@ -943,8 +944,8 @@ def _ratio_of(rates: Numbers) -> Measured:
 
     def ratio(persons_rates: Numbers) -> float:
         """Return the first mean rate of the persons over the second; NaN if that is 0."""
-        shown, clothed = persons_rates.mean(axis=0)
-        return float(shown / clothed) if clothed else stats.NAN
+        partly_clothed, clothed = persons_rates.mean(axis=0)
+        return float(partly_clothed / clothed) if clothed else stats.NAN
 
     persons = np.array([f"{subject:03}" for subject in range(len(rates))])
     interval = stats.jackknife_interval(lambda rows: ratio(rates[rows]), persons, bounds=(0, math.inf))

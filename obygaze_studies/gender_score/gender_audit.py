@@ -439,10 +439,10 @@ def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
     """Make the tables of the Gender Score and of the Gender Object Distance by object."""
-    shown = rows[:N_SHOWN]
+    first_rows = rows[:N_SHOWN]
     notes = []
-    if len(rows) > len(shown):
-        notes.append(f"the {len(shown)} most frequent of {counted(len(rows), 'object')}")
+    if len(rows) > len(first_rows):
+        notes.append(f"the {len(first_rows)} most frequent of {counted(len(rows), 'object')}")
     columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
     if estimated:
         columns.append("to_man_by_n_correct")
@@ -451,8 +451,8 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     distances = ["object", "n_captions", "distance_man", "distance_woman"]
     nearness = "mean cosine similarity of caption and object: the larger, the nearer"
     return [
-        table("Gender Score by object", shown, columns, notes),
-        table("Gender Object Distance", shown, distances, [nearness, *notes]),
+        table("Gender Score by object", first_rows, columns, notes),
+        table("Gender Object Distance", first_rows, distances, [nearness, *notes]),
     ]
 
 

@@ -80,7 +80,7 @@ class Scored(NamedTuple):
     n_clips: int
 
 
-def _known(value: float, digits: int = 3) -> str:
+def _format_number(value: float, digits: int = 3) -> str:
     """Format a number; a dash for NaN."""
     if math.isnan(value):
         return NOTHING
@@ -90,8 +90,8 @@ def _known(value: float, digits: int = 3) -> str:
 COLUMNS: Sequence[Column] = (
     *((name, name, str) for name in ("run", "on", "measure")),
     ("value", "value", partial(number, digits=4)),
-    ("chance", "chance", partial(_known, digits=4)),
-    ("published", "published", _known),
+    ("chance", "chance", partial(_format_number, digits=4)),
+    ("published", "published", _format_number),
 )
 
 
@@ -124,8 +124,8 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     data = pd.DataFrame(rows)
     published = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(published)]
-    shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
-    official = [row for row in shown if row["measure"] in OFFICIAL]
+    shown_rows = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
+    official = [row for row in shown_rows if row["measure"] in OFFICIAL]
     draw = bar_chart(
         labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
         series={"official measure": [row["value"] for row in official]},
@@ -141,7 +141,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         answers=tuple(
             "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
         ),
-        blocks=(block("Measures", COLUMNS, shown),),
+        blocks=(block("Measures", COLUMNS, shown_rows),),
         data=data,
         record={"inputs": inputs, "scores_held_as": "float32"},
         pictures=(Picture("scores", "The official measures of every run", draw),),

@@ -443,10 +443,10 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
     """Make the table of the pairs of concepts whose frequencies are least like chance."""
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
-    shown = by_p[:N_PAIRS]
-    counts = {"shown": len(shown), "all": len(pairs), "unlike": n_unlike}
+    first_pairs = by_p[:N_PAIRS]
+    counts = {"shown": len(first_pairs), "all": len(pairs), "unlike": n_unlike}
     notes = [note.format(**counts) for note in COMPOSITION_NOTES["pairs"]]
-    return block("Pairs of concepts", _columns("pairs"), shown, notes)
+    return block("Pairs of concepts", _columns("pairs"), first_pairs, notes)
 
 
 def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:

@@ -29,7 +29,7 @@ AGAINST: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (h
 Row = dict[str, Any]
 
 
-def _printed(negatives: str, concept: str) -> str:
+def _format_printed(negatives: str, concept: str) -> str:
     """Write what the paper prints about a concept.
 
     It prints no numbers, but names some concepts as hard to separate, with all clips as negatives.
@@ -38,7 +38,7 @@ def _printed(negatives: str, concept: str) -> str:
     return "no number; hard to separate" if hard else "no number"
 
 
-WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _printed}
+WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _format_printed}
 
 
 class _Shown(NamedTuple):

@@ -80,7 +80,7 @@ def _part(
         answer = f"the tree of {len(nodes)} nodes asks for {nodes[0]['concept']} first"
     else:
         answer = "the tree asks for no concept"
-    shown = [node for node in nodes if node["depth"] < N_LEVELS]
+    shown_nodes = [node for node in nodes if node["depth"] < N_LEVELS]
     return SourcePart(
         source=source,
         rows=[{"features": source.title} | node for node in nodes],
@@ -88,7 +88,7 @@ def _part(
             declared_block(
                 source.title + depth,
                 ("figure5", "nodes"),
-                shown,
+                shown_nodes,
                 (note,),
                 writers={
                     "branch": lambda depth, side: f"{'. ' * depth}{side or 'all'}",

@@ -116,12 +116,12 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
         return CLEAN
     tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
-        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
-        f"{_span(validated)} in validation"
+        f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "
+        f"{_format_range(validated)} in validation"
     )
 
 
-def _span(counts: Sequence[int]) -> str:
+def _format_range(counts: Sequence[int]) -> str:
     """Write the lowest and the highest of some counts, as "3 to 7", or "3" if they are equal."""
     low = min(counts)
     high = max(counts)
@@ -142,8 +142,8 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
     ProtocolError
         The manifest does not have the folds of the released split files.
     """
-    train_clips = _released(manifest, train, f"fold_{train.name}")
-    test_clips = _released(manifest, test, f"fold_{test.name}")
+    train_clips = _released_clips(manifest, train, f"fold_{train.name}")
+    test_clips = _released_clips(manifest, test, f"fold_{test.name}")
     folds = []
     for validation in VALIDATION_FOLDS:
         # Whether a clip is positive -> the clips of this class; the class of the first clip comes first.
@@ -203,8 +203,8 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
             raise ProtocolError(
                 f"the movie set was released for {' and '.join(MOVIE_SET_TASKS)} only: it has no {task.name}"
             )
-    train_clips = _released(manifest, train, f"fold_movieset_{train.name}")
-    test_clips = _released(manifest, test, f"fold_movieset_{test.name}")
+    train_clips = _released_clips(manifest, train, f"fold_movieset_{train.name}")
+    test_clips = _released_clips(manifest, test, f"fold_movieset_{test.name}")
     # A fold of the movie set is a film.
     movie_of_fold = {clip.fold: clip.movie for clip in train_clips + test_clips}
     held_out = [fold for fold in sorted(movie_of_fold) if fold not in ALWAYS_TRAINED]
@@ -277,7 +277,7 @@ class ClipInFold(NamedTuple):
     fold: int
 
 
-def _released(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
+def _released_clips(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
     """List the clips of a task's split file.
 
     Raises

@@ -233,13 +233,15 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     if in_no_task:
         for level in codebook.labels:
             share_in_tasks = counted.share(level, *codebook.labels)
-            numbers.append(Number(f"{level} without {_listed(in_no_task)}", share_in_tasks, ".1%"))
+            numbers.append(Number(f"{level} without {_join_names(in_no_task)}", share_in_tasks, ".1%"))
     for task in codebook.tasks:
         levels = [level for level in codebook.level_names if level in task.levels]
         shares = [counted.share(level, *levels) for level in task.positives]
         defined = [value for value in shares if value is not None]
         share_of_positives = sum(defined) if len(defined) == len(shares) else None
-        numbers.append(Number(f"{_listed(task.positives)} of {_listed(levels)}", share_of_positives, ".1%"))
+        numbers.append(
+            Number(f"{_join_names(task.positives)} of {_join_names(levels)}", share_of_positives, ".1%")
+        )
     if codebook.visual_concepts:
         for level in codebook.level_names:
             mean = counted.mean_concepts(level)
@@ -321,7 +323,7 @@ def _concept_table(counted: Statistics) -> str:
     return table(rows, headers, right=range(1, len(headers)))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join names as in a sentence: "EN, HN and S"."""
     *first_names, last = names
     if not first_names:

@@ -315,8 +315,8 @@ def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.Data
     rows = []
     for _, fold in part.groupby("fold"):
         labels = fold["label"].to_numpy()
-        called = fold["called"].to_numpy()
-        rows.append({name: f1(labels, called) for name, f1 in AVERAGES.items()})
+        predicted = fold["called"].to_numpy()
+        rows.append({name: f1(labels, predicted) for name, f1 in AVERAGES.items()})
     return pd.DataFrame(rows)
 
 
@@ -401,7 +401,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
                 "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
             }
             for shown_metric, with_interval in SHOWN.items():
-                row[shown_metric] = _shown(metrics[shown_metric], with_interval)
+                row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
             rows.append(row)
     return rows
 
@@ -429,7 +429,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     )
 
 
-def _shown(row: Mapping[Any, Any], with_interval: bool) -> str:
+def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
     """Format a pooled metric, with its interval if asked."""
     if not with_interval:
         return number(row["pooled"])

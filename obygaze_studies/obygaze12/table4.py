@@ -24,7 +24,7 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 """Metrics of the table under the `strict` protocol."""
 
 
-def _printed(printed: float, movie: str) -> str:
+def _format_printed(printed: float, movie: str) -> str:
     """Format the printed number of a movie as the paper does; a dash if there is none (NaN)."""
     if np.isnan(printed):
         return NOTHING
@@ -73,7 +73,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
         last=[("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")],
-        writers={"printed": _printed, "all_positive": all_positive},
+        writers={"printed": _format_printed, "all_positive": all_positive},
     )
     return SourcePart(
         source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, "f1_weighted")
@@ -142,9 +142,9 @@ def _strict_part(result: StrictResults) -> SourcePart:
     for movie, clips in result.pair_rows().groupby("movie"):
         labels = clips["label"].to_numpy()
         scores = clips["score"].to_numpy()
-        called = clips["called"].to_numpy()
+        predicted = clips["called"].to_numpy()
         row = _film_row(source, str(movie), len(labels), labels.mean())
-        row |= {name: METRICS[name](labels, scores, called) for name in SHOWN}
+        row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN}
         row["printed"] = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
         rows.append(row)
     metrics = result.runs[MOVIE_PAIRS[0]].metrics
@@ -158,7 +158,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     ]
     notes = ("no clip or movie is on two sides",)
     table = declared_block(
-        source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _printed}
+        source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _format_printed}
     )
     return SourcePart(
         source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN[0])
