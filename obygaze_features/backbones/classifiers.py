@@ -30,7 +30,7 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
     Raises
     ------
     BackboneError
-        If transformers has none.
+        If transformers has no such class.
     """
     classes = _classifier_classes(model_type)
     if not classes:

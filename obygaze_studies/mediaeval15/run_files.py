@@ -131,7 +131,7 @@ def read_affect(path: Path) -> Calls:
     Raises
     ------
     ManifestError, AuditError
-        Naming file, line and column: a cell is empty or not a class; or the clip that comes twice.
+        A cell is empty or not a class, or a clip has two rows; the message names the place.
     """
     rows = read_rows(path, ["clip", *AXES], choices=CLASSES, unique=["clip"])
     calls = {}
