@@ -29,7 +29,7 @@ from measure import arguments, show
 from transformers import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from obygaze_features.backbones.any_encoder import ask
+from obygaze_features.backbones.any_encoder import inspect_type
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.class_calls import call_of, settings_of
 from obygaze_features.backbones.conformance import CHECKS, Conformance, check
@@ -231,7 +231,7 @@ def checked_network(model_type: str, cls: Any, processor: Any, recipe: Recipe, f
     name = "video_preprocessor_config.json" if is_video else "preprocessor_config.json"
     settings = small_processor(json.loads(processor.to_json_string()), recipe)
     (folder / name).write_text(json.dumps(settings), encoding="utf-8")
-    return check(ask(find_weights(folder), model_type, "image"), again=True).conformance
+    return check(inspect_type(find_weights(folder), model_type, "image"), again=True).conformance
 
 
 def small_processor(settings: dict[str, Any], recipe: Recipe) -> dict[str, Any]:

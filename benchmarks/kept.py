@@ -30,7 +30,12 @@ from sklearn.preprocessing import StandardScaler
 from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import VideoError
 from obygaze_features.extraction import Job
-from obygaze_features.extraction.decode_clips import DecodedClip, decode_clips, decode_with_av, passes
+from obygaze_features.extraction.decode_clips import (
+    DecodedClip,
+    decode_clips,
+    decode_with_av,
+    group_into_passes,
+)
 from obygaze_features.extraction.encode import encode_batch
 from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.manifest import Clip, Manifest
@@ -51,7 +56,7 @@ def worked(job: Job) -> list[DecodedClip]:
     """Do what a decode worker does for all clips of a job, cold."""
     video_index._tables.clear()
     ids = [clip.clip_id for clip in job.manifest]
-    every = [decode_clips(tasks, keeping(decode_with_av)) for tasks in passes(job.tasks(ids), 1)]
+    every = [decode_clips(tasks, keeping(decode_with_av)) for tasks in group_into_passes(job.tasks(ids), 1)]
     return [clip for tasks in every for _, clip in tasks]
 
 

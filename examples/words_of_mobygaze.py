@@ -31,7 +31,8 @@ def encoded(texts: Sequence[str], weights: str) -> np.ndarray:
         table.to_csv(Path(place, "windows.csv"), index=False)
         sentence = load_text_backbone("sentence", weights=weights)
         of.extract(Path(place, "windows.csv"), Path(place, "windows"), [sentence], licence="CC0-1.0")
-        vectors = read_embeddings(Path(place, "windows-1.0.0")).take(table["text_id"].tolist(), "window")
+        embeddings = read_embeddings(Path(place, "windows-1.0.0"))
+        vectors = embeddings.vectors_of(table["text_id"].tolist(), "window")
     row_of = {text: number for number, text in enumerate(said)}
     rows = np.array([row_of.get(text, len(said)) for text in texts])
     return np.vstack([vectors, np.zeros(vectors.shape[1])])[rows]

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from obygaze.contents import COMMANDS, SECTIONS, Entry
-from obygaze.safe_output import shown
+from obygaze.safe_output import safe_streams
 
 PLAIN_WARNING = warnings.formatwarning
 """Python's function that formats warnings."""
@@ -60,7 +60,7 @@ Examples:
 """
 
 
-class Contents(click.Group):
+class LazyGroup(click.Group):
     """A click group that imports each command when it is first used.
 
     Parameters
@@ -87,14 +87,15 @@ class Contents(click.Group):
         sections: Mapping[str, tuple[str, ...]] | None = None,
         **settings: Any,
     ) -> None:
-        """Select the commands and groups that lie directly in this group."""
+        """Select from the entries of all commands those that lie directly in this group."""
         super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
         self.path = path
-        self.table = entries
+        self.all_entries = entries
         entries_of_group = {}
         for words, entry in entries.items():
             name = words.removeprefix(path)
-            if words.startswith(path) and " " not in name:
+            lies_in_this_group = words.startswith(path) and " " not in name
+            if lies_in_this_group:
                 entries_of_group[name] = entry
         self.sections = sections or {"Commands": tuple(entries_of_group)}
         self.entries: dict[str, Entry] = {}
@@ -116,7 +117,7 @@ class Contents(click.Group):
         if not entry.target:
             examples = "\n".join(entry.examples)
             summary = f"{entry.summary}\n\n\b\nExamples:\n{examples}"
-            return Contents(f"{self.path}{cmd_name} ", self.table, help=summary)
+            return LazyGroup(f"{self.path}{cmd_name} ", self.all_entries, help=summary)
         module, attribute = entry.target.split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
@@ -129,10 +130,10 @@ class Contents(click.Group):
                 formatter.write_dl([(f"{name:{widest}}", self.entries[name].summary) for name in names])
 
 
-def table_of_contents() -> Contents:
-    """Build the root command."""
+def root_command() -> LazyGroup:
+    """Build the command `obygaze`, with its option --version and all commands below it."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-    root = Contents("", COMMANDS, SECTIONS, help=HELP, context_settings=settings)
+    root = LazyGroup("", COMMANDS, SECTIONS, help=HELP, context_settings=settings)
     version = click.version_option(
         None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
     )
@@ -192,7 +193,7 @@ def main(arguments: list[str] | None = None) -> None:
     the terminal was closed, 143 by SIGTERM), 141 when the reader of the output has closed it, as in
     `obygaze store ls | head -1` (the shell's convention).
     """
-    with shown(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
+    with safe_streams(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
         code = _run_command_line(arguments)
     if caught and code == 128 + signal.SIGINT:
         code = 128 + caught[0]
@@ -207,7 +208,7 @@ def _run_command_line(arguments: list[str] | None) -> object:
     code: object
     warnings.formatwarning = _format_warning
     try:
-        code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
+        code = root_command().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

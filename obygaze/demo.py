@@ -81,8 +81,8 @@ def demo(
     sealed = out / "store-1.0.0"
     run = out / "run"
     _run_step(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
-    named = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
-    _run_step(ctx, "extract", manifest, store, *named, "--workers", workers, expected=3)
+    provenance_options = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
+    _run_step(ctx, "extract", manifest, store, *provenance_options, "--workers", workers, expected=3)
     _run_step(ctx, "store", "verify", sealed, "--full")
     tasks = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr")
     _run_step(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)
@@ -122,9 +122,10 @@ def _run_step(ctx: click.Context, *words: object, expected: int = 0) -> None:
 
 
 def _prepare_folder(out: Path) -> None:
-    """Make the demo's folder and mark it as the demo's; what an earlier demo wrote there is removed.
+    """Make the demo's folder with a file that marks it as one; remove what an earlier demo wrote there.
 
-    The staging folder of a stopped demo is kept, since its films are written again with the same bytes.
+    The staging folder of a demo that was stopped is kept: its films are written again with the same bytes, so
+    that the extraction resumes.
 
     Raises
     ------
@@ -142,7 +143,8 @@ def _prepare_folder(out: Path) -> None:
         if not is_empty_folder:
             raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
     for name in WRITTEN:
-        if name != STAGE or not was_stopped:
+        is_stage_to_resume = name == STAGE and was_stopped
+        if not is_stage_to_resume:
             remove([out / name])
     out.mkdir(parents=True, exist_ok=True)
     with naming(mark):

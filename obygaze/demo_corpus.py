@@ -255,19 +255,21 @@ def _write_movie(planned: DemoMovie, folder: Path) -> None:
 def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     """Draw the frames of one clip, uint8 `[96, 160, 3]` each, with the cue of each of its concepts.
 
-    No person is drawn: the cues are motion, colour and texture alone.
+    No person is drawn. The cue of a concept is a motion, colour or texture, which stands for it in the demo:
+    short shots for Type of shot, a pan for Look, and those named in comments for the others. The numbers are
+    chosen so that the cues can be told apart and none covers another.
     """
     rng = np.random.default_rng(clip.seed)
     look = clip.look
     strength = clip.strength
-    shown = clip.concepts
+    concepts = clip.concepts
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     # Whole numbers, so that sines are computed in float64 and rounded afterwards: the last bit of a float32
     # sine depends on the processor.
     down = np.arange(HEIGHT)[:, None]
     across = np.arange(WIDTH)[None]
-    shot_length = int(RATE * (1.0 if "Type of shot" in shown else 5.0))
-    pan_speed = 2.5 * strength if "Look" in shown else 0.2
+    shot_length = int(RATE * (1.0 if "Type of shot" in concepts else 5.0))
+    pan_speed = 2.5 * strength if "Look" in concepts else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
     phase = float(rng.uniform(0, 6))
     tint = np.array(look.tint, np.float32)
@@ -276,20 +278,20 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         wave = 0.25 * np.sin(0.04 * (across + pan_speed * t) + shot * 2.1 + phase)
         slope = (wave + 0.1 * np.cos(0.05 * down + shot)).astype(np.float32)
         light = look.brightness * (1 + slope)
-        if "Appearance" in shown:  # glow
+        if "Appearance" in concepts:  # glow
             light = light + 0.35 * strength
-        if "Expression of emotion" in shown:  # flicker
+        if "Expression of emotion" in concepts:  # flicker
             light = light * (1 + 0.5 * strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        if "Clothing" in shown:  # checks
+        if "Clothing" in concepts:  # checks
             checks = (x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5
             frame[24:72, 100:150] *= (1 + strength * checks)[..., None]
-        if "Posture" in shown:  # stripes
+        if "Posture" in concepts:  # stripes
             frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
-        if "Body" in shown:  # disc
+        if "Body" in concepts:  # disc
             inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
             frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
-        if "Activity" in shown:  # sparks
+        if "Activity" in concepts:  # sparks
             for k in range(12):
                 row = (17 * k + 5 * t) % (HEIGHT - 8)
                 column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)

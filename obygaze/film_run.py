@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
-from obygaze.pipeline import remove, run_command, typed
+from obygaze.pipeline import format_command, remove, run_command
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.signatures import argument, command, option
 from obygaze_film.commands.film_options import YEARS, Language
@@ -77,27 +77,27 @@ class Plan:
     shots: str
 
     @property
-    def windows(self) -> Path:
+    def windows_manifest(self) -> Path:
         """Manifest of the films' windows."""
         return self.out / "windows.csv"
 
     @property
-    def sealed(self) -> Path:
+    def features_store(self) -> Path:
         """Store of the windows' features."""
         return self.out / "features-1.0.0"
 
     @property
-    def variables(self) -> Path:
+    def variables_table(self) -> Path:
         """Table of how the films are staged."""
         return self.out / "variables.csv"
 
     @property
-    def scored(self) -> Path:
+    def scored_folder(self) -> Path:
         """Folder of the scored films."""
         return self.out / "scored"
 
     @property
-    def page(self) -> Path:
+    def report_page(self) -> Path:
         """The page of the films."""
         return self.out / "report.html"
 
@@ -106,7 +106,7 @@ class Plan:
         """The option that names the table of the films' shots; empty if no shots are found."""
         return [] if self.shots == "none" else ["--shots", self.out / "windows.shots.csv"]
 
-    def cut(self, window: str, hop: str) -> Step:
+    def cut_step(self, window: str, hop: str) -> Step:
         """Plan to cut the films into windows, and to find shots first if the detector is not our own.
 
         `window` and `hop` are the values of the run's options of these names.
@@ -116,38 +116,38 @@ class Plan:
             words += ["--model", self.models[0]]
         # Shots of our own are found while the windows are decoded.
         shots = "none" if self.shots == "own" else self.shots
-        words += ["--hop", hop, "--shots", shots, "--out", self.windows]
-        return Step(words, self.windows, once=True)
+        words += ["--hop", hop, "--shots", shots, "--out", self.windows_manifest]
+        return Step(words, self.windows_manifest, once=True)
 
-    def extract(self, features: Sequence[object], workers: int | None) -> Step:
+    def extract_step(self, features: Sequence[object], workers: int | None) -> Step:
         """Plan to extract the windows' features.
 
         `features` are the options of `extract` that name them; `workers` is its number of processes.
         """
-        words: list[object] = ["extract", self.windows, self.out / "features", *features]
+        words: list[object] = ["extract", self.windows_manifest, self.out / "features", *features]
         if self.shots == "own":
             words += self._shots_option
         if workers:
             words += ["--workers", workers]
-        return Step(words, self.sealed, once=True)
+        return Step(words, self.features_store, once=True)
 
-    def measure(self, *, sound: bool) -> Step:
+    def variables_step(self, *, sound: bool) -> Step:
         """Plan to measure how the films are staged, with speech if `sound` is set."""
-        words: list[object] = ["film", "variables", *self.films, "--windows", self.sealed]
+        words: list[object] = ["film", "variables", *self.films, "--windows", self.features_store]
         words += self._shots_option
         if sound:
             words.append("--sound")
-        return Step([*words, "--out", self.variables], self.variables, once=True)
+        return Step([*words, "--out", self.variables_table], self.variables_table, once=True)
 
-    def score(self, options: Sequence[object]) -> Step:
+    def score_step(self, options: Sequence[object]) -> Step:
         """Plan to score the films; `options` are further options of `film score`."""
-        words = ["film", "score", *self.models, self.sealed, *self._shots_option, *options]
-        return Step([*words, "--out", self.scored], self.scored, once=False)
+        words = ["film", "score", *self.models, self.features_store, *self._shots_option, *options]
+        return Step([*words, "--out", self.scored_folder], self.scored_folder, once=False)
 
-    def report(self, language: str) -> Step:
+    def report_step(self, language: str) -> Step:
         """Plan to write the page of the scored films in a language."""
-        words = ["film", "report", self.scored, "--out", self.page, "--language", language]
-        return Step(words, self.page, once=False)
+        words = ["film", "report", self.scored_folder, "--out", self.report_page, "--language", language]
+        return Step(words, self.report_page, once=False)
 
 
 @command()
@@ -254,12 +254,12 @@ def run(
     if any(file.keeps_pictures for file in model_files.values()):
         # By it a film that a model was trained on is known again, in another encoding too.
         features += ["--backbone", "signature"]
-    finder = _load_people_detectors(people)
-    features += _measurement_options(finder, variables=variables)
+    people_finder = _load_people_detectors(people)
+    features += _measurement_options(people_finder, variables=variables)
 
     plan = Plan(out, films, models, shots)
     score_options = _subtitle_options(films, encoding) if subtitles else []
-    variables_table = plan.variables if variables else None
+    variables_table = plan.variables_table if variables else None
     score_options += _option_words(
         {
             "flags": flags,
@@ -269,38 +269,38 @@ def run(
             "variables": variables_table,
         }
     )
-    steps = [plan.cut(window, hop), plan.extract(features, workers)]
+    steps = [plan.cut_step(window, hop), plan.extract_step(features, workers)]
     if variables:
-        steps.append(plan.measure(sound=sound))
-    steps += [plan.score(score_options), plan.report(language)]
+        steps.append(plan.variables_step(sound=sound))
+    steps += [plan.score_step(score_options), plan.report_step(language)]
     if shots in SECOND_PASS:
         needs = f"{SECOND_PASS[shots]} needs all frames in order, from the first on"
         click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
     if dry_run:
         for step in steps:
-            click.echo(typed(step.words))
+            click.echo(format_command(step.words))
         return
-    made_of: dict[str, object] = {
+    inputs: dict[str, object] = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
         "windows": [cards[models[0]].clip_s if window == "train" else window, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
         "variables": "none",
-        "people": [detector.digest for detector in finder.detectors] if finder else [],
+        "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
     }
     if variables:
-        made_of["variables"] = "with speech" if sound else "without speech"
-    _prepare_folder(out, made_of, force=force)
-    if plan.sealed.exists():
+        inputs["variables"] = "with speech" if sound else "without speech"
+    _prepare_folder(out, inputs, force=force)
+    if plan.features_store.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
     ctx = click.get_current_context()
     code = _run_steps(ctx, steps[:1])
-    _print_people_cost(finder, plan)
+    _print_people_cost(people_finder, plan)
     code = max(code, _run_steps(ctx, steps[1:]))
     if stills:
-        _make_stills(plan.scored, [Path(film) for film in films])
-    click.echo(f"\nThe page: {plan.page}")
-    failed = any(clip.status == "failed" for clip in open_store(plan.sealed).clips)
+        _make_stills(plan.scored_folder, [Path(film) for film in films])
+    click.echo(f"\nThe page: {plan.report_page}")
+    failed = any(clip.status == "failed" for clip in open_store(plan.features_store).clips)
     ctx.exit(3 if failed else code)
 
 
@@ -364,9 +364,10 @@ def _check_inputs_of_later_steps(
 
 
 def _suggest_year_option(films: Sequence[str], title: str | None, year: int | None) -> None:
-    """Suggest the option --year if none is given and the title of the only film has a year in brackets.
+    """Suggest the option --year on stderr if the title of the only film has a year in brackets.
 
-    Without a title, the name of the film's file is searched for the year.
+    Without a title, the name of the film's file is searched for the year. Nothing is suggested if a year is
+    given.
     """
     if year is not None or len(films) > 1:
         return
@@ -393,12 +394,12 @@ def _load_people_detectors(sources: Sequence[str]) -> "People | None":
     return load_people(sources) if sources else None
 
 
-def _measurement_options(finder: "People | None", *, variables: bool) -> list[object]:
-    """Write as options of `extract` which measurements are made on the frames beside the models' features.
+def _measurement_options(people_finder: "People | None", *, variables: bool) -> list[object]:
+    """Write as options of `extract` what is measured on the frames in addition to the models' features.
 
     Parameters
     ----------
-    finder
+    people_finder
         The detectors of people; None to measure no people.
     variables
         Whether the staging of films is measured, which needs the movement of the camera.
@@ -406,29 +407,29 @@ def _measurement_options(finder: "People | None", *, variables: bool) -> list[ob
     options: list[object] = []
     if variables and find_spec("cv2"):  # without OpenCV there is no camera
         options += ["--backbone", "camera"]
-    if finder is not None:
-        options += ["--backbone", "people", "--weights", f"people={','.join(finder.sources())}"]
+    if people_finder is not None:
+        options += ["--backbone", "people", "--weights", f"people={','.join(people_finder.sources())}"]
     return options
 
 
-def _print_people_cost(finder: "People | None", plan: Plan) -> None:
+def _print_people_cost(people_finder: "People | None", plan: Plan) -> None:
     """Print how long finding people in the films' windows takes, if that is still to be done."""
     from obygaze_features import read_manifest
 
-    if finder is not None and not plan.sealed.exists():
-        click.echo(f"\n{finder.cost(len(read_manifest(plan.windows)))}")
+    if people_finder is not None and not plan.features_store.exists():
+        click.echo(f"\n{people_finder.cost(len(read_manifest(plan.windows_manifest)))}")
 
 
 def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
-    """Run the commands of steps in order, and return the highest exit code of those that run every time.
+    """Run the commands of steps in order, and return the highest exit code of the steps that run every time.
 
-    A step that is made once is skipped if its result exists. A command that fails, with any exit code but 0
-    and 3, ends the whole run with that code.
+    A step with `once` is skipped if its result exists, and its exit code does not count. A command that
+    fails, with any exit code but 0 and 3, ends the whole run with that code.
     """
     worst = 0
     for step in steps:
         if step.once and step.result.exists():
-            click.echo(f"\n{typed(step.words)}\n{step.result} is there already")
+            click.echo(f"\n{format_command(step.words)}\n{step.result} is there already")
             continue
         words = list(step.words)
         # Shots are written before the windows that they belong to.
@@ -494,21 +495,22 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_command import addressed
 
-    owners = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
-    weights_of: dict[str, str] = {}
+    # A backbone may fill several groups: its own, and side groups, whose provenance names it as "beside".
+    backbone_of = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
+    weights_of: dict[str, str] = {}  # group or backbone -> its weights
     for text in weights:
-        weights_of |= addressed(text, [*owners, *owners.values()])
+        weights_of |= addressed(text, [*backbone_of, *backbone_of.values()])
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
-    wants_answers = False
+    has_answers = False
     for name, provenance in provenances.items():
-        maker = backbone_call(provenance, weights_of.get(name) or weights_of.get(owners[name]))
-        weights_by_backbone[maker.name] = maker.weights
-        if "layers" in maker.options:
-            layers_by_backbone.setdefault(maker.name, []).append(maker.options["layers"])
-        if "answers" in maker.options:
-            wants_answers = True
-    options: list[object] = ["--answers"] if wants_answers else []
+        call = backbone_call(provenance, weights_of.get(name) or weights_of.get(backbone_of[name]))
+        weights_by_backbone[call.name] = call.weights
+        if "layers" in call.options:
+            layers_by_backbone.setdefault(call.name, []).append(call.options["layers"])
+        if "answers" in call.options:
+            has_answers = True
+    options: list[object] = ["--answers"] if has_answers else []
     for backbone, named_weights in weights_by_backbone.items():
         options += ["--backbone", backbone]
         if named_weights:
@@ -517,7 +519,7 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
 
 
 def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
-    """Write as options of `extract` which layers of which backbones the models read.
+    """Return the options of `extract` that store the layers of backbones that the models read.
 
     Parameters
     ----------
@@ -548,9 +550,9 @@ def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object
 
 
 def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
-    """Find the subtitles of films and write their files as options of `film score`; print films without.
+    """Find the subtitles of films, and write their files as options of `film score`.
 
-    `encoding` is that of subtitles that are not UTF-8.
+    Films without subtitles are named on stderr. `encoding` is that of subtitles that are not UTF-8.
     """
     options: list[object] = []
     for film in films:
@@ -565,13 +567,13 @@ def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
 def _find_subtitles(film: Path, encoding: str) -> Path | None:
     """Find the file that a film's subtitles can be read from; None if there is none.
 
-    It is a subtitle file of the same name beside the film, or the film itself, which may hold a text track.
+    It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
     """
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words
 
-    beside = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
-    for path in (*beside, film):
+    subtitle_files = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
+    for path in (*subtitle_files, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
             read_words(path, encoding)
             return path
@@ -594,22 +596,22 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    video_of = matched(films, [*timelines.values()])
-    timeline_of_video = {video: timelines[movie] for movie, video in video_of.items()}
+    video_of_movie = matched(films, [*timelines.values()])
+    timeline_of_video = {video: timelines[movie] for movie, video in video_of_movie.items()}
     make_all(timeline_of_video, lambda error: click.echo(error, err=True))
 
 
-def _prepare_folder(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:
-    """Make the folder of a run, with a record of what its windows and features are made of.
+def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> None:
+    """Make the folder of a run, with a record of the inputs of its windows and features.
 
-    A folder that has a record of the same is left as it is, to be resumed.
+    A folder whose record names the same inputs is left as it is, so that its run is resumed.
 
     Parameters
     ----------
     out
         The folder.
-    made_of
-        The record: what is used -> which one, by values that JSON can hold.
+    inputs
+        Name of an input or option -> its value, or what identifies it, as JSON values.
     force
         Whether what an earlier run wrote is removed first.
 
@@ -627,7 +629,7 @@ def _prepare_folder(out: Path, made_of: Mapping[str, Any], *, force: bool) -> No
     if record.is_file():
         try:
             recorded = parse_json(read_bytes(record))
-            differing = [name for name, value in made_of.items() if recorded[name] != value]
+            differing = [name for name, value in inputs.items() if recorded[name] != value]
         except (ValueError, TypeError, KeyError):
             raise click.UsageError(
                 f"{record} is damaged, or of another version: choose another --out"
@@ -642,4 +644,4 @@ def _prepare_folder(out: Path, made_of: Mapping[str, Any], *, force: bool) -> No
         if holds_visible_files or not out.is_dir():
             raise click.UsageError(f"{out} holds something else: choose another --out")
     make_folder(out.absolute())
-    write_whole(record, json_bytes(made_of))
+    write_whole(record, json_bytes(inputs))

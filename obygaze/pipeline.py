@@ -22,15 +22,15 @@ def run_command(ctx: click.Context, words: Sequence[object]) -> int:
     words
         The command's words after `obygaze`.
     """
-    click.echo("\n" + typed(words))
+    click.echo("\n" + format_command(words))
     sys.stdout.flush()
     root = ctx.find_root().command
     code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
-def typed(words: Sequence[object]) -> str:
-    """Write an `obygaze` command as one types it into a shell, broken into lines that fit a terminal."""
+def format_command(words: Sequence[object]) -> str:
+    """Format an `obygaze` command for printing: quoted as for a shell, in lines that fit a terminal."""
     lines = ["$ obygaze"]
     for word in words:
         quoted = shlex.quote(str(word))

@@ -48,6 +48,7 @@ class Shown:
     """
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
+        """Keep the stream to write to, and the width of its lines."""
         self.unescaped = stream
         self._width = width
 
@@ -73,7 +74,7 @@ class Shown:
 
 
 @contextmanager
-def shown(words: Sequence[str]) -> Iterator[None]:
+def safe_streams(words: Sequence[str]) -> Iterator[None]:
     """Replace stdout and stderr by `Shown` streams, which write safe text, while the block runs.
 
     Long lines are wrapped on terminals, but not on stdout with --json.

@@ -52,7 +52,7 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     ----------
     path
         A table with the columns image_id and caption or, with `texts`, image_id and caption_id. If there is a
-        column caption_id, no id may stand in it twice.
+        column caption_id, its ids must be unique.
     texts
         A store whose rows are captions, with the caption_id as their id.
 
@@ -155,6 +155,8 @@ def audit_words(
 ) -> Finding:
     """Count the words of the intended emotion per 1,000 captions, by emotion, level and condition.
 
+    The rows have the columns of `GROUP` and those that `_rates` makes.
+
     Parameters
     ----------
     counts
@@ -210,7 +212,7 @@ def audit_words(
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
-        said=max(rows, key=lambda row: row["per_1000"]),
+        sentence_values=max(rows, key=lambda row: row["per_1000"]),
         record=record,
         summary={
             "word_totals": {word: totals[word] for word in listed},
@@ -225,7 +227,7 @@ def audit_words(
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Draw the rates: a group of bars for each emotion and level, with a bar for each condition."""
+    """Return the function that draws the rates: bars for each emotion and level, one per condition."""
     rows_with_sets = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
     sets = list(dict.fromkeys(row["set"] for row in rows_with_sets))
     values_by_condition = partial(series_of, rows_with_sets, condition="condition", group="set", groups=sets)
@@ -266,7 +268,15 @@ def _images_by_group(
 
 
 def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[str, Any]:
-    """Count the occurrences of some words in a group's captions, given by the listed words in each."""
+    """Make the columns of counts of a group of images.
+
+    Parameters
+    ----------
+    captions
+        The listed words that occur in each caption of the group.
+    words
+        The words of the intended emotion, whose occurrences are counted.
+    """
     count = 0
     captions_with_any = 0
     for caption_words in captions:
@@ -284,7 +294,11 @@ def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[st
 
 
 def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
-    """Set `ratio` in the rows of the first condition: their rate divided by that of the second condition."""
+    """Fill the column `ratio` in the rows of the first condition of `ratio`, in place.
+
+    It is the row's rate divided by that of the second condition, for the same emotion and level. It stays
+    None if that rate is 0 or missing.
+    """
     for condition in ratio:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit_vectors
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row, refuse_unknown
+from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.eat_stimuli import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError, regarding
 
@@ -71,8 +71,8 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vector
     """
     for vectors, name in ((x, "X"), (y, "Y"), (a, "A"), (b, "B")):
         check_vectors(vectors, f"set {name}")
-    towards = unit(a).mean(axis=0) - unit(b).mean(axis=0)
-    return (unit(x) * towards).sum(axis=1), (unit(y) * towards).sum(axis=1)
+    towards = unit_vectors(a).mean(axis=0) - unit_vectors(b).mean(axis=0)
+    return (unit_vectors(x) * towards).sum(axis=1), (unit_vectors(y) * towards).sum(axis=1)
 
 
 def effect(x: Vectors, y: Vectors) -> dict[str, float]:
@@ -266,7 +266,7 @@ def audit_eat(
     seed
         Seed of these draws, used anew by every test.
     model
-        A model of the published tables, to show its values beside.
+        A model of the published tables, whose values are shown next to ours.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def audit_eat(
         Naming the test, the set and the id.
     """
     check_same_space(images, texts)
-    refuse_unknown(model, EFFECTS)
+    refuse_unpublished(model, EFFECTS)
 
     rows: list[dict[str, Any]] = []
     for test in tests:
@@ -306,7 +306,7 @@ def audit_eat(
         rows=rows,
         columns=columns,
         table_notes=[STAR],
-        said={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
+        sentence_values={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
         record={
             "space": images.space,
             "images": images.fingerprint,
@@ -321,7 +321,7 @@ def audit_eat(
             series={"d": [row["d"] for row in rows]},
             axis=AXIS,
             published={"d": [row["published_d"] for row in rows]},
-            bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
+            chance_bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
             starred={"d": [row["star"] for row in rows]},
         ),
     )
@@ -352,17 +352,30 @@ def _vectors_of_sets(
         if name in members_of_y:
             raise AuditError(f"{place}: {name} is in both X and Y")
     return {
-        "x": images.take(ids_x, place_of["x"]),
-        "y": images.take(ids_y, place_of["y"]),
-        "a": prompted(texts, text_ids, test.a, variant, place_of["a"]),
-        "b": prompted(texts, text_ids, test.b, variant, place_of["b"]),
+        "x": images.vectors_of(ids_x, place_of["x"]),
+        "y": images.vectors_of(ids_y, place_of["y"]),
+        "a": attribute_vectors(texts, text_ids, test.a, variant, place_of["a"]),
+        "b": attribute_vectors(texts, text_ids, test.b, variant, place_of["b"]),
     }
 
 
-def prompted(
+def attribute_vectors(
     texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, place: str
 ) -> Vectors:
-    """Return the vectors of a set of attributes [n, D].
+    """Return the embeddings of the texts of a set of attributes, [n, D].
+
+    Parameters
+    ----------
+    texts
+        Embeddings of texts.
+    text_ids
+        Text -> its id among these.
+    attributes
+        The texts, or the name of a list of prompts.
+    variant
+        Wording of the prompts.
+    place
+        Name of the set in messages.
 
     Raises
     ------
@@ -374,13 +387,13 @@ def prompted(
     for text in prompts:
         if text not in text_ids:
             raise AuditError(f"{place}: the table of texts has no {text!r}{hint}")
-    return texts.take([text_ids[text] for text in prompts], place)
+    return texts.vectors_of([text_ids[text] for text in prompts], place)
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
-    """Compute the permutation p: exactly for few targets, and otherwise from random partitions.
+    """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
 
-    All columns are there in both cases; those of the other case are None.
+    The result has the columns of both ways; those of the way that was not taken are None.
     """
     columns: dict[str, object] = dict.fromkeys(
         ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")

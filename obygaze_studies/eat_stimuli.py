@@ -16,7 +16,7 @@ from obygaze_features.options import Answer
 from obygaze_features.templates import packaged
 from obygaze_features.text import composed
 from obygaze_studies.audit_common.findings import write_rows
-from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
+from obygaze_studies.audit_common.inputs import Row, read_json, refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
@@ -191,14 +191,14 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
 
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
-    """Return the texts of a set of attributes: the prompts of the list it names, or its own texts."""
+    """Return the texts of a set of attributes: those given, or the prompts of a list given by its name."""
     if isinstance(attributes, str):
         return prompts(attributes, variant)
     return attributes
 
 
 def label(members: Targets | Attributes) -> str:
-    """Describe a set of targets or attributes in a few words."""
+    """Describe a set of targets or attributes: by a list's name, a number of ids, or values of columns."""
     if isinstance(members, str):
         return members
     if isinstance(members, tuple):
@@ -206,12 +206,12 @@ def label(members: Targets | Attributes) -> str:
     return " ".join(members.values())
 
 
-def choose_tests(named: str) -> tuple[EatTest, ...]:
+def choose_tests(table_or_file: str) -> tuple[EatTest, ...]:
     """Return the tests of a table of the paper, or those of a JSON file.
 
     Parameters
     ----------
-    named
+    table_or_file
         The name of the table, or the path of the file.
 
     Raises
@@ -219,13 +219,13 @@ def choose_tests(named: str) -> tuple[EatTest, ...]:
     AuditError
         There is neither a table nor a file of this name.
     """
-    if named in SELECTIONS:
-        return SELECTIONS[named]
-    if not Path(named).is_file():
-        raise AuditError(
-            f"--tests: '{named}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
-        )
-    return read_tests(Path(named))
+    if table_or_file in SELECTIONS:
+        return SELECTIONS[table_or_file]
+    path = Path(table_or_file)
+    if not path.is_file():
+        tables = " nor ".join(SELECTIONS)
+        raise AuditError(f"--tests: '{table_or_file}' is neither {tables} nor a JSON file of your own")
+    return read_tests(path)
 
 
 def read_tests(path: Path) -> tuple[EatTest, ...]:
@@ -247,8 +247,8 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
             members = getattr(test, side)
             where = f"{path}, test {test.name}, set {side.upper()}"
             if isinstance(members, tuple):
-                refuse_twins(members, f"{where}: it has twice")
+                refuse_duplicates(members, f"{where}: it has twice")
             elif isinstance(members, str) and members not in WORDS:
                 raise AuditError(f"{where}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")
-    refuse_twins((test.name for test in tests), f"{path}: two tests are called")
+    refuse_duplicates((test.name for test in tests), f"{path}: two tests are called")
     return tests

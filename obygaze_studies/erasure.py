@@ -21,10 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from obygaze_features.text import counted
 from obygaze_models.evaluation import METRICS
 from obygaze_models.models import RidgeLogistic
-from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit_vectors
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, write_rows
-from obygaze_studies.audit_common.inputs import Row, known_items
-from obygaze_studies.eat import associations, effect, prompted
+from obygaze_studies.audit_common.inputs import Row, complete_items
+from obygaze_studies.eat import associations, attribute_vectors, effect
 from obygaze_studies.eat_stimuli import EatTest, select
 from obygaze_studies.errors import AuditError
 
@@ -46,7 +46,9 @@ RANK = 1e-10
 
 
 def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
-    """Fit an eraser of an attribute.
+    """Fit an eraser of an attribute (LEACE): then no linear function of the features can tell its value.
+
+    Among such erasers it changes the features least, in the sense of the mean squared distance.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     mean = X.mean(axis=0)
     value_of_item = np.array(attribute)
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
-    membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values]
+    membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
     centred = X - mean
     variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
     is_kept = variances > RANK * max(float(variances.max()), 0.0)
@@ -77,24 +79,24 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     return lambda features: features - (features - mean) @ projection
 
 
-def _erase_from_directions(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
+def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) -> Floats:
     """Erase an attribute from unit vectors, so that cosines cannot tell it either.
 
-    Scaling to length 1 brings a little of the attribute back, less in each round. The result of the last
-    erasing is not scaled.
+    Scaling the erased vectors to length 1 brings a little of the attribute back. So erasing and scaling are
+    repeated `ROUNDS` times, and less comes back each time. The result of the last erasing is not scaled.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
         Unit vectors.
     attribute : array-like
-        Values of the attribute, of the items that the eraser is fitted on.
+        Value of the attribute of each item that the eraser is fitted on.
     inside : bool ndarray, shape [N]
         Which items the eraser is fitted on.
     """
     for _ in range(ROUNDS):
-        X = unit(leace(X[inside], attribute)(X))
-    return leace(X[inside], attribute)(X)
+        X = unit_vectors(leace(X[is_fitted_on], attribute)(X))
+    return leace(X[is_fitted_on], attribute)(X)
 
 
 @audited(
@@ -161,9 +163,9 @@ def audit_erase(
         value of the attribute.
     """
     coded_columns = [attribute, task] if task else [attribute]
-    ids, remarks = known_items(items, [*coded_columns, films], images.rows)
-    X = unit(images.take(ids, "items"))
-    film = np.array([items[name][films] for name in ids])
+    ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
+    X = unit_vectors(images.vectors_of(ids, "items"))
+    film = np.array([items[name][films] for name in ids])  # film of each item, [N]
     film_names = np.unique(film)
     if len(film_names) < LEAST_FILMS:
         raise AuditError(
@@ -171,16 +173,17 @@ def audit_erase(
         )
     n_fitted = max(1, int(len(film_names) * FITTED))
     fitted_on = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
-    inside = np.isin(film, fitted_on)
-    sides = {"fitted": inside, "others": ~inside}
-    coded = {}
+    is_fitted_on = np.isin(film, fitted_on)
+    sides = {"fitted": is_fitted_on, "others": ~is_fitted_on}
+    codes_of_column = {}
     for column in coded_columns:
-        coded[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
-    _check_varies_within_films(attribute, coded[attribute], film, sides)
-    after = _erase_from_directions(X, coded[attribute][inside], inside)
+        codes_of_column[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
+    attribute_codes = codes_of_column[attribute]
+    _check_varies_within_films(attribute, attribute_codes, film, sides)
+    after = _erase_from_directions(X, attribute_codes[is_fitted_on], is_fitted_on)
     spaces = {"before": X, "after": after}
     rows: list[dict[str, Any]] = []
-    for column, codes in coded.items():
+    for column, codes in codes_of_column.items():
         kind = "attribute" if column == attribute else "task"
         rows += _probe_rows(column, kind, codes, film, spaces=spaces, sides=sides)
     if texts is not None:
@@ -188,8 +191,8 @@ def audit_erase(
         text_ids = texts.text_ids()
         for test in tests or ():
             targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
-            a = prompted(texts, text_ids, test.a, "code", f"test {test.name}")
-            b = prompted(texts, text_ids, test.b, "code", f"test {test.name}")
+            a = attribute_vectors(texts, text_ids, test.a, "code", f"test {test.name}")
+            b = attribute_vectors(texts, text_ids, test.b, "code", f"test {test.name}")
             effects = _before_and_after(spaces, sides, partial(_effect_size, targets, a, b))
             rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
     if erased is not None:
@@ -203,7 +206,10 @@ def audit_erase(
         "store": images.fingerprint,
     }
     return Finding(
-        rows=rows, said={"attribute": attribute, **rows[1], **counts}, record=record, remarks=remarks
+        rows=rows,
+        sentence_values={"attribute": attribute, **rows[1], **counts},
+        record=record,
+        remarks=remarks,
     )
 
 
@@ -216,10 +222,10 @@ def _probe_rows(
     spaces: Mapping[str, Floats],
     sides: Mapping[str, Mask],
 ) -> list[dict[str, Any]]:
-    """Measure the balanced accuracy of linear probes of a column, before and after erasing.
+    """Measure the balanced accuracy of linear probes of a column, before and after erasing: a row per probe.
 
-    The first probe is fitted on the films that the eraser was fitted on; the second predicts each other film
-    from the remaining ones.
+    The first probe is fitted on the films that the eraser was fitted on. The second predicts each of the
+    other films from the remaining ones of them.
 
     Parameters
     ----------
@@ -234,12 +240,12 @@ def _probe_rows(
     sides
         "fitted" and "others" -> which items are of this side.
     """
-    inside = sides["fitted"]
+    is_fitted_on = sides["fitted"]
     predictions = {}
     predictions_by_others = {}
     for when, vectors in spaces.items():
-        predictions[when] = _probe_predictions(codes, inside, vectors)
-        predictions_by_others[when] = _predictions_by_other_films(codes, film, ~inside, vectors)
+        predictions[when] = _probe_predictions(codes, is_fitted_on, vectors)
+        predictions_by_others[when] = _predictions_by_other_films(codes, film, ~is_fitted_on, vectors)
     accuracy = partial(_balanced_accuracy, codes)
     rows = []
     for measure, predicted in (
@@ -260,8 +266,8 @@ def _check_varies_within_films(
     for where, is_of_side in sides.items():
         if all(len(np.unique(codes[film == name])) < 2 for name in np.unique(film[is_of_side])):
             raise AuditError(
-                f"column {attribute}: in each film of those {where} it has one value, so that nothing tells "
-                "it from the film"
+                f"column {attribute}: every film of those {where} has one value of it, so that a probe could "
+                "tell it by recognising the film"
             )
 
 
@@ -308,24 +314,33 @@ def _codes_of_two_values(column: str, values: Sequence[str]) -> Codes:
     return codes.astype(np.int64)
 
 
-def _probe_predictions(y: Codes, inside: Mask, X: Floats) -> Codes:
-    """Fit a linear probe on the items `inside`, and predict the class of all items [N].
+def _probe_predictions(y: Codes, is_fitted_on: Mask, X: Floats) -> Codes:
+    """Fit a linear probe on the items `is_fitted_on`, and predict the class of all items [N].
 
-    If the items to fit on have one class, all items get this class.
+    If the items to fit on have only one class, all items get this class.
     """
-    if len(np.unique(y[inside])) < 2:
-        return np.full_like(y, y[inside][0])
+    if len(np.unique(y[is_fitted_on])) < 2:
+        return np.full_like(y, y[is_fitted_on][0])
     # Features are not clipped here, unlike in the project's own probes, because LEACE promises that a linear
     # function learns nothing, and clipping is not linear.
     probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))
-    predictions: Codes = probe.fit(X[inside], y[inside]).predict(X)
+    predictions: Codes = probe.fit(X[is_fitted_on], y[is_fitted_on]).predict(X)
     return predictions
 
 
 def _predictions_by_other_films(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
-    """Predict the items of each film of `others` with a probe fitted on the remaining films of `others`.
+    """Predict the items of each film of `others` by a probe fitted on the remaining films of `others`.
 
-    Items of all other films get -1.
+    Parameters
+    ----------
+    y, film, X
+        Class, film and vector of each item, [N], [N] and [N, D].
+    others
+        Which items are of these films, [N].
+
+    Returns
+    -------
+    Predicted classes, [N]; -1 for items that are not of these films.
     """
     predictions = np.full_like(y, -1)
     for name in np.unique(film[others]):

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, stdtr, stdtrit
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
-from obygaze_studies.audit_common.inputs import Row, known_items, read_number, refuse_twins
+from obygaze_studies.audit_common.inputs import Row, complete_items, read_number, refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,10 @@ class CellEstimates(NamedTuple):
 
 
 def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = np.inf) -> CellEstimates:
-    """Estimate the cells' true means, by drawing observed means towards an additive model.
+    """Estimate the true means of cells by empirical-Bayes shrinkage towards an additive model (Fay-Herriot).
+
+    The true means are taken to lie around the sums of effects with an unknown spread. The estimates average
+    over the posterior distribution of this spread, on a grid.
 
     Parameters
     ----------
@@ -149,16 +152,18 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         The outcome is a number and no cell has two items.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
+    # The outcome is scaled as y = (scaled * half_range + median) * largest.
     largest = 1.0
-    middle = 0.0
-    unit = 1.0
+    median = 0.0
+    half_range = 1.0
     if not is_share:
         # Scale to [-1, 1] around the median, so that rounding errors are small beside the items' differences.
         largest = max(float(np.abs(y).max()), 1e-300)
-        middle = float(np.median(y / largest))
-        unit = float(np.abs(y / largest - middle).max()) or 1.0
+        median = float(np.median(y / largest))
+        half_range = float(np.abs(y / largest - median).max()) or 1.0
     names = [f"attribute {k}" for k in range(len(attributes))]
-    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=(y / largest - middle) / unit)
+    scaled_outcome = (y / largest - median) / half_range
+    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=scaled_outcome)
     grouped = table.groupby(names)["y"]
     cells = grouped.agg(["size", "mean"]).reset_index()
     n = cells["size"].to_numpy()
@@ -171,13 +176,13 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
-        freedom = len(scaled_y) - len(cells)
-        variance_within = float(((scaled_y - grouped.transform("mean")) ** 2).sum()) / freedom
-        estimates = shrunken(means, max(variance_within, 1e-12) / n, design, freedom)
+        degrees_of_freedom = len(scaled_y) - len(cells)
+        variance_within = float(((scaled_y - grouped.transform("mean")) ** 2).sum()) / degrees_of_freedom
+        estimates = shrunken(means, max(variance_within, 1e-12) / n, design, degrees_of_freedom)
     rows: list[dict[str, Any]] = []
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
         scaled = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
-        numbers = [float((value * unit + middle) * largest) for value in scaled]
+        numbers = [float((value * half_range + median) * largest) for value in scaled]
         rows.append(dict(zip(CELL, (cell, int(n[k]), *numbers), strict=True)))
     return rows
 
@@ -185,10 +190,10 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
 def _shrunken_shares(
     shares: Floats, n: NDArray[np.int64], overall_share: float, design: Floats
 ) -> CellEstimates:
-    """Estimate the cells' true shares on the logit scale, by drawing them towards an additive model.
+    """Estimate the true shares of cells by shrinkage towards an additive model on the logit scale.
 
-    Around the current estimate a logit's working value is about normal, as in iterated least squares, so that
-    `shrunken` can be applied to it, again and again.
+    As in iterated least squares, each share gets a working value on the logit scale, which is about normally
+    distributed around the current estimate. `shrunken` is applied to these values, `ROUNDS` times.
 
     Parameters
     ----------
@@ -249,8 +254,8 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     by
         Columns of attributes, any number of them.
     """
-    refuse_twins([*by, *CELL], "--by: two columns of the results would be called")
-    ids, remarks = known_items(items, (outcome, *by))
+    refuse_duplicates([*by, *CELL], "--by: two columns of the results would be called")
+    ids, remarks = complete_items(items, (outcome, *by))
     values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
     if not np.isfinite(values).all():
         raise AuditError(
@@ -266,7 +271,12 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     highest = max(rows, key=lambda row: row["estimate"])
     return Finding(
         rows=rows,
-        said={"least": lowest["cell"], "most": highest["cell"], "n_cells": len(rows), "n_items": len(ids)},
+        sentence_values={
+            "least": lowest["cell"],
+            "most": highest["cell"],
+            "n_cells": len(rows),
+            "n_items": len(ids),
+        },
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
     )

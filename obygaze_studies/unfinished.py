@@ -29,7 +29,7 @@ VERSIONS = {name: version(name) for name in ("obygaze", "numpy", "scipy", "sciki
 """Versions of the packages that the tables' numbers depend on."""
 
 
-class Work(NamedTuple):
+class Study(NamedTuple):
     """A study whose tables take long to make.
 
     Attributes
@@ -38,20 +38,23 @@ class Work(NamedTuple):
         The study's inputs and options, as JSON values: a later run with the same ones resumes.
     make
         Function that makes the tables. It returns a `Report`, or an object with `reports` and `notes`. Its
-        keyword arguments are `progress`, a function that shows progress; `kept`, a folder for trained results
-        or None; and `made`, a function called with each report as soon as it is made and, where the report is
-        part of a longer one, with the longer one.
-    said
+        keyword arguments are `progress`, a function that shows progress; `results_folder`, a folder for
+        trained results or None; and `on_report`, a function called with each report as soon as it is made
+        and, where the report is part of a longer one, with the longer one.
+    notices
         Notices to print before the work starts.
     """
 
     inputs: Mapping[str, object]
     make: Callable[..., Any]
-    said: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
 
-def kept_result(folder: Path | None, name: str, compute: Callable[[], Result]) -> Result:
-    """Read a result from its JSON file in a folder, or compute it and write the file."""
+def load_or_compute(folder: Path | None, name: str, compute: Callable[[], Result]) -> Result:
+    """Read a result from its JSON file in a folder, or else compute it and write the file.
+
+    Without a folder it is computed and not written.
+    """
     if folder is None:
         return compute()
     path = folder / f"{name.replace(' ', '_')}.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from tests.cli.walk import all_commands
 
 ROOT = Path(__file__).parents[1]
@@ -20,7 +20,7 @@ COMMAND = re.compile(r"(?:^|\s)(obygaze [a-z].*)")
 ASIDE = re.compile(r"\s{3,}\S.*|[|;&)].*| > .*")
 """What may stand behind a command: a remark set off by blanks, or the rest of a shell line."""
 
-ROOT_COMMAND = table_of_contents()
+ROOT_COMMAND = root_command()
 UNSET = getattr(click.core, "UNSET", None)  # what newer versions of click have in place of None
 
 

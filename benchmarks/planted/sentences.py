@@ -108,10 +108,10 @@ def held_of_exchanged(rng: np.random.Generator, name: str) -> list[bool]:
     held = []
     for part, finding in tested()[name]:
         null = finding.null
-        measure_again = finding.again
+        measure_again = finding.measure_again
         if null is None or measure_again is None:
             raise ValueError(f"{name}: a part without a null")
-        exchanged = measure_again(null.exchange(null.data, rng))
+        exchanged = measure_again(null.randomise(null.data, rng))
         held.append(verdict(replace(part, beside=""), exchanged) == HOLDS)
     return held
 

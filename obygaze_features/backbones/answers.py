@@ -106,6 +106,7 @@ class ClassifierBase(nn.Module):
     """
 
     def __init__(self, classifier: Any, inside: nn.Module, *, keeps_pooler: bool = True) -> None:
+        """Register a hook, so that each call through the classifier stores what `inside` returned."""
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
@@ -144,7 +145,7 @@ class ClassifierBase(nn.Module):
         self._output = output
 
 
-class OfClassifier(nn.Module):
+class WithClassProbabilities(nn.Module):
     """Encode clips by a network inside a classifier, and add the probabilities of the classes.
 
     Parameters
@@ -156,6 +157,7 @@ class OfClassifier(nn.Module):
     """
 
     def __init__(self, network: nn.Module, base: Any) -> None:
+        """Hold both, and read from the configuration whether a frame may have several classes."""
         super().__init__()
         self.network = network
         # In a list, so that torch does not register it: it is a part of `network` already.
@@ -187,6 +189,7 @@ class WithAnswers(nn.Module):
     """
 
     def __init__(self, network: nn.Module, classifier: nn.Module) -> None:
+        """Hold the network and the classifier of its frames."""
         super().__init__()
         self.network = network
         self.classifier = classifier

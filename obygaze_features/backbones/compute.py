@@ -65,6 +65,7 @@ class Compute:
     same_device: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a precision that is not offered, and fewer than one clip at once."""
         if self.precision not in PRECISIONS:
             raise BackboneError(f"precision '{self.precision}' is not one of {', '.join(PRECISIONS)}")
         if self.clips_at_once is not None and self.clips_at_once < 1:
@@ -89,7 +90,7 @@ class Compute:
         return device
 
     def _check_card(self, device: torch.device) -> None:
-        """Refuse a GPU that does not exist, or that has no bfloat16 where it is asked for."""
+        """Refuse a GPU that does not exist, or has no bfloat16 if the precision needs it."""
         reason = no_cuda()
         if reason:
             raise BackboneError(f"device '{device}': {reason}")

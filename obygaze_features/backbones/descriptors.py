@@ -142,7 +142,7 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
     value_bin = value * VALUES // 256
     bins = (hue_bin * SATURATIONS + saturation_bin) * VALUES + value_bin
-    return _shares(bins, HUES * SATURATIONS * VALUES)
+    return _histograms(bins, HUES * SATURATIONS * VALUES)
 
 
 def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -195,7 +195,7 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
     magnitude = np.sqrt(along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2).astype(np.float32)
-    orientations = _shares(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
+    orientations = _histograms(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
     return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
 
 
@@ -230,7 +230,7 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     circle = np.stack(is_as_light)  # [8, F, h - 2, w - 2]
     transitions = (circle != np.roll(circle, 1, axis=0)).sum(axis=0)
     patterns = np.where(transitions <= 2, circle.sum(axis=0), NOT_UNIFORM)
-    return _shares(patterns, NOT_UNIFORM + 1)
+    return _histograms(patterns, NOT_UNIFORM + 1)
 
 
 def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -240,7 +240,7 @@ def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]
     return np.concatenate([differences[:1], differences])
 
 
-def _shares(
+def _histograms(
     bins: NDArray[Any], n_bins: int, weights: NDArray[np.float32] | None = None
 ) -> NDArray[np.float64]:
     """Compute the histogram of each frame, `[F, n_bins]`, with sum one; zeros where all weights are zero.

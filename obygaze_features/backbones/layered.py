@@ -40,7 +40,7 @@ class Depth(NamedTuple):
 
 
 def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str, Any]]:
-    """Return, for each layer's side group by name, the provenance fields that differ from the backbone's."""
+    """Return side group -> provenance fields that differ from the backbone's; each layer is a side group."""
     groups = {}
     for depth in depths:
         arrays = {"pooled": f"{depth.meaning}, of the whole clip"}
@@ -53,14 +53,14 @@ def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str,
 
 
 def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, where: str) -> list[Depth]:
-    """Find the modules of the layers that are to be stored.
+    """Return the modules of the layers that are to be stored, in order.
 
     Parameters
     ----------
     model
         The network.
     stacks
-        Where networks of its family have layers.
+        Paths of the lists of blocks in networks of its family.
     layers
         Which layers to store, and whether normalised.
     where
@@ -69,8 +69,8 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
     Raises
     ------
     BackboneError
-        If the family's stacks are not known, a layer's number is too large, or a final normalisation is asked
-        for and there is none.
+        If `stacks` is empty, a layer's number is too large, or the final normalisation is wanted and the
+        network has none.
     """
     blocks: list[tuple[LayerStack, nn.Module]] = []
     for stack in stacks:
@@ -115,6 +115,7 @@ class LayerHooks:
     """
 
     def __init__(self, depths: Sequence[Depth], keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> None:
+        """Register a forward hook on every layer."""
         self._kept: dict[int, torch.Tensor] = {}
         for depth in depths:
             depth.block.register_forward_hook(self._hook(depth, keep))
@@ -124,9 +125,10 @@ class LayerHooks:
         return self._kept.pop(depth.number)
 
     def _hook(self, depth: Depth, keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> Any:
-        """Return the forward hook of a layer, which stores `keep` of its tokens, normalised if asked."""
+        """Return the forward hook of a layer, which stores what `keep` computes from its tokens."""
 
         def hook(_block: nn.Module, _inputs: object, output: Any) -> None:
+            """Store what `keep` computes from the layer's tokens, normalised if the layer has a norm."""
             tokens = output[0] if isinstance(output, tuple) else output
             if depth.norm is not None:
                 tokens = depth.norm(tokens)
@@ -158,12 +160,14 @@ class WithLayers(nn.Module):
     def __init__(
         self, network: nn.Module, depths: Sequence[Depth], *, frames: bool, prefix: int, n_moments: int
     ) -> None:
+        """Register hooks, so that a call stores the tokens of each layer averaged over patches."""
         super().__init__()
         self.network = network
         self._depths = depths
         self._frames = frames
 
         def keep(depth: Depth, tokens: torch.Tensor) -> torch.Tensor:
+            """Average a layer's tokens over the patches of each moment."""
             return average_patches(tokens, depth.stack.order, prefix, n_moments)
 
         self._hooks = LayerHooks(depths, keep)

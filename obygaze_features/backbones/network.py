@@ -143,13 +143,13 @@ def side_group(
     fields
         Fields in which the provenance of the group differs.
     """
-    own = []
+    side_outputs = []
     for output in outputs:
         group, _, array = output.name.rpartition("/")
         if group == side:
-            own.append(replace(output, name=array))
-    kept = {field: value for field, value in provenance.items() if field != "space"}
-    return SideGroup(side, tuple(own), {**kept, "beside": backbone, **fields})
+            side_outputs.append(replace(output, name=array))
+    shared_fields = {field: value for field, value in provenance.items() if field != "space"}
+    return SideGroup(side, tuple(side_outputs), {**shared_fields, "beside": backbone, **fields})
 
 
 def text_backbone(
@@ -230,17 +230,18 @@ class PatchProduct(nn.Module):
     Parameters
     ----------
     convolution
-        Its kernel is its stride.
+        Of patches side by side: its stride is the size of its kernel.
     """
 
     def __init__(self, convolution: nn.Conv3d) -> None:
+        """Take over the weights of the convolution."""
         super().__init__()
         self.weight, self.bias = convolution.weight, convolution.bias
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Multiply every patch with the kernel.
 
-        Pixels left over at the ends are unused, as in the convolution.
+        Pixels that fill no whole patch at the ends are unused, as in the convolution.
         """
         patches = pixels
         for axis, length in enumerate(self.weight.shape[2:], start=2):

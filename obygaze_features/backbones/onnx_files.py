@@ -25,7 +25,7 @@ from obygaze_features.backbones.backbone import (
     Backbone,
     BackboneOutput,
     SideGroup,
-    weightless,
+    fields_without_weights,
 )
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.backbones.registry import ONNX, backbone_names
@@ -242,7 +242,7 @@ class OnnxNetwork:
 
 
 def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
-    """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
+    """Build the backbone of an ONNX file, `FILE[:LAYER]`, as the TOML file next to it describes.
 
     It gives `frames` and `pooled`, their mean. Where a picture has several vectors (positions, tokens), a
     frame is their mean. Where the TOML names classes, their probabilities are a side group, `answers`.
@@ -272,7 +272,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     network_input = f"{described.channels}, {described.layout}, {described.type}"
     order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
     provenance = {
-        **weightless(described.type),
+        **fields_without_weights(described.type),
         "layer": network.layer,
         "weights_sha256": network.sha256,
         "architecture": {"type": "onnx", "file": path.name},
@@ -334,7 +334,7 @@ def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tup
 
 
 def read_network(source: str) -> OnnxNetwork:
-    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it.
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML file next to it.
 
     Raises
     ------
@@ -357,12 +357,12 @@ def read_network(source: str) -> OnnxNetwork:
 
 
 def _classes(path: Path, described: Description) -> tuple[str, ...]:
-    """Read the names of classes, one per line, from the file beside a network that its TOML names.
+    """Read the names of classes, one per line, from the file that a network's TOML names.
 
     Raises
     ------
     BackboneError
-        The name is not that of a file beside the network, or the file does not name at least two classes.
+        There is no such file in the folder of the network, or it names fewer than two classes.
     """
     if not described.classes:
         return ()
@@ -380,7 +380,7 @@ def _classes(path: Path, described: Description) -> tuple[str, ...]:
 
 
 def _description(path: Path) -> Description:
-    """Read the TOML beside a network.
+    """Read the TOML file next to an ONNX file.
 
     Raises
     ------

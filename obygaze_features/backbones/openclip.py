@@ -170,6 +170,7 @@ class OpenClipTokenizer:
     """
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
+        """Read the vocabulary, and refuse a network that has another number of tokens."""
         self.limit = int(config.get("context_length", 77))
         self._tokenizer, path = _read_vocabulary()
         size = config.get("vocab_size", self._tokenizer.vocab_size)
@@ -214,7 +215,7 @@ def find_openclip(source: str) -> Weights:
 
 
 def configuration(weights: Weights) -> dict[str, Any]:
-    """Return a network's configuration: OpenCLIP's own for a named model, else the file beside the weights.
+    """Return a network's configuration: OpenCLIP's for a named model, else the file in the weights' folder.
 
     Raises
     ------
@@ -290,7 +291,10 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
 
 @cache
 def _read_vocabulary() -> tuple[Any, Path]:
-    """Return OpenCLIP's tokenizer and the file of its vocabulary; read once, as it takes a second."""
+    """Return OpenCLIP's tokenizer and the path of its vocabulary.
+
+    They are cached, since reading takes a second.
+    """
     from open_clip import tokenizer  # noqa: PLC0415 - an extra, and slow
 
     path = tokenizer.default_bpe()

@@ -178,7 +178,7 @@ class Samples(NamedTuple):
 
 
 def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
-    """Load the processor beside weights, and check that 8 bits can hold what it makes of a picture.
+    """Load the processor in the weights' folder, and check that its pictures can be stored in 8 bits a value.
 
     Random weights have the default processor of their class.
 
@@ -192,7 +192,7 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
     Raises
     ------
     BackboneError
-        If there is none, it cannot be loaded here, or its pictures do not fit into 8 bits.
+        If there is no processor, it cannot be loaded, or its pictures do not fit into 8 bits.
     """
     processor = _make(weights, call, cls)
     samples = _samples(processor, weights)
@@ -301,7 +301,7 @@ def _noise(height: int, width: int) -> NDArray[np.uint8]:
 
 
 def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
-    """Load the transformers processor from the files beside weights; the default one for random weights."""
+    """Load the transformers processor from the folder of the weights; random weights have the default one."""
     if weights.seed is not None:
         return default_processor(weights, cls)
     for name in PROCESSOR_FILES:

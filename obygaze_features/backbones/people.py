@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weightless
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, fields_without_weights
 from obygaze_features.backbones.centerface import NAME as CENTERFACE
 from obygaze_features.backbones.centerface import CenterFace, centerface
 from obygaze_features.backbones.detector_files import DetectorFile, detector_file
@@ -179,7 +179,7 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
         detectors,
         (BackboneOutput("frames", (n_frames, len(FEATURES))),),
         {
-            **weightless("float32"),
+            **fields_without_weights("float32"),
             "weights_sha256": _digest_of(records),
             "architecture": {"features": list(FEATURES), "detectors": records},
             "preset": {
@@ -283,9 +283,10 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
 def _largest_person(
     face_heights: NDArray[np.float64], person_heights: NDArray[np.float64], owners: Sequence[int | None]
 ) -> float:
-    """Return the height of the largest person; 0 if all are too small, or the largest may be undetected.
+    """Return the height of the largest person, as a share of the picture's height.
 
-    A large face to which no person's joints belong is of somebody nearer than all persons found.
+    It is 0 if all persons are smaller than `LEAST_HEIGHT`, and if the largest face is large and belongs to no
+    person: its owner is nearer than all persons found, and of unknown height.
     """
     height = float(person_heights.max(initial=0.0))
     if height < LEAST_HEIGHT:

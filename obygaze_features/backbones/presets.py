@@ -138,9 +138,9 @@ class Preset:
         }
 
     def same_as(self, other: "Preset") -> "Preset | None":
-        """Return a named preset, at this one's size, if both prepare frames alike; else None.
+        """Return a named preset, scaled to this one's size, if both give the same frames; else None.
 
-        Constants may differ in the seventh digit, and half a pixel of margin may be rounded otherwise.
+        Constants may differ in the seventh digit, and a margin of half a pixel may be rounded in another way.
         """
         known = choose_preset(other.name, (other.name,), size=self.geometry.size)
         constants = (*self.affine.scale, *self.affine.shift)

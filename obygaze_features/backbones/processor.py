@@ -68,21 +68,21 @@ STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", 
 def preset_of_processor(
     weights: Weights, usual: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
 ) -> Preset:
-    """Make the preset that prepares pictures as the processor's configuration beside the weights says.
+    """Make the preset that prepares pictures as the configuration of the weights' processor says.
 
     Parameters
     ----------
     weights
         The weights.
     usual
-        Class of the processor where there is no configuration, or it names none.
+        Class of the processor if there is no configuration, or it names no class.
     side
         Input size of the network; None: any multiple of `multiple`.
     multiple
         What the size of the pictures must be a multiple of.
     names
-        Presets whose name and constants are taken if they do the same, apart from how half a pixel is
-        rounded.
+        Presets to compare with. If one does the same, apart from how half a pixel is rounded, its name and
+        constants are used.
 
     Raises
     ------
@@ -90,19 +90,19 @@ def preset_of_processor(
         If the configuration cannot be read, asks for what no preset can do, or makes pictures of another size
         than the network's; the message names the field.
     """
-    written = read_processor(weights)
+    configuration = read_processor(weights)
     name = usual
     for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
-        if written.get(field):
-            name = str(written[field])
+        if configuration.get(field):
+            name = str(configuration[field])
             break
-    for part, ours in ALIASES.items():
-        name = name.replace(part, ours)
-    where = "its processor's configuration" if written else CONFIG
-    fields = _ProcessorFields(f"{weights.name}: {where}", written)
+    for part, name_here in ALIASES.items():
+        name = name.replace(part, name_here)
+    where = "its processor's configuration" if configuration else CONFIG
+    fields = _ProcessorFields(f"{weights.name}: {where}", configuration)
     if name not in PROCESSORS:
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    geometry = fields.geometry(PROCESSORS[name], None if written else side)
+    geometry = fields.geometry(PROCESSORS[name], None if configuration else side)
     if geometry.size % multiple or side not in (None, geometry.size):
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
@@ -115,7 +115,7 @@ def preset_of_processor(
 
 
 def read_processor(weights: Weights) -> dict[str, Any]:
-    """Read how pictures or videos are prepared from the configuration beside weights; empty if there is none.
+    """Read the processor's configuration in the folder of the weights; empty if there is none.
 
     Raises
     ------
@@ -168,6 +168,7 @@ class _ProcessorFields:
     """
 
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
+        """Drop null fields, and refuse a step that is switched on and not done here."""
         self.where = where
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:
@@ -196,9 +197,9 @@ class _ProcessorFields:
         Parameters
         ----------
         usual
-            What the processor's class does where a field is absent.
+            Defaults of the processor's class for fields that are absent.
         side
-            Input size of the network, to which the usual sizes are scaled; None leaves them.
+            Input size of the network, to which the default sizes are scaled; None leaves them as they are.
         """
         for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
             if self.read(field, Flag, wanted) is not wanted:
@@ -240,7 +241,7 @@ class _ProcessorFields:
         Parameters
         ----------
         usual
-            What the processor's class does where a field is absent.
+            Defaults of the processor's class for fields that are absent.
         """
         factor = self.read("rescale_factor", Factor, usual.factor)
         offset = 0.0 if self.get("offset") is False else usual.offset

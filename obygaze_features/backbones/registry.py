@@ -119,8 +119,8 @@ def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCa
     """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`."""
     name = str(provenance["name"])
     recorded_file = provenance["architecture"]["file"]
-    given = weights or recorded_file
-    file = Path(given.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
+    address = weights or recorded_file
+    file = Path(address.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
     source = f"{ONNX}{file}:{provenance['layer']}"
     rebuilt = _rebuilt_provenance(source, provenance) if file.is_file() else {}
     for field in ("architecture", "preset", "weights_sha256"):
@@ -259,8 +259,8 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
 def _near_backbone(name: str) -> str:
     """Return the end of a message on a backbone that does not exist: the most similar name, or all names."""
     names = backbone_names()
-    near = get_close_matches(name, names, n=1)
-    return f" (did you mean '{near[0]}'?)" if near else f"; there is {', '.join(names)}"
+    closest = get_close_matches(name, names, n=1)
+    return f" (did you mean '{closest[0]}'?)" if closest else f"; there is {', '.join(names)}"
 
 
 def _find(name: str) -> Callable[..., Any]:
@@ -274,15 +274,15 @@ def _find(name: str) -> Callable[..., Any]:
     if name.startswith(ONNX):
         onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
         return partial(onnx_backbone, name.removeprefix(ONNX))
-    ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
+    target_here = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     targets = {entry.value for entry in plugins.points(plugins.BACKBONES) if entry.name == name}
-    if ours is not None:
-        targets.add(ours)
+    if target_here is not None:
+        targets.add(target_here)
     if len(targets) > 1:
         listed = ", ".join(sorted(targets))
         raise BackboneError(f"more than one backbone is called '{name}': {listed}; uninstall one")
-    if ours is not None:
-        return _imported(ours)
+    if target_here is not None:
+        return _imported(target_here)
     if not targets:
         raise BackboneError(f"no backbone is called '{name}'{_near_backbone(name)}")
     (target,) = targets

@@ -54,18 +54,19 @@ class BatchSize:
 
     Attributes
     ----------
-    now
-        The present size.
+    current
+        Clips or texts per call now.
     """
 
     def __init__(self, name: str, first: int, unit: str, device: torch.device) -> None:
+        """Begin with `first` clips or texts per call."""
         self.name = name
         self.unit = unit
         self.device = device
-        self.now = first
+        self.current = first
 
     def map(self, call: Callable[[Items], Result], items: Items) -> list[Result]:
-        """Call a function on batches of the present size, and return the result of each batch.
+        """Call a function on batches of the current size, and return the result of each batch.
 
         Raises
         ------
@@ -75,7 +76,7 @@ class BatchSize:
         results: list[Result] = []
         n_done = 0
         while n_done < len(items):
-            batch: Any = items[n_done : n_done + self.now]
+            batch: Any = items[n_done : n_done + self.current]
             result = _attempt(call, batch)
             if result is None:
                 self._halve()
@@ -88,15 +89,15 @@ class BatchSize:
         """Wait for `PAUSE_S` and halve the size; raise an error if it is 1 already."""
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        if self.now == 1:
+        if self.current == 1:
             raise BackboneError(
                 f"backbone '{self.name}': one {self.unit} does not fit in the memory of {self.device}"
                 f"{free_memory(self.device)}"
             )
         time.sleep(PAUSE_S)
-        self.now //= 2
+        self.current //= 2
         free = free_memory(self.device)
-        log.warning("%s: out of memory, going on with %d at once%s", self.name, self.now, free)
+        log.warning("%s: out of memory, going on with %d at once%s", self.name, self.current, free)
 
 
 def _attempt(call: Callable[[Items], Result], items: Items) -> Result | None:
@@ -177,6 +178,7 @@ class Runner:
         size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
+        """Hold the network in evaluation mode; it is moved to its device later."""
         self.name = name
         height, width = size if isinstance(size, tuple) else (size, size)
         self.shape = (n_frames, height, width, 3)
@@ -196,7 +198,7 @@ class Runner:
     @property
     def clips_at_once(self) -> int:
         """Clips in every call of the network at present."""
-        return self._size.now
+        return self._size.current
 
     def card_record(self) -> dict[str, Any]:
         """Describe the card and its peak memory so far."""
@@ -273,7 +275,7 @@ class Runner:
         """
         self._load()
         n_clips = len(clips)
-        at_once = self._size.now
+        at_once = self._size.current
         if len(self._ends) == AHEAD:
             self._ends.popleft().synchronize()
         padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
@@ -330,6 +332,7 @@ class Pending:
     """Clips that are being encoded; `result` waits for them."""
 
     def __init__(self, runner: Runner, calls: Sequence[Call]) -> None:
+        """Hold the calls of the network that were queued for these clips."""
         self._runner = runner
         self._calls = calls
 
@@ -364,6 +367,7 @@ class TextRunner:
     """
 
     def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
+        """Move the network to its device, in evaluation mode."""
         self.name = name
         self.read = read
         self.compute = compute

@@ -85,7 +85,7 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     """Build a sentence encoder.
 
     A text's vector is pooled as the `modules.json` of sentence-transformers says; if the folder has none, it
-    is the mean over all tokens, scaled to length 1. Random weights are those of a network like the usual one.
+    is the mean over all tokens, scaled to length 1. Random weights have the default network's sizes.
     """
     source = find_weights(weights)
     config = _config(source)
@@ -114,7 +114,7 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 def _tokenizer(
     weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
 ) -> Tokenizer | ByteTokenizer:
-    """Return the tokenizer beside the weights; for random weights, one that makes about as many tokens."""
+    """Return the weights' tokenizer; for random weights, one that makes about as many tokens."""
     if weights.seed is None:
         return Tokenizer(weights, limit, lower=pooling.lower_case)
     return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, octets=OCTETS_A_PIECE)
@@ -148,7 +148,7 @@ def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def read_pooling(weights: Weights) -> Pooling:
-    """Read how token vectors become one vector from the files of sentence-transformers beside the weights.
+    """Read from the files of sentence-transformers how the vectors of tokens are pooled to one vector.
 
     Without `modules.json` it is the default `Pooling`.
 
@@ -219,11 +219,11 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     """
     name = f"{folder}/config.json"
     config = object_beside(weights, name)
-    stated = config.get("pooling_mode")
-    if isinstance(stated, list):
-        modes = stated
-    elif stated:
-        modes = [stated]
+    configured_mode = config.get("pooling_mode")
+    if isinstance(configured_mode, list):
+        modes = configured_mode
+    elif configured_mode:
+        modes = [configured_mode]
     else:  # older versions have a flag for each pooling
         modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     for mode in MODES:

@@ -99,7 +99,7 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the signs of the differences between neighbouring cells `[F, 12, 12]`: `[F, SIGNS]`.
 
-    A difference within the dead zone is 0, or -0.0 where it is negative.
+    The sign of a difference within the dead zone is 0, or -0.0 if the difference is negative.
     """
     across = np.diff(means, axis=2).reshape(len(means), -1)
     down = np.diff(means, axis=1).reshape(len(means), -1)

@@ -69,7 +69,7 @@ def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Comp
 
 
 def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
-    """Load the tokenizer beside the weights and adapt it to the network; random weights take bytes of texts.
+    """Load the weights' tokenizer and adapt it to the network; random weights take bytes of texts.
 
     Raises
     ------
@@ -78,14 +78,14 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
     """
     source = half.weights
     kind = half.kind
-    config = half.own
+    config = half.half_config
     limit = config.max_position_embeddings
     if source.seed is not None:
         return ByteTokenizer(limit, config.vocab_size, padded=kind.padded)
     tokenizer = Tokenizer(source, limit, pad=kind.padded)
     is_siglip = kind.sees.family in ("siglip", "siglip2")
     # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
-    wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.second)
+    wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
     tokenizer.lower = is_siglip and bool(wants_lower_case) and tokenizer.sees_case()
     # VideoPrism's network masks its own padding token.
     if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:
@@ -114,6 +114,7 @@ class ByteTokenizer:
     """
 
     def __init__(self, limit: int, vocabulary: int, *, padded: bool, octets: int = 1) -> None:
+        """Hold the limits; the last number of the vocabulary is the end token."""
         self.limit = limit
         self.octets = octets
         self.end = vocabulary - 1

@@ -48,6 +48,7 @@ class Tokenizer:
     def __init__(
         self, weights: Weights, limit: int | None, *, lower: bool = False, pad: bool = False
     ) -> None:
+        """Load the tokenizer, and take the smaller of its limit and the given one."""
         self.lower = lower
         self.pad = pad
         self._tokenizer, self.digests = load_tokenizer(weights)
@@ -105,7 +106,7 @@ class CaptionTokenizer(Tokenizer):
     Parameters
     ----------
     weights
-        The network, beside whose file or in whose folder the tokenizer's files are.
+        The network, whose folder has the tokenizer's files.
     vocabulary
         Number of rows of its token embedding.
     max_words
@@ -118,6 +119,7 @@ class CaptionTokenizer(Tokenizer):
     """
 
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
+        """Load the tokenizer, and check that its tokens are those of the network."""
         if weights.folder is None and weights.files:
             weights = replace(weights, folder=weights.files[0].parent)
         super().__init__(weights, max_words, lower=True)
@@ -152,7 +154,7 @@ class CaptionTokenizer(Tokenizer):
 
 
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
-    """Load the tokenizer beside weights; return it and the digests of its files by name.
+    """Load the tokenizer in the folder of the weights; return it and file name -> SHA-256 of its files.
 
     Raises
     ------
@@ -171,7 +173,7 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
 
 
 def _files_of(weights: Weights, names: Iterable[str]) -> list[Path]:
-    """Return the paths of those of the named files that exist beside the weights."""
+    """Return the paths of the named files that exist in the folder of the weights."""
     paths = [file_of(weights, name) for name in names]
     return [path for path in paths if path is not None]
 

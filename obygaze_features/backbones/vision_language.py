@@ -76,6 +76,7 @@ class Answerer:
     """
 
     def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
+        """Hold the model; its first call moves it to the device."""
         self.model = model
         self.processor = processor
         self.questions = questions
@@ -163,8 +164,8 @@ def vlm(
 ) -> Backbone:
     """Build a backbone whose features are a vision-language model's answers to yes-or-no questions.
 
-    Its group is `answers`. The model gets still pictures. Questions about what pictures do not convey are not
-    asked, and stand in the provenance as `absent`, each with the reason.
+    Its group is `answers`. The model gets still pictures. Questions that pictures cannot answer, such as
+    those on sound, are left out; the provenance lists them as `absent`, each with the reason.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def vlm(
     Raises
     ------
     BackboneError
-        There are no questions, or transformers has no such model or cannot read its processor.
+        There are no questions, transformers has no such model, or it cannot read the processor.
     """
     compute = compute or Compute()
     asked, absent = read_questions(Path(questions))

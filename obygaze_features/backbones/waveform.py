@@ -202,7 +202,7 @@ def waveform(
     weights
         Weights of a type of `KINDS`; `random:SEED` is an untrained wav2vec 2.0.
     track
-        Language (`fra`) or number of the sound track; empty is the one that players choose.
+        Language (`fra`) or number of the sound track; empty is the one that players choose by default.
     layers
         Layers that are stored too, each as a side group.
     answers
@@ -213,7 +213,7 @@ def waveform(
     Raises
     ------
     BackboneError
-        If the network is of none of `KINDS`, or a file beside the weights is missing or does not fit.
+        If the network's type is not in `KINDS`, or a file in its folder is missing or does not fit it.
     """
     source = find_weights(weights)
     config = transformers.Wav2Vec2Config() if source.seed is not None else auto_config(source)
@@ -443,6 +443,7 @@ class WaveformEncoder:
         depths: Sequence[Depth] = (),
         parts: Sequence[Part],
     ) -> None:
+        """Hold the network, and hook the layers whose tokens are wanted."""
         self.compute = compute
         self.device = compute.torch_device()
         self.rate = int(extractor.sampling_rate)
@@ -565,7 +566,7 @@ class WaveformEncoder:
 
 
 def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
-    """Load the feature extractor from the file beside the weights; random weights have transformers' default.
+    """Load the feature extractor in the weights' folder; random weights have transformers' default.
 
     Raises
     ------
@@ -577,9 +578,9 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
         return cls()
     fields = object_beside(source, EXTRACTOR)
     where = f"{source.name}/{EXTRACTOR}"
-    named = fields.get("feature_extractor_type", kind.extractor) if fields else None
-    if named != kind.extractor:
-        problem = f"is of {named!r}" if named else "is missing"
+    named_type = fields.get("feature_extractor_type", kind.extractor) if fields else None
+    if named_type != kind.extractor:
+        problem = f"is of {named_type!r}" if named_type else "is missing"
         raise BackboneError(
             f"{where} {problem}; how samples are prepared stands in that of a {kind.extractor}"
         )

@@ -215,7 +215,7 @@ class Weights:
         return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
-        """Read the configuration, a JSON file beside the weights.
+        """Read the configuration, a JSON file in the folder of the weights.
 
         Raises
         ------
@@ -243,26 +243,26 @@ class Weights:
 
 
 def licence_of(weights: Weights) -> str:
-    """Read the licence from the model card beside weights, as an SPDX expression.
+    """Read the licence from the model card in the weights' folder, as an SPDX expression.
 
     It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states one.
     """
     from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
-    stated: Any = None
+    licence: Any = None
     with suppress(Exception):  # whatever the hub, YAML or the file raise: weights need no card
         path = file_of(weights, MODEL_CARD)
         if path is not None:
             card = metadata_load(path) or {}
-            stated = card.get("license")
-            if stated == "other":
-                stated = card.get("license_name") or stated
-    if not isinstance(stated, str) or not stated.strip():
+            licence = card.get("license")
+            if licence == "other":
+                licence = card.get("license_name") or licence
+    if not isinstance(licence, str) or not licence.strip():
         return LICENCES.get(weights.repository or "", NO_LICENCE)
     try:
-        return str(canonicalize_license_expression(stated))
+        return str(canonicalize_license_expression(licence))
     except InvalidLicenseExpression:
-        return f"LicenseRef-{re.sub('[^A-Za-z0-9.-]+', '-', stated.strip())[:100]}"
+        return f"LicenseRef-{re.sub('[^A-Za-z0-9.-]+', '-', licence.strip())[:100]}"
 
 
 @checked

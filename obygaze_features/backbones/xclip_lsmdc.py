@@ -127,7 +127,7 @@ def xclip_lsmdc(
     tokens
         `frames` stores v; `none` leaves it out.
     layers
-        Layers of CLIP's vision transformer that are stored beside, each as a group of its own.
+        Layers of CLIP's vision transformer to store in addition, each in its own group of the store.
     """
     source = find_weights(weights)
     network, size = load(source)
@@ -175,6 +175,7 @@ class XClipLsmdcTokens(nn.Module):
     """The visual half of the network; every clip has the full number of frames."""
 
     def __init__(self, network: XClipLsmdc) -> None:
+        """Hold `network`, and delete its text half, which frames do not need."""
         super().__init__()
         del network.text  # 63 million parameters that are not used for frames
         self.network = network

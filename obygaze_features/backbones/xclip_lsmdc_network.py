@@ -199,6 +199,7 @@ class XClipLsmdc(nn.Module):
     """
 
     def __init__(self, size: LsmdcFormat) -> None:
+        """Build the vision, text and temporal transformers of this size, with untrained weights."""
         super().__init__()
         vision: Any = CLIPVisionConfig(
             **self._body(size.vision_width, size.vision_layers, size.embed),

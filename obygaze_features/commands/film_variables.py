@@ -103,8 +103,8 @@ def variables(
     refuse_existing(out, force=force)
     finder = load_people(people) if people else None
     windows = _find_windows(films, source)
-    cameras = _read_camera_rows(source)
-    sightings = None if people else _read_people_rows(source)
+    camera_of_clip = _read_camera_rows(source)
+    people_of_clip = None if people else _read_people_rows(source)
     parts = _read_shots(windows, shots, source)
     if finder is not None:
         click.echo(finder.cost(sum(map(len, windows.values()))), err=True)
@@ -112,15 +112,19 @@ def variables(
     code = 0
     for path, film_windows in windows.items():
         spans = [(window.start_s, window.end_s) for window in film_windows]
-        camera = None if cameras is None else [cameras.get(window.clip_id) for window in film_windows]
-        seen = None if sightings is None else [sightings.get(window.clip_id) for window in film_windows]
+        camera_rows = None
+        if camera_of_clip is not None:
+            camera_rows = [camera_of_clip.get(window.clip_id) for window in film_windows]
+        people_rows = None
+        if people_of_clip is not None:
+            people_rows = [people_of_clip.get(window.clip_id) for window in film_windows]
         with progress_bar(f"variables of {path.name}", "window") as show:
             measured = film_variables(
                 path,
                 spans,
                 shots=parts.get(film_windows[0].movie),
-                camera=camera,
-                seen=seen,
+                camera_rows=camera_rows,
+                people_rows=people_rows,
                 speech=sound,
                 people=finder,
                 note=lambda line: click.echo(line, err=True),

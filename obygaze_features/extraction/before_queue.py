@@ -43,7 +43,9 @@ OF_THE_MACHINE = ("device", "clips_at_once")
 
 
 def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
-    """Return recipes that build the same networks on the CPU, for a check on a machine without a GPU.
+    """Return recipes that build the same networks on the CPU, for a check before jobs are queued.
+
+    The machine where jobs are submitted often has no GPU.
 
     Raises
     ------
@@ -161,7 +163,7 @@ def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
 
 def _open_existing_stage(work: Extraction) -> Stage | None:
     """Open the stage as a job's task would, without changing it; None if there is none to resume."""
-    if not work.stage_path.exists() or work.outlived():
+    if not work.stage_path.exists() or work.has_superseded_stage():
         return None
     return work.open_stage(trial=True)
 

@@ -70,29 +70,38 @@ class CardPool(DecodePool):
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
+        """Start the decode workers and the process of the GPU."""
         super().__init__(workers, timeout_s, PYAV, batch_size)
         self._card = card
-        self._process_number = 0
-        self._is_open = False
+        self._process_number = 0  # how often the process of the GPU has been started
+        self._is_open = False  # whether that process can decode
         self._pass_numbers = count()
+        # Number of a pass on the GPU -> position of each clip in it -> its task, until the clip is decoded.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
+        # Passes that the GPU did not decode, each with the reason; they wait for a core.
         self._handed_back: deque[tuple[Pass, str]] = deque()
+        # Files, and passes on cores, that the GPU does not decode -> the reason.
         self._reason_of_file: dict[Path | None, str] = {}
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
     def __exit__(self, *_: object) -> None:
+        """End the process of the GPU, then the workers."""
         self._process.close()
         super().__exit__()
 
     # --- what the loop over the queue asks
     # -------------------------------------------------------------------------
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Give one pass to the GPU or to a core that is free; return False if none could be given."""
+        """Give one pass to the GPU or to a core that is free; return False if none could be given.
+
+        The GPU gets the first pass that it may decode; cores get passes that the GPU handed back, then the
+        first of the queue.
+        """
         if self._card_has_room():
-            for place, work in enumerate(islice(queue, LOOK_AHEAD)):
+            for position, work in enumerate(islice(queue, LOOK_AHEAD)):
                 if self._is_for_card(work):
-                    del queue[place]
+                    del queue[position]
                     self._put_on_card(work)
                     return True
         if self._handed_back and self._has_room():
@@ -140,13 +149,19 @@ class CardPool(DecodePool):
         return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
 
     def _is_for_card(self, work: Pass) -> bool:
-        """Return whether the GPU may decode a pass: it takes pictures, and needs no frames of stretches."""
-        if work.stretch is not None or work.known or not work.tasks[0].requests:
+        """Return whether the GPU may decode a pass.
+
+        Cores decode the passes that measure a stretch of a film or that use frames of such stretches, those
+        that take no pictures, and those for which `_why_cores` gives a reason.
+        """
+        is_of_stretches = work.stretch is not None or len(work.stretch_frames) > 0
+        takes_pictures = is_of_stretches or len(work.tasks[0].requests) > 0
+        if is_of_stretches or not takes_pictures:
             return False
         return not self._why_cores(work)
 
     def _why_cores(self, work: Pass) -> str:
-        """Return why only cores may decode a pass that takes pictures; empty if the GPU may."""
+        """Return the reason, for a remark, why cores must decode a pass that takes pictures; "" if none."""
         if not work.tasks:
             return ""
         if work.tasks[0].strict:
@@ -186,21 +201,24 @@ class CardPool(DecodePool):
             del self._on_card[message.key][message.number]
             return [_remarked(message.clip, ON_CARD)]
         elif isinstance(message, PassEnded):
-            left = list(self._on_card.pop(message.key).values())
-            if left and message.of_file:
-                self._reason_of_file[left[0].path] = message.reason
-            if left:
-                self._handed_back.append((Pass(left), message.reason))
+            undone = list(self._on_card.pop(message.key).values())
+            if undone and message.of_file:
+                self._reason_of_file[undone[0].path] = message.reason
+            if undone:
+                self._handed_back.append((Pass(undone), message.reason))
         return []
 
     def _end_process(self, how: str) -> None:
-        """Queue for cores the passes of a GPU's process that ended, and start it again if it may be."""
+        """Queue the passes of the GPU's process, which has ended, for cores; start the process again.
+
+        It is started `MOST_STARTS` times at most. `how` says in the message how the process ended.
+        """
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
-        for left in self._on_card.values():
-            if left:
-                self._handed_back.append((Pass(list(left.values())), reason))
+        for undone in self._on_card.values():
+            if undone:
+                self._handed_back.append((Pass(list(undone.values())), reason))
         self._on_card.clear()
         if self._process_number < MOST_STARTS:
             self._process = self._start()

@@ -85,15 +85,15 @@ class NewPass(NamedTuple):
 
 
 def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
-    """Decode the passes that the main process tells of, until this process is ended.
+    """Decode the passes that the main process sends, in several threads, until this process is killed.
 
     Parameters
     ----------
     parent
-        Tells of each pass by a `NewPass`, and gets `CardOpened`, then `ClipGiven` for every clip and
-        `PassEnded` for each pass.
+        The main process. It sends a `NewPass` for each pass, and gets `CardOpened`, then `ClipGiven` for each
+        decoded clip and `PassEnded` for each pass.
     card
-        The card.
+        The GPU.
     folder
         Where processes share what they compute for a large file.
     n_threads
@@ -127,14 +127,17 @@ class CardDecoder:
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
+        """Decode nothing yet; nothing is known of any file or kind of stream."""
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        self._looks: dict[Path, FirstLook] = {}
-        self._compared_files: set[Path] = set()
+        self._looks: dict[Path, FirstLook] = {}  # what the headers of each file say
+        self._compared_files: set[Path] = set()  # files of which the GPU has decoded windows correctly
+        # Kind of stream -> how the GPU's pictures differ from a core's, "" if they do not; and a lock that
+        # is held while the first stream of a kind is compared.
         self._differences: dict[str, str] = {}
         self._comparing: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._not_decoded: set[tuple[str, int, int]] = set()
+        self._not_decoded: set[tuple[str, int, int]] = set()  # (kind, width, height)
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes from a queue, one after the other, for ever; runs in a thread."""
@@ -149,12 +152,12 @@ class CardDecoder:
             self._parent.send(ended)
 
     def _decode(self, new: NewPass) -> PassEnded:
-        """Decode a pass and send its undamaged clips.
+        """Decode a pass and send its undamaged clips; return the message that the pass has ended.
 
-        Cores decode the others, as they tell more of damage.
+        Cores decode the damaged clips, because they describe the damage.
         """
         reasons: list[Exception] = []
-        decode = keeping(partial(self._decoded, reasons=reasons))
+        decode = keeping(partial(self._decode_until_failure, reasons=reasons))
         for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
             self._watch.expect(new.key, new.limit_s)
             if clip.status == "ok":
@@ -164,17 +167,17 @@ class CardDecoder:
         of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
         return PassEnded(new.key, _reason_of(reasons[0]), of_file)
 
-    def _decoded(
+    def _decode_until_failure(
         self, tasks: Sequence[DecodeTask], reasons: list[Exception]
     ) -> Iterator[tuple[int, DecodedClip]]:
-        """Decode clips of one file on the GPU until it fails.
+        """Decode clips of one file on the GPU until it fails; yield each with its position in `tasks`.
 
         Parameters
         ----------
         tasks
             Spans of one file, with the same requests.
         reasons
-            Receives the error because of which clips are not yielded.
+            A list to which the error is added that ended the decoding, if any.
         """
         try:
             yield from decode_with_av(tasks, read=self._read)
@@ -190,9 +193,14 @@ class CardDecoder:
     ) -> Iterator[WindowResult[Pixels]]:
         """Read windows of a file as `read_windows` does, but on the card.
 
-        Its other settings have their defaults: passes that need others are not sent here.
+        Raises
+        ------
+        NotOnCard
+            A core must read them: a setting of `read_windows` is not its default, or the card does not decode
+            this file or its kind of stream to the same bits.
         """
-        if any(settings.values()):
+        has_other_settings = any(settings.values())
+        if has_other_settings:
             raise NotOnCard("a core reads these windows")
         if path not in self._looks:
             self._looks[path] = first_look(path, self._card.least_pixels)
@@ -217,8 +225,8 @@ class CardDecoder:
     ) -> None:
         """Refuse streams that the GPU decodes to other bits than a core, or does not decode at this size.
 
-        The first time that a kind of stream comes, a group of pictures is decoded both ways, while other
-        threads with streams of the kind wait.
+        For the first stream of a kind, a group of pictures is decoded both by the GPU and by a core, and the
+        result is remembered. The caller holds the lock of the kind, so that other threads wait for it.
 
         Parameters
         ----------
@@ -248,7 +256,10 @@ class CardDecoder:
             raise NotOnCard(self._differences[kind], of_file=True)
 
     def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
-        """Return a picture decoded by a core, to compare with, for the first pass over a file; else None."""
+        """Decode a picture by a core, which the reader compares with the GPU's; None after the first pass.
+
+        A file's pictures are compared in the first pass over the file.
+        """
         if path in self._compared_files:
             return None
         return sample_of(path, group_around(table, frame)[0])
@@ -269,14 +280,15 @@ def _reason_of(error: Exception) -> str:
 
 
 class Watch:
-    """Kill this process if nothing comes of a pass within its time limit.
+    """Kill this process if a pass gives no result within its time limit.
 
     The timer of `faulthandler` runs in a thread of its own, so it works even if the driver hangs.
     """
 
     def __init__(self) -> None:
-        self._ends_s: dict[Hashable, float] = {}
-        self._changing = threading.Lock()
+        """Watch no pass yet."""
+        self._ends_s: dict[Hashable, float] = {}  # pass -> when its time is over (`time.monotonic`)
+        self._changing = threading.Lock()  # held while the time limits change
         self._nowhere: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123 - as long as this process runs
 
     def expect(self, key: Hashable, limit_s: float) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_clips, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_clips, group_into_passes
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
@@ -124,35 +124,36 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     workers
         Number of decode processes.
     """
-    started_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
+    loading_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     sizes = {path: file_state(path)[0] for path in paths if is_here(path)}
-    all_passes = passes(tasks, workers)
+    all_passes = group_into_passes(tasks, workers)
     n_absent = len(paths) - len(sizes)
     feature_bytes = len(tasks) * job.bytes_per_clip()
-    work = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)
+    estimate = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)
     decoding = _try_decoding(job, _trial_passes(all_passes, sizes))
-    work.tried = decoding.n_clips
+    estimate.tried = decoding.n_clips
     if decoding.n_clips == 0:
-        return work
+        return estimate
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    network_s_per_clip = _try_networks(job, decoding.clips, on_card=on_card)  # wall and processor seconds
+    # Each pair is of wall seconds and processor seconds.
+    network_s_per_clip = _try_networks(job, decoding.clips, on_card=on_card)
     infer_s, infer_cpu_s = network_s_per_clip * len(tasks)
     decode_s, decode_cpu_s = decoding.per_clip * len(tasks) + decoding.index_per_file * len(sizes)
     busy_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
-    work.cpu_s = started_s + busy_s
+    estimate.cpu_s = loading_s + busy_s
     if on_card:
-        work.gpu_s = infer_s
-        work.cores_per_card = decode_cpu_s / max(infer_s, 1e-9)
+        estimate.gpu_s = infer_s
+        estimate.cores_per_card = decode_cpu_s / max(infer_s, 1e-9)
     cores = usable_cores()
     decoders = min(workers, len(all_passes), cores)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
     slowdown = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
     # The decoders, or all cores, or the GPU set the pace.
     processor_s = max(decode_cpu_s / decoders, busy_s / cores)
-    work.seconds = max(slowdown * (started_s + processor_s), infer_s)
-    return work
+    estimate.seconds = max(slowdown * (loading_s + processor_s), infer_s)
+    return estimate
 
 
 def _now() -> NDArray[np.float64]:

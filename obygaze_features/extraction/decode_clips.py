@@ -114,12 +114,18 @@ class DecodeTask:
     sounds: Mapping[str, tuple[Hearing, Request]] = field(default_factory=dict)
     keep: Keep | None = None
 
-    def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
-        """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
-        return {wish_of(request): (request.sampling, request.prepare) for request in self.requests.values()}
+    def frame_requests(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
+        """Return the requests that need different frames: `request_key` -> sampling and `prepare`.
+
+        Backbones that need the same frames, prepared in the same way, share one of them.
+        """
+        distinct = {}
+        for request in self.requests.values():
+            distinct[request_key(request)] = (request.sampling, request.prepare)
+        return distinct
 
 
-def wish_of(request: Request) -> Hashable:
+def request_key(request: Request) -> Hashable:
     """Return a key that is equal for requests that need the same frames, prepared in the same way."""
     try:
         hash(request.prepare)
@@ -152,7 +158,7 @@ class _ClipSound(NamedTuple):
     hole_note: str
 
 
-def _hear(
+def _read_sound(
     track: SoundTrack, hearing: Hearing, request: Request, span: tuple[float | None, float | None]
 ) -> _ClipSound:
     """Read the sound of a span, cut half-way between its sampled frames, and prepare it for a backbone.
@@ -227,7 +233,7 @@ class DecodedClip:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
+def group_into_passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
     """Group tasks that are decoded in one pass over a file: adjacent tasks that are spans of the same file.
 
     A pass has up to `PASS_CLIPS` clips, and fewer if some workers would otherwise have none.
@@ -303,7 +309,7 @@ def _with_sound_and_features(
 ) -> DecodedClip:
     """Complete a clip whose pictures are decoded: add its sound, features and remarks."""
     try:
-        clip = _encoded(task, _with_sound(task, pictures, open_track))
+        clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
     unread = [name for name in clip.besides if name != "sound" or not task.sounds]
@@ -323,7 +329,7 @@ def _with_sound(
     for name, (hearing, request) in task.sounds.items():
         try:
             track = open_track(task.path, hearing.track)
-            sound = _hear(track, hearing, request, (task.start_s, task.end_s))
+            sound = _read_sound(track, hearing, request, (task.start_s, task.end_s))
         except Exception as error:  # noqa: BLE001 - others may have what they need of the clip
             absent[name] = _reason(error)
             continue
@@ -345,8 +351,11 @@ def _with_sound(
     )
 
 
-def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
-    """Run the backbones that encode in the decode worker, and put their features in place of frames."""
+def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
+    """Run the backbones that encode in the decode worker; return the clip with features instead of frames.
+
+    The clip fails if a feature is not finite.
+    """
     frames = dict(clip.frames)
     features: dict[str, ClipFeatures] = {}
     encoders = {name: request.encode for name, request in task.requests.items()}
@@ -391,7 +400,9 @@ def decode_stretch(
     others: Sequence[DecodeTask],
     rests: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode a stretch of a film whole with PyAV: yield its windows, and measure its frames to detect shots.
+    """Decode all frames of a stretch of a film with PyAV: yield its windows, and measure frames for shots.
+
+    Nothing is raised: windows that are not yielded are decoded again elsewhere, and fail there with a reason.
 
     Parameters
     ----------
@@ -404,21 +415,29 @@ def decode_stretch(
     others
         Windows that are yielded elsewhere and may need frames of the stretch.
     rests
-        Receives what the stretch gives besides the windows, unless it cannot be decoded without errors.
+        A list to which is added what the stretch gives besides the windows: measurements, and frames for
+        `others`. Nothing is added if the stretch cannot be decoded without errors.
+
+    Yields
+    ------
+    int
+        Position of the window in `tasks`.
+    DecodedClip
+        Its result.
     """
-    wishes: list[tuple[Sampling, Prepare]] = []
+    frame_requests: list[tuple[Sampling, Prepare]] = []
     strict = False
     hash_source = False
     all_tasks = [*tasks, *others]
-    if all_tasks:  # all tasks of a film have the same settings
-        wishes = list(all_tasks[0].wishes().values())
+    if all_tasks:  # they have the same settings, as they are of one film
+        frame_requests = list(all_tasks[0].frame_requests().values())
         strict = all_tasks[0].strict
         hash_source = all_tasks[0].hash_source
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
-    with suppress(Exception):  # windows that are not yielded are read again, and then fail with a reason
+    with suppress(Exception):
         source = _source(path, hashed=hash_source)
-        for item in read_stretch(path, stretch, windows, other_windows, wishes, strict=strict):
+        for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
             if isinstance(item, Rest):
                 rests.append(item)
             else:
@@ -462,10 +481,10 @@ def decode_with_av(
     if path is None:
         raise VideoError(NO_VIDEO)
     spans = [(task.start_s, task.end_s) for task in tasks]
-    wishes = list(first.wishes().values())
+    frame_requests = list(first.frame_requests().values())
     windows: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
-    if wishes:
-        windows = read(path, spans, wishes, strict=first.strict, known=known)
+    if frame_requests:
+        windows = read(path, spans, frame_requests, strict=first.strict, known=known)
     else:  # nothing takes pictures
         windows = [(number, ()) for number in range(len(tasks))]
     source: dict[str, Any] | None = None
@@ -498,7 +517,7 @@ def _clip(
     task, path
         The clip's task, and its file.
     result
-        Frames in the order of `task.wishes()`; or why the clip cannot be read.
+        Frames of each request, in the order of `task.frame_requests()`; or why the clip cannot be read.
     source
         Properties of the file.
     """
@@ -506,25 +525,25 @@ def _clip(
         return DecodedClip(task.clip_id, "failed", result.reason)
     prepared: dict[Hashable, Prepared] = {}
     notes: dict[str, None] = {}  # in order, each once
-    for wish, frames in zip(task.wishes(), result, strict=True):
+    for key, frames in zip(task.frame_requests(), result, strict=True):
         if not np.isfinite(frames.time_s).all():
             reason = (
                 "the file does not say when its frames are shown; "
                 "put it into a container that does, such as MKV"
             )
             return DecodedClip(task.clip_id, "failed", reason, source=source)
-        prepared[wish] = Prepared(np.stack(frames.images), frames.index, frames.time_s)
+        prepared[key] = Prepared(np.stack(frames.images), frames.index, frames.time_s)
         notes.update(dict.fromkeys(frames.notes))
     clip = DecodedClip(
         task.clip_id,
         "ok",
-        frames={name: prepared[wish_of(request)] for name, request in task.requests.items()},
+        frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
         source=source,
         besides=probe(path).besides,
     )
     if not result:
         return clip
-    # All wishes of a clip are read in one pass: they share its status and the count of decoded frames.
+    # All requests of a clip are read in one pass: they share its status and the count of decoded frames.
     status = result[0].status
     n_decoded = result[0].decoded
     if status == "ok":

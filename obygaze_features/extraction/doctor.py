@@ -110,13 +110,13 @@ def examine(
     findings = [_diagnosis("host", host), _diagnosis("obygaze", f"{version}{where}")]
     if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
-    asked_use = use or "extract"
-    findings += _examine_use(asked_use, backbones, device)
+    examined_use = use or "extract"
+    findings += _examine_use(examined_use, backbones, device)
     if path is not None:
         findings += examine_place(Path(path))
     names_of_faults = [finding.about for finding in findings if finding.level == "fault"]
     level: Level = "fault" if names_of_faults else "ok"
-    return [*findings, Diagnosis(f"for {asked_use}", level, _verdict(asked_use, names_of_faults))]
+    return [*findings, Diagnosis(f"for {examined_use}", level, _verdict(examined_use, names_of_faults))]
 
 
 def docs_folder() -> Path | None:
@@ -157,7 +157,7 @@ def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = N
     yield from extras(use)
     if USES[use].networks:
         yield from devices(device)
-        yield from weights_of(backbones) if backbones else weights()
+        yield from cached_weights(backbones) if backbones else weights()
     yield from cores()
 
 
@@ -206,7 +206,12 @@ def declared_packages() -> dict[str, list[Requirement]]:
     """
     metadata = importlib.metadata.metadata("obygaze")
     extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT
-    extras_in_order = sorted(extra_names, key=lambda name: (name not in BROUGHT_ALONG, name != "video", name))
+
+    def order(name: str) -> tuple[bool, bool, str]:
+        """Return the key to sort extras by: first those that others include, then `video`, then by name."""
+        return name not in BROUGHT_ALONG, name != "video", name
+
+    extras_in_order = sorted(extra_names, key=order)
     packages: dict[str, list[Requirement]] = {"": []}
     for extra in extras_in_order:
         packages[extra] = []
@@ -343,7 +348,7 @@ def weights() -> Iterator[Diagnosis]:
         yield Diagnosis("weights", "note", how_to_get(absent[0]))
 
 
-def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
+def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
     """Report whether weights of backbones are in the hub's cache: a job may not be able to fetch them.
 
     Parameters

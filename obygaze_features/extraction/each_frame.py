@@ -75,9 +75,9 @@ def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[Backbo
     for output in outputs:
         if output.name == "frames":
             return (replace(output, shape=(ANY_NUMBER, *output.shape[1:])),)
-    given = ", ".join(output.name for output in outputs)
+    names = ", ".join(output.name for output in outputs)
     raise ExtractError(
-        f"{where} gives {given}, and no vector a frame, which --per-second stores (of layers: --layer-frames)"
+        f"{where} gives {names}, and no vector a frame, which --per-second stores (of layers: --layer-frames)"
     )
 
 
@@ -115,14 +115,16 @@ class EachFrame:
     """Clips of a batch: each has frames enough for the calls of a network."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
+        """Return an attribute of the inner `encode`, for one that this object does not have."""
+        # Unpickling asks for special methods and for `inner` before `inner` is set.
+        if name.startswith("__") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
 
     def __call__(self, batch: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Encode clips with the same number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
         arrays = self.start(list(batch)).result().arrays
-        return {name: np.stack(of_clips) for name, of_clips in arrays.items()}
+        return {name: np.stack(clip_arrays) for name, clip_arrays in arrays.items()}
 
     def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
         """Start encoding the frames of clips, uint8 `[F, h, w, c]` each, as clips of one frame."""
@@ -130,10 +132,10 @@ class EachFrame:
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
         start = getattr(self.inner, "start", None)  # a plain function has none
-        pending = self._encoded(frames) if start is None else start(frames)
+        pending = self._encode_in_batches(frames) if start is None else start(frames)
         return PendingFrames(pending, [len(clip) for clip in clips])
 
-    def _encoded(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Encode frames by a backbone that is a plain function, `AT_ONCE` at a time: [F, 1, D]."""
         parts = []
         for first in range(0, len(frames), AT_ONCE):
@@ -158,22 +160,22 @@ class PendingFrames:
     sizes: Sequence[int]
 
     def result(self) -> EncodedFrames:
-        """Wait for the vectors of all frames, and divide them among the clips."""
-        if isinstance(self.pending, np.ndarray):
+        """Wait for the vectors of all frames of all clips, and divide them among the clips."""
+        if isinstance(self.pending, np.ndarray):  # of a plain function, which has encoded them already
             arrays = {"frames": self.pending}
-            finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
+            is_finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
             at_once = None
         else:
             encoded = self.pending.result()
             arrays = encoded.arrays
-            finite = encoded.finite
+            is_finite = encoded.finite
             at_once = encoded.at_once
-        starts = np.cumsum([0, *self.sizes[:-1]])  # of each clip its first frame, [B]
-        of_clips = {}
+        first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
+        vectors_of_clips = {}
         for name, vectors in arrays.items():
             array = name.rpartition("/")[2]  # a side group's array is called "group/array"
             if array == "frames":
-                of_clips[name] = np.split(vectors[:, 0], starts[1:])
+                vectors_of_clips[name] = np.split(vectors[:, 0], first_frames[1:])
         if at_once is not None:
-            at_once = np.minimum.reduceat(at_once, starts)
-        return EncodedFrames(of_clips, np.logical_and.reduceat(finite, starts), at_once)
+            at_once = np.minimum.reduceat(at_once, first_frames)
+        return EncodedFrames(vectors_of_clips, np.logical_and.reduceat(is_finite, first_frames), at_once)

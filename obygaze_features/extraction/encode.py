@@ -73,7 +73,7 @@ def uses_gpu(backbone: Backbone) -> bool:
 
 
 def fallback(backbones: Sequence[Backbone]) -> str | None:
-    """Return a sentence on the networks that run on the CPU for lack of a GPU; None if there are none."""
+    """Return a sentence on the networks that run on the CPU because no GPU is usable; None if none does."""
     reasons: dict[str, str] = {}
     for backbone in backbones:
         compute = getattr(backbone.encode, "compute", None)
@@ -137,8 +137,9 @@ class _StartedBatch:
     """A batch of clips that every backbone has started to encode; the clips are kept without their frames."""
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
+        """Start every backbone on the clips of the batch that have frames or sound for it."""
         readable = [clip for clip in batch if clip.status != "failed"]
-        self._clips = {}
+        self._clips = {}  # clip id -> the clip without its frames, in the order of the batch
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent(backbones, clip))
         self._calls: list[_Call] = []
@@ -192,7 +193,7 @@ def _arrays_of_clip(
 
 
 def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
-    """Return group -> why it has no features of a clip; a side group lacks what its backbone lacks."""
+    """Return group -> why it has no features of a clip; a side group has the reason of its backbone."""
     reasons = {}
     for backbone in backbones:
         if backbone.name in clip.absent:

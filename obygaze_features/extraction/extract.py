@@ -20,7 +20,7 @@ from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
-from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_twins
+from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_duplicates
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
@@ -113,7 +113,7 @@ def prepare(
     check_shares(staging_path(out), shard, this_machine())
     versioned(out, version)
     takes_texts = reads_texts(backbones)
-    is_given = {
+    is_option_given = {
         "--engine ray": engine == "ray",
         "--gpus": bool(gpus),
         "--shard": shard[1] > 1,
@@ -122,7 +122,7 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    table = _table_of_shots(shots, [option for option, given in is_given.items() if given])
+    shots_path = _table_of_shots(shots, [option for option, is_given in is_option_given.items() if is_given])
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
@@ -176,7 +176,7 @@ def prepare(
         retry_failed=retry_failed,
         sealing=sealing,
         append=parent,
-        shots=table,
+        shots=shots_path,
         note=note,
         progress=progress,
     )
@@ -242,12 +242,15 @@ def _recipes(
 def _built(
     backbones: Sequence[AnyBackbone], recipes: Sequence[Recipe | None], gpus: Sequence[int]
 ) -> tuple[Backbone, ...]:
-    """Build the backbones that have a recipe, on the first of the GPUs if some are given.
+    """Return all backbones built: those with a recipe are built now, the others are built already.
 
     Parameters
     ----------
-    recipes
-        Of each backbone; None if it is built already. With GPUs every backbone has one.
+    backbones, recipes
+        The backbones, and the recipe of each; None if it is built already.
+    gpus
+        Backbones are built on the first of these GPUs; empty builds them where their recipes say. With GPUs
+        every backbone has a recipe.
     """
     if gpus:
         recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
@@ -258,7 +261,10 @@ def _built(
 
 
 def _note_on_backbones(job: Job, note: OnNote) -> None:
-    """Note what a user may not expect: other numbers of frames, questions not asked, networks on the CPU."""
+    """Call `note` with what a user may not expect of the backbones.
+
+    These are different numbers of frames, questions that are not asked, and networks that run on the CPU.
+    """
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
         note(
@@ -297,12 +303,19 @@ def _engine(
 
 
 def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
-    """Return a note on the questions that a backbone is not asked, as it cannot perceive the answers.
+    """Return a note on the questions that are not put to a backbone, because it cannot perceive the answers.
+
+    Parameters
+    ----------
+    backbone
+        A backbone; one that answers questions has them in its provenance.
+    codebook
+        The codebook, which says how each concept is conveyed: seen, heard or told.
 
     Returns
     -------
     list of str
-        One note, or none if all questions are asked.
+        One note; empty if all questions are asked.
 
     Raises
     ------
@@ -359,23 +372,31 @@ R = TypeVar("R")
 def _with_parameters_of(
     preparing: Callable[P, Extraction],
 ) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
-    """Turn a function of an `Extraction` into one with the parameters of `prepare`, which it calls first.
+    """Decorate a function of an `Extraction`, so that it takes the parameters of `prepare` instead.
+
+    The decorated function prepares an extraction from its arguments, and calls the function with it. So the
+    many parameters are written down once.
 
     Parameters
     ----------
     preparing
-        `prepare`, or a function with its parameters. The signature shows them too.
+        `prepare`, or a function with its parameters, which the decorated function's signature and
+        annotations show.
     """
 
     def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
+        """Wrap a function of an `Extraction`."""
+
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def prepared(*args: P.args, **kwargs: P.kwargs) -> R:
+            """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
         returned = signature(function).return_annotation
         prepared.__annotations__ = preparing.__annotations__ | {"return": returned}
-        shown = signature(preparing).replace(return_annotation=returned)
-        prepared.__signature__ = shown  # type: ignore[attr-defined]  # what inspect, help and notebooks read
+        shown_signature = signature(preparing).replace(return_annotation=returned)
+        # This is what inspect, help and notebooks read.
+        prepared.__signature__ = shown_signature  # type: ignore[attr-defined]
         return prepared
 
     return decorate
@@ -633,7 +654,7 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
     """Build the text backbones that are given by name or recipe."""
-    refuse_twins([_name(backbone) for backbone in backbones])
+    refuse_duplicates([_name(backbone) for backbone in backbones])
     built = []
     for backbone in backbones:
         if isinstance(backbone, TextBackbone):
@@ -676,10 +697,10 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
 
 
 def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
-    """Return the text backbones that belong to these backbones of frames.
+    """Return the names of the text backbones that belong to backbones of frames, to suggest in a message.
 
-    Two usual ones if there are none.
+    If none does, two common text backbones are returned.
     """
     candidates = [f"{_name(backbone)}-text" for backbone in backbones]
-    halves = [name for name in candidates if name in TEXT_BACKBONES]
-    return halves or ("clip-text", "sentence")
+    existing = [name for name in candidates if name in TEXT_BACKBONES]
+    return existing or ("clip-text", "sentence")

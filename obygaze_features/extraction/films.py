@@ -18,7 +18,7 @@ from pathlib import Path
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ExtractError, VideoError
-from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, group_into_passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
@@ -67,9 +67,11 @@ class KeptFrames:
     """A file with frames of a stretch that other windows need; removed when nothing refers to this object."""
 
     def __init__(self, path: Path) -> None:
+        """Keep the path of the file."""
         self.path = path
 
     def __del__(self) -> None:
+        """Remove the file."""
         self.path.unlink(missing_ok=True)
 
 
@@ -83,14 +85,14 @@ class Pass:
         Stretch that is decoded whole; the clips begin in it.
     others
         Clips that begin elsewhere and may need frames of the stretch.
-    known
-        Frames of stretches that are done.
+    stretch_frames
+        Frames of decoded stretches that the clips need.
     """
 
     tasks: Sequence[DecodeTask]
     stretch: Stretch | None = None
     others: Sequence[DecodeTask] = ()
-    known: Sequence[KeptFrames] = ()
+    stretch_frames: Sequence[KeptFrames] = ()
 
 
 class Films:
@@ -115,11 +117,12 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
+        """Find the file of each film, and divide each film into stretches."""
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
-        self.paths: dict[str, Path] = {}
-        starts_of_windows: dict[str, list[float]] = {}
+        self.paths: dict[str, Path] = {}  # movie -> its file
+        starts_of_windows: dict[str, list[float]] = {}  # movie -> starts in seconds
         for clip in manifest:
             path = manifest.video_path(clip)
             if path is None or clip.start_s is None or is_still(path):
@@ -134,7 +137,7 @@ class Films:
                     "found in films of one file"
                 )
             starts_of_windows.setdefault(clip.movie, []).append(clip.start_s)
-        self.stretches: dict[str, list[Stretch]] = {}
+        self.stretches: dict[str, list[Stretch]] = {}  # movie -> its stretches, in order
         for movie, starts_s in starts_of_windows.items():
             self.stretches[movie] = _stretches(movie, self.paths[movie], sorted(starts_s))
 
@@ -147,18 +150,18 @@ class Films:
                 unmeasured[movie] = to_measure
         return unmeasured
 
-    def keep(self, stretch: Stretch, measured: bytes, n_decoded: int, cpu_s: float) -> None:
-        """Keep the measurements of a stretch, and count what it cost besides its windows.
+    def write_measurements(self, stretch: Stretch, measurements: bytes, n_decoded: int, cpu_s: float) -> None:
+        """Write the measurements of a stretch to their file, and count what it cost besides its windows.
 
         Parameters
         ----------
-        measured
+        measurements
             The measurements, packed.
         n_decoded, cpu_s
             Frames and processor seconds that no window counts.
         """
         self._folder.mkdir(exist_ok=True)
-        write_whole(self._file(stretch), measured)
+        write_whole(self._file(stretch), measurements)
         self.n_decoded += n_decoded
         self.cpu_s += cpu_s
 
@@ -192,7 +195,7 @@ class Films:
     def _measured(self, movie: str) -> Iterator[Measured]:
         """Yield the measurements of the stretches of a movie that have been measured."""
         for stretch in self.stretches[movie]:
-            with suppress(OSError, ValueError):  # joining notices that a stretch is missing
+            with suppress(OSError, ValueError):  # `joined_shots` notices that a stretch is missing
                 yield unpacked(read_bytes(self._file(stretch)), Measured)
 
     def _file(self, stretch: Stretch) -> Path:
@@ -215,6 +218,10 @@ class WorkQueue(deque[Pass]):
     """
 
     def __init__(self, tasks: Sequence[DecodeTask], workers: int, films: Films | None = None) -> None:
+        """Queue a pass for each stretch that is not measured yet, then passes over all other clips.
+
+        Windows that begin in such a stretch are decoded in the pass of the stretch.
+        """
         super().__init__()
         unmeasured = {} if films is None else films.unmeasured()
         self._films = {movie: _Film(stretches) for movie, stretches in unmeasured.items()}
@@ -228,22 +235,24 @@ class WorkQueue(deque[Pass]):
                 other_tasks.append(task)
         for movie, stretches in unmeasured.items():
             self.extend(self._films[movie].pass_of(stretch) for stretch in stretches)
-        self.extend(Pass(pass_tasks) for pass_tasks in passes(other_tasks, workers))
+        self.extend(Pass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
 
-    def done(self, stretch: Stretch, undone: Iterable[DecodeTask], known: KeptFrames | None) -> None:
-        """Put passes over the windows that can be decoded now at the front of the queue.
+    def end_stretch(
+        self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+    ) -> None:
+        """Mark a stretch as decoded, and put the windows that can be decoded now at the front of the queue.
 
         Parameters
         ----------
         stretch
-            A stretch that is done, or was given up.
+            The stretch, which was decoded or could not be.
         undone
-            Its windows that it did not give.
-        known
-            Its frames that other windows need; None if it was given up.
+            Its windows that its pass did not decode.
+        stretch_frames
+            Its frames that other windows need; None if it could not be decoded.
         """
         film = self._films[stretch.movie]
-        ready_passes = film.done(stretch.number, undone, known)
+        ready_passes = film.end_stretch(stretch.number, undone, stretch_frames)
         self.extendleft(reversed(ready_passes))
 
 
@@ -257,12 +266,16 @@ class _Film:
     """
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
+        """Mark all stretches as pending; windows are added by `add`."""
         self.path = stretches[0].path
-        self._pending = {stretch.number for stretch in stretches}
+        self._pending = {stretch.number for stretch in stretches}  # stretches that are not decoded yet
         self._edges = stretches[0].edges
-        self._tasks: dict[str, DecodeTask] = {}  # windows that are not done
-        self._waiting: dict[str, DecodeTask] = {}  # of these, windows whose own stretch is done
-        self._known: dict[int, KeptFrames] = {}  # number of a stretch -> its frames that others need
+        # Clip id -> task of each window that is not decoded yet.
+        self._tasks: dict[str, DecodeTask] = {}
+        # Those of them that began in a stretch that is decoded, and need frames of a stretch that is not.
+        self._waiting: dict[str, DecodeTask] = {}
+        # Number of a decoded stretch -> its frames that windows of other stretches need.
+        self._frames_of_stretch: dict[int, KeptFrames] = {}
 
     def is_in_pending_stretch(self, task: DecodeTask) -> bool:
         """Return whether a window begins in a stretch that is to be decoded."""
@@ -273,33 +286,37 @@ class _Film:
         self._tasks[task.clip_id] = task
 
     def pass_of(self, stretch: Stretch) -> Pass:
-        """Return the pass over a stretch: its windows, and others that may need frames of it."""
-        own_tasks = []
+        """Return the pass over a stretch: windows that begin in it, and others that may need its frames."""
+        tasks_of_stretch = []
         other_tasks = []
         for task in self._tasks.values():
             start_s = task.start_s or 0.0
             is_near = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
             if self._stretch_of(task) == stretch.number:
-                own_tasks.append(task)
+                tasks_of_stretch.append(task)
             elif is_near:
                 other_tasks.append(task)
-        return Pass(own_tasks, stretch, other_tasks)
+        return Pass(tasks_of_stretch, stretch, other_tasks)
 
-    def done(self, number: int, undone: Iterable[DecodeTask], known: KeptFrames | None) -> list[Pass]:
-        """Return passes over the windows whose stretches are all done, and drop frames that no window needs.
+    def end_stretch(
+        self, number: int, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+    ) -> list[Pass]:
+        """Mark a stretch as decoded, and return passes over the windows that waited for it alone.
+
+        Frames of stretches that no window needs any more are dropped.
 
         Parameters
         ----------
         number
-            Stretch that is done, or was given up.
+            Number of the stretch, which was decoded or could not be.
         undone
-            Its windows that it did not give.
-        known
-            Its frames that other windows need; None if it was given up.
+            Its windows that its pass did not decode.
+        stretch_frames
+            Its frames that other windows need; None if it could not be decoded.
         """
         self._pending.discard(number)
-        if known is not None:
-            self._known[number] = known
+        if stretch_frames is not None:
+            self._frames_of_stretch[number] = stretch_frames
         undone_tasks = {task.clip_id: task for task in undone}
         tasks_of_stretch = [task for task in self._tasks.values() if self._stretch_of(task) == number]
         for task in tasks_of_stretch:
@@ -315,14 +332,13 @@ class _Film:
         ready_passes = []
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
-            known_frames = [
-                self._known[reached]
-                for reached in self._stretches_of_all(pass_tasks)
-                if reached in self._known
-            ]
-            ready_passes.append(Pass(pass_tasks, known=known_frames))
+            needed = self._stretches_of_all(pass_tasks)
+            frames = [self._frames_of_stretch[k] for k in needed if k in self._frames_of_stretch]
+            ready_passes.append(Pass(pass_tasks, stretch_frames=frames))
         still_needed = self._stretches_of_all(self._tasks.values())
-        self._known = {reached: frames for reached, frames in self._known.items() if reached in still_needed}
+        for ended in [*self._frames_of_stretch]:
+            if ended not in still_needed:
+                del self._frames_of_stretch[ended]
         return ready_passes
 
     def _stretch_of(self, task: DecodeTask) -> int:
@@ -338,10 +354,10 @@ class _Film:
 
     def _stretches_of_all(self, tasks: Iterable[DecodeTask]) -> list[int]:
         """Return the numbers of the stretches that may have frames of any of the windows, in order."""
-        reached: set[int] = set()
+        numbers: set[int] = set()
         for task in tasks:
-            reached.update(self._stretches_of(task))
-        return sorted(reached)
+            numbers.update(self._stretches_of(task))
+        return sorted(numbers)
 
 
 def _end_s(task: DecodeTask) -> float:

@@ -61,7 +61,9 @@ def run_gpus(
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
-    """Set the device of recipes to the first of the GPUs, for the main process, which runs no backbone.
+    """Return recipes whose networks are built on the first of the GPUs.
+
+    The main process builds them to know their settings; the networks run in a process for each GPU.
 
     Raises
     ------

@@ -99,14 +99,16 @@ class Job:
     per_second: float | None = None
 
     def __post_init__(self) -> None:
+        """Refuse backbones that cannot be combined, sent to workers, or run on these clips."""
         group_names: list[str] = []
         for backbone in self.backbones:
             group_names += backbone.group_names()
-        refuse_twins(group_names)
+        refuse_duplicates(group_names)
         for backbone in self.backbones:
             sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
             pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
-        if self.keep_frames is not None and all(backbone.hears is not None for backbone in self.backbones):
+        all_hear = all(backbone.hears is not None for backbone in self.backbones)
+        if self.keep_frames is not None and all_hear:
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
         if of_stills(self.manifest):
             self._check_stills()
@@ -219,10 +221,14 @@ def group_of(
 
     Parameters
     ----------
-    backbone, arrays, n_frames
-        The backbone, its arrays, and the frames of a clip.
+    backbone
+        The backbone.
+    arrays
+        The arrays of the group.
+    n_frames
+        Number of frames of a clip.
     frames_record
-        Fields of the provenance on the frames or texts that the backbone gets.
+        Fields of the provenance that say which frames or texts the backbone gets.
     """
     provenance = {
         "name": backbone.name,
@@ -255,8 +261,8 @@ def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
     return {"software": software, "commit": None, "contact": ""}
 
 
-def refuse_twins(names: Sequence[str]) -> None:
-    """Refuse backbones with the same name."""
+def refuse_duplicates(names: Sequence[str]) -> None:
+    """Raise an ExtractError if two backbones, or two groups of features, have the same name."""
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
@@ -358,14 +364,17 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
 
 @checked
 def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
-    """Refuse a typed shard (i, n) if the tasks of a store's first job array would not do all shards.
+    """Refuse a --shard that does not fit the job array of this task, so that some shard would never be done.
+
+    It is checked for the first job array of a store, which divides the clips. Outside a job array nothing is
+    checked.
 
     Parameters
     ----------
     environment
         Variables that Slurm sets.
     shard
-        Given by --shard.
+        The option --shard: shard i of n.
 
     Raises
     ------

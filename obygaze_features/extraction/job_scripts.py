@@ -71,6 +71,7 @@ class Site:
     setup: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        """Refuse values that the job scripts or sbatch would not accept."""
         validate_licence(self.licence)
         if self.tasks < 1:
             raise ExtractError(f"{self.tasks} tasks: expected at least 1")
@@ -94,7 +95,7 @@ class Site:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether jobs that extract ask for a GPU, as the scripts do unless told otherwise."""
+        """Whether jobs that extract request a GPU, as they do unless `gres` names another resource."""
         by_another_option = any(name in self.sbatch for name in ("gpus", "gpus-per-node"))
         return by_another_option or "gpu" in self.sbatch.get("gres", "gpu")
 

@@ -27,7 +27,7 @@ from obygaze_features.extraction.decode_clips import (
     Keep,
     Pixels,
     Prepared,
-    wish_of,
+    request_key,
 )
 from obygaze_features.extraction.decoders import Decode
 from obygaze_features.io import make_folder, sha256_of, write_whole
@@ -86,7 +86,7 @@ def from_jpeg(data: bytes) -> Pixels:
 
 
 def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
-    """Return a decoder that reads frames kept by earlier runs, and keeps those that it has to decode.
+    """Wrap a decoder, so that it reads frames that earlier runs kept as files, and keeps those it decodes.
 
     It does so for tasks with `keep`; other tasks are decoded as usual.
 
@@ -95,9 +95,9 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
     decode
         Decodes the clips whose frames are not kept.
     always
-        Call `decode` even if all frames are kept, since it gives more than clips.
+        Call `decode` even if all frames are kept, because it measures more than the clips.
     writes
-        Keep frames that are decoded, not only read those that are kept.
+        Whether decoded frames are written to the folder; False only reads those that are there.
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
@@ -145,11 +145,12 @@ class _VideoFrames:
     """
 
     def __init__(self, path: Path, keep: Keep) -> None:
+        """Compute the digest of the video."""
         self.path = path
         self.keep = keep
         self.digest = ""
         with suppress(OSError, ObygazeError):  # the decoder then gives the reason
-            self.state = file_state(path)
+            self.state = file_state(path)  # size and modification time
             self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
@@ -234,11 +235,11 @@ class _VideoFrames:
                 reasons[kept.clip.reason] = None
             remarks.update(dict.fromkeys(kept.clip.remarks))
         prepared: dict[Hashable, Prepared] = {}
-        for wish, (sampling, prepare) in task.wishes().items():
+        for key, (sampling, prepare) in task.frame_requests().items():
             images = np.stack([prepare(picture) for picture in pictures[sampling]])
             index = np.array(kept_of_sampling[sampling].index, np.int64)
             time_s = np.array(kept_of_sampling[sampling].time_s)
-            prepared[wish] = Prepared(images, index, time_s)
+            prepared[key] = Prepared(images, index, time_s)
         first = next(iter(kept_of_sampling.values())).clip
         source = dict(first.source)
         if task.hash_source:
@@ -248,7 +249,7 @@ class _VideoFrames:
             clip_id=task.clip_id,
             status="partial" if is_partial else "ok",
             reason="; ".join(reasons),
-            frames={name: prepared[wish_of(request)] for name, request in task.requests.items()},
+            frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
             source=source,
             remarks=tuple(remarks),
         )
@@ -260,13 +261,13 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 
 
 def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
-    """Return for each sampling what to keep of a clip that was decoded to JPEGs."""
+    """Return, for each sampling of a clip that was decoded to JPEGs, the frames to write."""
     # What depends on the manifest, or on the run, is not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
-    kept = {}
+    frames_of_sampling = {}
     for sampling, backbone in _samplings(task).items():
         frames = clip.frames[backbone]
         jpegs = frames.images.tolist()
-        kept[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
-    return kept
+        frames_of_sampling[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
+    return frames_of_sampling

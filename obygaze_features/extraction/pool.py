@@ -57,20 +57,23 @@ class DecodePool:
     """
 
     def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV, batch_size: int = 1) -> None:
+        """Make a pool without work; its processes start with the first pass."""
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder
-        self._most_queued = 2 * workers + batch_size
+        self._most_queued = 2 * workers + batch_size  # clips that are decoded or wait for a worker
         # Workers share what they compute for a large file, and frames that several of them need.
         self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
         self._keys = count()
-        self._running: dict[Hashable, _Attempt] = {}
+        self._running: dict[Hashable, _Attempt] = {}  # key of a pass -> the attempt to decode it
 
     def __enter__(self) -> Self:
+        """Return the pool."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End the workers, and remove what they share."""
         self._pool.close()
         self._shared.cleanup()
 
@@ -125,7 +128,7 @@ class DecodePool:
         return self._end_pass(event)
 
     def _has_room(self) -> bool:
-        """Return whether another pass may be queued: for an idle worker, or within the limit of clips."""
+        """Return whether another pass may be queued: a worker is idle, or few enough clips are queued."""
         n_clips = 0
         for attempt in self._running.values():
             n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
@@ -136,9 +139,9 @@ class DecodePool:
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
         self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, number)
-        known_files = [frames.path for frames in work.known]
+        stretch_files = [frames.path for frames in work.stretch_frames]
         # A worker gets the paths alone: a copy of `KeptFrames` would remove the file when it goes.
-        task = _PassTask(replace(work, known=()), frames_file, known_files)
+        task = _PassTask(replace(work, stretch_frames=()), frames_file, stretch_files)
         n_clips = PASS_CLIPS if work.stretch else len(work.tasks)
         self._pool.put(key, task, self.timeout_s * n_clips)
         return key
@@ -151,21 +154,27 @@ class DecodePool:
         return clip
 
     def _keep_measured(self, event: Event, films: Films) -> None:
-        """Store what a stretch of a film gives besides windows: measurements, and frames for other ones."""
+        """Store the measurements and frames that the pass of a stretch has sent.
+
+        These are the measurements of its frames, and the frames that other windows need.
+        """
         attempt = self._running[event.key]
         measured: _MeasuredStretch = event.value[1]
         if attempt.work.stretch is not None:
-            attempt.known = KeptFrames(attempt.frames_file)
-            films.keep(attempt.work.stretch, measured.measurements, measured.n_decoded, measured.cpu_s)
+            attempt.stretch_frames = KeptFrames(attempt.frames_file)
+            films.write_measurements(
+                attempt.work.stretch, measured.measurements, measured.n_decoded, measured.cpu_s
+            )
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Queue the windows that a stretch did not give, or the stretch again if its worker died."""
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
-        if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
+        died_unmeasured = event.kind == "died" and attempt.stretch_frames is None
+        if died_unmeasured and attempt.number < ATTEMPTS:
             self._put(replace(attempt.work, tasks=undone), attempt.number + 1)
         elif attempt.work.stretch is not None:
-            queue.done(attempt.work.stretch, undone, attempt.known)
+            queue.end_stretch(attempt.work.stretch, undone, attempt.stretch_frames)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
         """Queue the clips that a pass did not give again, or return them as failed."""
@@ -206,15 +215,15 @@ class _Attempt:
         File for the frames of its stretch that other windows need.
     number
         Number of the attempt, from 1.
-    known
-        These frames, once the stretch has been decoded.
+    stretch_frames
+        These frames, once the stretch has been decoded; else None.
     """
 
     undone: dict[int, DecodeTask]
     work: Pass
     frames_file: Path
     number: int
-    known: KeptFrames | None = None
+    stretch_frames: KeptFrames | None = None
 
 
 class _PassTask(NamedTuple):
@@ -223,16 +232,16 @@ class _PassTask(NamedTuple):
     Attributes
     ----------
     work
-        The pass, without `known`.
+        The pass, without `stretch_frames`.
     frames_file
         File to write: the frames of the pass's stretch that other windows need.
-    known_files
-        Such files of other stretches.
+    stretch_files
+        Such files of other stretches, which are decoded already.
     """
 
     work: Pass
     frames_file: Path
-    known_files: Sequence[Path]
+    stretch_files: Sequence[Path]
 
 
 class _MeasuredStretch(NamedTuple):
@@ -257,7 +266,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     Parameters
     ----------
     task
-        The pass, and files of frames.
+        The pass, and the files of frames that were decoded with stretches.
     parent
         Receives the results.
     decoder
@@ -280,16 +289,19 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
-    """Return the function that decodes a pass: a stretch, windows with frames already known, or others.
+    """Return the function that decodes a pass.
+
+    There are three: one for a whole stretch of a film; one for windows of which some frames were decoded
+    with stretches already; and `decode` for all other clips.
 
     Parameters
     ----------
     task
-        The pass, and files of frames.
+        The pass, and the files of frames that were decoded with stretches.
     decode
         The usual decoder.
     rests
-        Receives what a stretch gives besides its windows.
+        The returned function appends what a stretch gives besides its windows: measurements, and frames.
     """
     stretch = task.work.stretch
     if stretch is not None:
@@ -297,11 +309,11 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]])
         others = [as_jpegs(other) for other in task.work.others]
         decode = partial(decode_stretch, path=stretch.path, stretch=ends, others=others, rests=rests)
         takes_pictures = not task.work.tasks or len(task.work.tasks[0].requests) > 0
-        if not takes_pictures:  # the decoder is not asked then, but the shots need the frames
+        if not takes_pictures:  # the returned function is not called then, but the shots need the frames
             list(decode_stretch((), path=stretch.path, stretch=ends, others=(), rests=rests))
     else:
         known: dict[int, Known[Pixels]] = {}
-        for path in task.known_files:
+        for path in task.stretch_files:
             known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
         if known:
             decode = partial(decode_with_av, known=known)

@@ -110,7 +110,7 @@ class Extraction:
             self.note(obstacle)
         self.refuse_sealed()
         clips, _, _ = self.plan()
-        if self.stage_path.exists() and not self.outlived():
+        if self.stage_path.exists() and not self.has_superseded_stage():
             missing = self._missing(self.open_stage(trial=True))
         else:
             missing = self._missing_without_stage(clips)
@@ -127,15 +127,15 @@ class Extraction:
         Parameters
         ----------
         clips
-            All clips of the stage, with those of the store that grows.
+            All clips that the stage will have, including those of a store that is extended (`append`).
         """
-        done: set[str] = set()
+        done_ids: set[str] = set()
         if self.append is not None:
             parent_clips = open_store(self.append).clips
-            done = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
+            done_ids = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
         clip_ids = sorted(clip.clip_id for clip in clips)
-        of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in of_shard if clip_id not in done]
+        ids_of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
+        return [clip_id for clip_id in ids_of_shard if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
         """Add needed and free disk space to an estimate, and note if the disk is too small."""
@@ -168,14 +168,14 @@ class Extraction:
         return Films(self.job.manifest, self.stage_path / MEASURED)
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
-        """Return the ids of the clips to do now; if a store grows, only clips of the manifest.
+        """Return the ids of the clips to do now; if a store is extended, only clips of the manifest.
 
         Parameters
         ----------
         stage
             The stage.
         again
-            Says of each clip that is done whether to do it once more.
+            Returns, for the journal entry of a clip that is done, whether to do the clip once more.
         """
         missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
@@ -183,7 +183,7 @@ class Extraction:
             missing = [clip for clip in missing if clip in planned]
         return missing
 
-    def outlived(self) -> bool:
+    def has_superseded_stage(self) -> bool:
         """Return whether the stage belongs to the sealed store that grows, so that a new one replaces it."""
         return self.append is not None and is_outlived(self.stage_path, self.append)
 
@@ -195,7 +195,7 @@ class Extraction:
         ExtractError
             The store is sealed; the message names the option that makes the next version.
         """
-        has_stage = self.stage_path.exists() and not self.outlived()
+        has_stage = self.stage_path.exists() and not self.has_superseded_stage()
         if self.sealed_path.exists() and not has_stage:
             newest = quote(str(sealed_versions(self.out)[-1]))
             raise ExtractError(
@@ -232,9 +232,9 @@ class Extraction:
             The stage was created with other settings.
         """
         clips, groups, corpus = self.plan()
-        if self.outlived():
+        if self.has_superseded_stage():
             with locked(self.stage_path.parent, wait=True):  # other shards make the stage under this lock too
-                if self.outlived():  # no other shard was first
+                if self.has_superseded_stage():  # no other shard was first
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
@@ -276,7 +276,10 @@ class Extraction:
             return stage, report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows into the open stage, after what earlier runs left behind is handled."""
+        """Extract the missing rows into the open stage, and write the report and the table of shots.
+
+        Before that, damage and unfinished rows that earlier runs have left in the stage are handled.
+        """
         films = self._films()
         for damage in stage.damage():
             self.note(damage)
@@ -284,10 +287,10 @@ class Extraction:
         if n_lost:
             self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
         videos = self._videos()
-        videos_returned: set[str] = set()  # clips that failed for lack of a video that is there now
+        clips_to_retry: set[str] = set()  # they failed for lack of a video that is there now
         if not self.sealed_path.exists():
-            videos_returned = clips_with_returned_video(stage, videos)
-        missing = self._missing(stage, again=lambda entry: entry.clip_id in videos_returned)[: self.limit]
+            clips_to_retry = clips_with_returned_video(stage, videos)
+        missing = self._missing(stage, again=lambda entry: entry.clip_id in clips_to_retry)[: self.limit]
         video_check = MissingVideoCheck(stage, videos, working=bool(missing))
         if missing:
             self._note_other_writers(stage)
@@ -414,11 +417,11 @@ class Extraction:
                 "state one, stop this and add --licence SPDX to 'obygaze extract', which goes on from here"
             )
         for group in self.job.groups():
-            of_weights = str(group.provenance.get("licence", NO_LICENCE))
-            if of_weights not in {NO_LICENCE, licence, *PERMISSIVE}:
+            weights_licence = str(group.provenance.get("licence", NO_LICENCE))
+            if weights_licence not in {NO_LICENCE, licence, *PERMISSIVE}:
                 self.note(
-                    f"the weights of {group.name} are under {of_weights}, the features will be sealed as "
-                    f"{licence}: look what it says of a network's outputs before you share them"
+                    f"the weights of {group.name} are under {weights_licence}, the features will be sealed "
+                    f"as {licence}: look what it says of a network's outputs before you share them"
                 )
 
 
@@ -430,7 +433,10 @@ class _Terms(NamedTuple):
 
 
 def _pieces_elsewhere(stage: Stage) -> set[int]:
-    """Return the pieces that tasks on another cluster do, as their locks may not be visible here."""
+    """Return the numbers of the pieces that tasks on another cluster do.
+
+    They must be left alone, since the locks of these tasks may not be visible here.
+    """
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return set()

@@ -9,7 +9,7 @@ import os
 import signal
 from typing import Any
 
-__all__ = ["join", "ray", "refusal"]  # import Ray from this module, so that the settings below apply
+__all__ = ["join_or_start", "ray", "refusal"]  # import Ray from this module, so that the settings below apply
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports to the developers of Ray
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call may start or join another cluster
@@ -35,7 +35,7 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 """Settings of `ray.init` under which nothing but errors is printed."""
 
 
-def join(address: str | None, workers: int | None, folder: str | None) -> str:
+def join_or_start(address: str | None, workers: int | None, folder: str | None) -> str:
     """Join the cluster at an address, or start one here; return the address of its head.
 
     SIGINT and SIGTERM are ignored from then on: the parent of this process decides when it ends.
@@ -82,7 +82,7 @@ def join(address: str | None, workers: int | None, folder: str | None) -> str:
 
 
 def refusal(address: str | None, error: Exception) -> str:
-    """Return the message on why a cluster at an address could not be joined, or none be started here."""
+    """Return the message for a cluster that could not be joined, or (address None) not be started here."""
     words = " ".join(str(error).split()) or type(error).__name__
     if address is None:
         return f"no Ray cluster could be started on this machine: {words}"

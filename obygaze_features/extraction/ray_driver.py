@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decoders import decoder_record
-from obygaze_features.extraction.ray_cluster import join, ray
+from obygaze_features.extraction.ray_cluster import join_or_start, ray
 from obygaze_features.extraction.ray_nodes import DecodeSettings, NodeError, RayEncoder, decode_by_ray
 from obygaze_features.extraction.ray_order import STOP, Head, Order
 from obygaze_features.extraction.schedule import ATTEMPTS
@@ -28,23 +28,24 @@ NEXT_NOTES_S = 300.0
 """Seconds until each further note of the same wait."""
 
 
-def drive(order: Order, printed: Path, parent: Parent) -> None:
+def drive(order: Order, log_file: Path, parent: Parent) -> None:
     """Join the cluster, run the shares of clips that the parent sends, and send back their events, for ever.
 
     Parameters
     ----------
     order
-        What to run and where.
-    printed
-        File for what Ray prints.
+        What to run, and on which cluster.
+    log_file
+        File to which all output of Ray is appended.
     parent
-        The main process, which kills this one at the end.
+        The main process. It gets a `Head` before and after the cluster is joined, notes for the user as
+        texts, the number of encoders, and then events of shares; it kills this process at the end.
     """
-    with printed.open("ab") as file:
+    with log_file.open("ab") as file:
         for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
             os.dup2(file.fileno(), descriptor)
     parent.send(Head(""))
-    parent.send(Head(join(order.address, order.workers, order.folder)))
+    parent.send(Head(join_or_start(order.address, order.workers, order.folder)))
     pools = choose_pools(order)
     for note in pools.notes:
         parent.send(note)
@@ -52,7 +53,7 @@ def drive(order: Order, printed: Path, parent: Parent) -> None:
     encoders = _Encoders(order, pools.n_decoders, pools.n_encoders)
 
     def listen() -> None:
-        """Pass on the shares that the parent sends, and its request to stop."""
+        """Give the shares that the parent sends to the encoders, and pass on its request to stop."""
         while True:
             message = parent.receive()
             if message == STOP:
@@ -70,7 +71,7 @@ def drive(order: Order, printed: Path, parent: Parent) -> None:
             timeout_s = NEXT_NOTES_S
             continue
         if isinstance(event, Exception):
-            raise explained(event)
+            raise without_remote_traceback(event)
         parent.send(event)
         timeout_s = FIRST_NOTE_S
 
@@ -124,6 +125,7 @@ class _Encoders:
     """
 
     def __init__(self, order: Order, n_decoders: int, n_encoders: int) -> None:
+        """Start a thread for each encoder, which starts the encoder and gives it shares of clips."""
         self.shares: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         # More tasks than cores, so that none is idle while an encoder computes; unless fewer are wanted.
@@ -159,7 +161,7 @@ class _Encoders:
         try:
             while True:
                 n_starts += 1
-                actor = self._class.remote(self._order.worker, self._order.mark, self._decode)
+                actor = self._class.remote(self._order.worker, self._order.marker, self._decode)
                 self._actors[number] = actor
                 try:
                     _raise_node_error(ray.get(actor.begin.remote()))
@@ -207,7 +209,7 @@ def _note_on_waiting() -> str:
     return f"no clip has come back for a while; free in the Ray cluster: {', '.join(counts)}"
 
 
-def explained(error: Exception) -> Exception:
+def without_remote_traceback(error: Exception) -> Exception:
     """Replace an error of Ray, which contains a remote traceback, by an ExtractError with its cause."""
     if not isinstance(error, ray.exceptions.RayError):
         return error

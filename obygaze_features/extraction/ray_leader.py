@@ -82,10 +82,10 @@ def run_ray(
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         reach(address)
-    with _ray_folder() as folder, _marker_file(stage.path.absolute()) as mark:
+    with _ray_folder() as folder, _marker_file(stage.path.absolute()) as marker:
         order = Order(
             worker=worker,
-            mark=mark,
+            marker=marker,
             backbones=[backbone.name for backbone in job.backbones],
             decoder=job.decoder,
             on_gpu=any(uses_gpu(backbone) for backbone in job.backbones),
@@ -102,13 +102,13 @@ def run_ray(
 
 @contextmanager
 def _marker_file(stage: Path) -> Iterator[Path]:
-    """Make a file in the stage, by which nodes check that they see the stage; remove it at the end."""
-    mark = stage / f"run-{uuid.uuid4().hex}"
-    mark.touch()
+    """Make an empty file in the stage, by which nodes check that they see the stage; remove it at the end."""
+    marker = stage / f"run-{uuid.uuid4().hex}"
+    marker.touch()
     try:
-        yield mark
+        yield marker
     finally:
-        mark.unlink(missing_ok=True)
+        marker.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -133,8 +133,8 @@ def _drive(task: tuple[Order, Path], parent: Parent) -> None:
     """Run `drive` in the child process; the task is an order and the file for what Ray prints."""
     from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
 
-    order, printed = task
-    drive(order, printed, parent)
+    order, log_file = task
+    drive(order, log_file, parent)
 
 
 class RayCluster:
@@ -146,7 +146,7 @@ class RayCluster:
     ----------
     order
         What the child needs.
-    printed
+    log_file
         File for what Ray prints.
     stage
         Tells how many clips are left.
@@ -159,22 +159,25 @@ class RayCluster:
         Encoders; 0 before the child has joined.
     """
 
-    def __init__(self, order: Order, printed: Path, stage: Stage, note: Callable[[str], object]) -> None:
-        self.workers = 0
+    def __init__(self, order: Order, log_file: Path, stage: Stage, note: Callable[[str], object]) -> None:
+        """Prepare the child process, which starts when the `with` block is entered."""
+        self.workers = 0  # encoders of the cluster; 0 until the child has joined
         self._order = order
-        self._printed = printed
+        self._log_file = log_file
         self._stage = stage
         self._note = note
         self._where = order.address or "this machine"
         self._head = ""  # address of the cluster's head, once the child has joined
-        self._deadline = float("inf")  # for joining
+        self._deadline = float("inf")  # until which the child must have joined (`time.monotonic`)
         self._pool = WorkerPool(1, _drive)
 
     def __enter__(self) -> Self:
-        self._pool.put(RUN, (self._order, self._printed))
+        """Start the child process, which joins the cluster."""
+        self._pool.put(RUN, (self._order, self._log_file))
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Kill the child process."""
         self._pool.close()
 
     def join(self, stopped: Callable[[], bool]) -> bool:
@@ -221,7 +224,14 @@ class RayCluster:
         )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
-        """Handle a message of the child; return it if it is the event of a share, else None."""
+        """Handle a message of the child; return it if it is the event of a share, else None.
+
+        Parameters
+        ----------
+        message
+            An event of a share; a `Head` before and after joining; a text, which is a note for the user; or
+            the number of encoders, when all is ready.
+        """
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
@@ -231,7 +241,7 @@ class RayCluster:
             self._head = message.address
         elif isinstance(message, str):
             self._note(message)
-        else:  # the number of encoders
+        else:
             self.workers = message
         return None
 
@@ -250,7 +260,7 @@ class RayCluster:
 
     def _with_last_line(self, end: str) -> str:
         """Add the last line that Ray printed to a description of how the child ended."""
-        text = self._printed.read_text(encoding="utf-8", errors="replace")
+        text = self._log_file.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
             return end
@@ -258,7 +268,7 @@ class RayCluster:
 
 
 def reach(address: str) -> None:
-    """Refuse an address that does not answer; Ray would wait for it forever.
+    """Raise an ExtractError if nothing answers at an address, because Ray would wait for it forever.
 
     Raises
     ------
@@ -282,7 +292,7 @@ def reach(address: str) -> None:
 
 
 def _obstacle(host: str, port: int) -> str | None:
-    """Try to connect to an address; return why that fails, or None if somebody answers."""
+    """Try to connect to an address; return why that fails, or None if a server answers."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_S).close()
     except OSError as error:

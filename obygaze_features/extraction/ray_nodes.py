@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from obygaze_features.errors import ExtractError, ObygazeError
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, group_into_passes
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.loop import Decode
 from obygaze_features.extraction.pool import POLL_S, DecodePool
@@ -34,7 +34,8 @@ class NodeError(ExtractError):
     """
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
-        super().__init__(reason, path)
+        """Keep the reason and the missing video."""
+        super().__init__(reason, path)  # both, so that the error can be pickled
         self.reason = reason
         self.path = path
 
@@ -59,23 +60,24 @@ class RayEncoder:
     ----------
     worker
         Holds the networks.
-    mark
+    marker
         File in the stage that the main process has just made.
     decode
         Decodes the clips.
     """
 
-    def __init__(self, worker: LoopWorker, mark: Path, decode: Decode) -> None:
+    def __init__(self, worker: LoopWorker, marker: Path, decode: Decode) -> None:
+        """Keep what the encoder works with; `begin` builds the networks."""
         self.worker = worker
-        self.mark = mark
+        self.marker = marker
         self.decode = decode
 
     def begin(self) -> NodeError | None:
         """Build the networks and open the stage; return why that failed, or None."""
-        if not self.mark.exists():
+        if not self.marker.exists():
             return NodeError(
-                f"node {_node()} does not see {self.mark.parent}, which all nodes write to: put it on a file "
-                "system that they share, or leave that node out. The same command goes on"
+                f"node {_node()} does not see {self.marker.parent}, which all nodes write to: put it on a "
+                "file system that they share, or leave that node out. The same command goes on"
             )
         try:
             self.worker.begin()
@@ -138,7 +140,7 @@ def decode_by_ray(
     remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
-    waiting = deque(passes(tasks, workers))
+    waiting = deque(group_into_passes(tasks, workers))
     running: dict[Any, dict[str, DecodeTask]] = {}  # stream of a Ray task -> its clips that did not come yet
     while not stopped():
         while waiting and len(running) < workers:
@@ -162,7 +164,7 @@ def decode_by_ray(
 
 
 def _next_of(stream: Any) -> Any:
-    """Return the next result of a streaming Ray task; None if it has ended."""
+    """Wait for the next result of a streaming Ray task and return it; None if the task has ended."""
     reference = next(iter(stream), None)
     return None if reference is None else ray.get(reference)
 
@@ -172,11 +174,11 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 
     The main process sends only videos that it finds; a node that does not find one yields an error.
     """
-    contrast = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
-    if contrast:
+    differences = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
+    if differences:
         yield NodeError(
-            f"node {_node()} has another decoder than the main process: {contrast}; give every node the same "
-            "installation"
+            f"node {_node()} has another decoder than the main process: {differences}; give every node "
+            "the same installation"
         )
         return
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):

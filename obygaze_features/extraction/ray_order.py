@@ -15,7 +15,7 @@ class Order:
 
     Parameters
     ----------
-    worker, mark
+    worker, marker
         As for `RayEncoder`.
     backbones
         Names of the backbones.
@@ -26,7 +26,7 @@ class Order:
     """
 
     worker: LoopWorker
-    mark: Path
+    marker: Path
     backbones: Sequence[str]
     decoder: str
     on_gpu: bool

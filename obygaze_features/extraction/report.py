@@ -79,7 +79,7 @@ class RunReport:
         return self.ok + self.partial + self.failed
 
     def count(self, result: ClipResult, n: int = 1) -> None:
-        """Add a written clip to the counts; with `n` -1, subtract one that was lost since."""
+        """Count a written clip by its status; `n` is -1 to subtract one that was lost."""
         if result.status == "ok":
             self.ok += n
         elif result.status == "partial":
@@ -204,11 +204,12 @@ class Recording:
     """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
+        """Start the clock of the run; nothing is written yet."""
         self.report = report
         self._writer = writer
         self._thread = thread
         self._started = time.perf_counter()
-        self._waiting: deque[_WaitingBatch] = deque()
+        self._waiting: deque[_WaitingBatch] = deque()  # the oldest first
 
     def commit(self, results: list[ClipResult]) -> list[ClipResult]:
         """Queue clips to be written; return those that were written meanwhile.

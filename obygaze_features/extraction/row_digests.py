@@ -18,9 +18,10 @@ class RowDigests(WorkerPool):
     """
 
     def __init__(self) -> None:
+        """Make a pool of one worker that computes digests."""
         super().__init__(1, _digest)
         self._keys = count()
-        self._digests: dict[int, str] = {}
+        self._digests: dict[int, str] = {}  # key of a call -> digest; "" if the worker failed
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
         """Start to compute the digest of a part of a file; return a function that waits for the result."""
@@ -28,6 +29,7 @@ class RowDigests(WorkerPool):
         self.put(key, (path, offset, size))
 
         def digest() -> str:
+            """Wait for the digest; compute it here if the worker does not send it."""
             return self._wait(key) or digest_of_part(path, offset, size)
 
         return digest

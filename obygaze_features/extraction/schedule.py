@@ -88,6 +88,7 @@ class LoopWorker:
     """
 
     def __init__(self, job: Job, stage: Stage, batch_size: int) -> None:
+        """Pickle the job without its backbones, which `begin` builds in the other process."""
         if len(job.recipes) != len(job.backbones):
             raise ExtractError("several processes build the backbones: give their names, or a Recipe")
         manifest = replace(job.manifest, root=job.manifest.root.absolute())
@@ -228,34 +229,36 @@ def share_out(
 
 
 class _Shares:
-    """The shares of clips that processes do, and the pieces that are left to share out.
+    """The shares of clips that processes extract now, and the pieces that are not shared out yet.
 
     Parameters
     ----------
     stage, clip_ids
         The stage, and the clips to extract into it.
     report
-        What was done before.
+        Report on the clips that were done before the run.
     divisor
-        A share is this part of the pieces that are left: twice the number of processes.
+        A share has the remaining pieces divided by this number, rounded up. It is twice the number of
+        processes, so that shares get smaller and all processes end at about the same time.
 
     Attributes
     ----------
     running
-        Key of its task -> each share that a process does now.
+        Task's key -> its share, of the shares that processes extract now.
     """
 
     def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, divisor: int) -> None:
+        """Divide the clips into pieces; no process has a share yet."""
         self.running: dict[Hashable, _Share] = {}
         self._report = report
-        self._reports_of_ended = [report]
+        self._reports_of_ended = [report]  # reports of what was done before, and of shares that ended
         self._deaths_in_a_row = 0  # without a clip in between
         self._started = time.perf_counter()
         self._divisor = divisor
         self._stage = stage
-        self._best_before = stage.best()
-        self._pieces = deque(_pieces(stage, clip_ids))
-        self._parts_to_retry = deque[_Share]()
+        self._best_before = stage.best()  # row -> its best journal entry when the run began
+        self._pieces = deque(_pieces(stage, clip_ids))  # clip ids of each piece that no share has had yet
+        self._parts_to_retry = deque[_Share]()  # of shares whose process died
 
     def take(self) -> _Share | None:
         """Return the next share to give to a process; None if no clips are left to give."""
@@ -268,7 +271,7 @@ class _Shares:
         return _Share(_joined(pieces))
 
     def record(self, event: Event) -> list[ClipResult]:
-        """Store the report and results that a process has sent of its share; return the results."""
+        """Store the report and results that a process has sent in its running share; return the results."""
         results: list[ClipResult]
         share = self.running[event.key]
         share.report, results = event.value

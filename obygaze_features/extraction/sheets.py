@@ -68,7 +68,7 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
 def error_groups(
     manifest: Manifest, predictions: Path, model: str | None = None, task: str | None = None
 ) -> Groups:
-    """Group the clips that a model called wrongly, the clearest errors first: false alarms and misses.
+    """Group the clips that a model called wrongly into false alarms and misses, the clearest errors first.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def error_groups(
         `predictions.csv` of a run. A clip's scores of several folds or seeds are averaged, and so are their
         thresholds.
     model, task
-        Which of its models and tasks; may be left out where there is one.
+        Model and task whose errors are shown; None if the table has only one.
 
     Raises
     ------

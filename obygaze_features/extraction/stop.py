@@ -17,6 +17,7 @@ class Stop:
     """
 
     def __init__(self) -> None:
+        """Begin without a request."""
         self.signal: signal.Signals | None = None
 
     def __call__(self) -> bool:

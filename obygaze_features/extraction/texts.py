@@ -184,6 +184,7 @@ def _vectors(
     """Encode texts with one backbone, those of equal length together: text id -> vector [D]."""
 
     def length(text_id: str) -> int:
+        """Return the number of tokens of a text."""
         return len(tokens[text_id].ids)
 
     vectors: dict[str, NDArray[np.float32]] = {}

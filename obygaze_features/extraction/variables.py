@@ -61,8 +61,8 @@ def film_variables(
     spans: Sequence[Span],
     *,
     shots: Sequence[FilmPart | Shot] | None = None,
-    camera: Sequence[Rows | None] | None = None,
-    seen: Sequence[Rows | None] | None = None,
+    camera_rows: Sequence[Rows | None] | None = None,
+    people_rows: Sequence[Rows | None] | None = None,
     speech: bool = False,
     people: People | None = None,
     note: Callable[[str], object] = lambda _: None,
@@ -78,24 +78,25 @@ def film_variables(
         Start and end of each window in seconds.
     shots
         The film's shots; by default they are found.
-    camera
-        What `camera` gave of each window. By default, and where pixels are not square, it is measured, if
-        OpenCV is installed.
-    seen
-        What `people` gave of each window, unless pixels are not square.
+    camera_rows
+        What the backbone `camera` gave for each window. By default, and where pixels are not square, the
+        camera is measured, if OpenCV is installed.
+    people_rows
+        What the backbone `people` gave for each window; not used where pixels are not square.
     speech
         Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
     people
-        What finds people, who are counted and measured in three frames of each window.
+        Detectors of people, who are counted and measured in three frames of each window.
     note
-        Gets a line about what is damaged or absent, and how many windows are without a column.
+        Called with a line about what is damaged or absent, and how many windows lack a column.
     show
-        Called now and then with the windows decoded and all.
+        Called now and then with the number of decoded windows and of all windows.
 
     Returns
     -------
     list of dict
-        Of each window the columns of `VARIABLES` that are known; no cuts if the pictures cannot be decoded.
+        For each window column -> value, of the columns of `VARIABLES` that are known; no cuts if the pictures
+        cannot be decoded.
 
     Raises
     ------
@@ -106,40 +107,42 @@ def film_variables(
         speech_probabilities(())  # fails here if its package is absent, before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
-    inside = _inside(spans, film_end_s)
-    account = Counter[str]()  # remark -> number of windows
-    account["measured as far as the film goes"] = sum(
-        spans[number][1] > film_end_s + OVERHANG_S for number in inside
+    windows = _windows_in_film(spans, film_end_s)
+    remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
+    remark_counts["measured as far as the film goes"] = sum(
+        spans[number][1] > film_end_s + OVERHANG_S for number in windows
     )
-    account["after the film's end"] = len(spans) - len(inside)
-    shape = film.stream.shape if film.stream else 1.0
-    known: _Known = {"camera": None, "people": None}
-    if shape == 1:  # else rows were measured in pictures of another shape
-        known = {"camera": camera, "people": seen}
-    requests = _requests(known, shape, people)
-    if known["camera"] is None and "camera" not in requests:
-        account[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
-    if seen is not None and shape != 1 and "people" not in requests:
-        account["no columns of people: pixels are not square: measure them with --people"] = len(spans)
+    remark_counts["after the film's end"] = len(spans) - len(windows)
+    pixel_aspect = film.stream.shape if film.stream else 1.0
+    measured_before: _RowsOfKind = {"camera": None, "people": None}
+    if pixel_aspect == 1:  # else rows were measured in pictures of another shape
+        measured_before = {"camera": camera_rows, "people": people_rows}
+    requests = _requests(measured_before, pixel_aspect, people)
+    if measured_before["camera"] is None and "camera" not in requests:
+        remark_counts[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
+    if people_rows is not None and pixel_aspect != 1 and "people" not in requests:
+        remark_counts["no columns of people: pixels are not square: measure them with --people"] = len(spans)
     if film.damage and not requests:  # else the windows themselves have a remark
-        account[film.damage] = len(inside)
+        remark_counts[film.damage] = len(windows)
     rows: list[Values] = [{} for _ in spans]
-    if inside:
-        pictured = _measure_pictures(path, inside, requests, known, shots, account=account, show=show)
-        heard = _measure_sound(path, inside, speech, account)
-        for number in inside:
-            values = pictured[number] | heard[number]
+    if windows:
+        picture_values = _measure_pictures(
+            path, windows, requests, measured_before, shots, remark_counts=remark_counts, show=show
+        )
+        sound_values = _measure_sound(path, windows, speech, remark_counts)
+        for number in windows:
+            values = picture_values[number] | sound_values[number]
             rows[number] = {name: value for name, value in values.items() if isfinite(value)}
-    account.update(_n_without_columns(rows, inside, known, requests))
+    remark_counts.update(_n_without_columns(rows, windows, measured_before, requests))
     remarks = [
-        f"{remark} ({n} of {counted(len(spans), 'window')})" for remark, n in account.most_common() if n
+        f"{remark} ({n} of {counted(len(spans), 'window')})" for remark, n in remark_counts.most_common() if n
     ]
     if remarks:
         note(f"{path.name}: {first_few(remarks, MOST_SAID)}")
     return rows
 
 
-def _inside(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
+def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
     """Return the windows that begin before the end of the film, cut there: position -> window.
 
     Parameters
@@ -149,19 +152,22 @@ def _inside(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
     film_end_s
         End of the film in seconds.
     """
-    inside = {}
+    windows = {}
     for number, (start_s, end_s) in enumerate(spans):
         if start_s < film_end_s:
-            inside[number] = (start_s, min(end_s, film_end_s))
-    return inside
+            windows[number] = (start_s, min(end_s, film_end_s))
+    return windows
 
 
-_Known = Mapping[str, Sequence[Rows | None] | None]
+_RowsOfKind = Mapping[str, Sequence[Rows | None] | None]
 """Of `camera` and `people` the rows of every window that are measured already; None if they are not."""
 
 
 def _n_without_columns(
-    rows: Sequence[Values], inside: Collection[int], known: _Known, requests: Mapping[str, Request]
+    rows: Sequence[Values],
+    windows: Collection[int],
+    measured_before: _RowsOfKind,
+    requests: Mapping[str, Request],
 ) -> dict[str, int]:
     """Count the windows without cuts, camera or people, where these were measured: remark -> windows.
 
@@ -169,27 +175,27 @@ def _n_without_columns(
     ----------
     rows
         Values of each window.
-    inside
+    windows
         Positions of the windows to count.
-    known, requests
+    measured_before, requests
         What was measured before, and now.
     """
     n_without = {}
     # One column stands for all of its kind.
     for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
-        is_measured = name == "cuts" or name in requests or known[name] is not None
+        is_measured = name == "cuts" or name in requests or measured_before[name] is not None
         if is_measured:
-            n_without[f"no {name}"] = sum(column not in rows[number] for number in inside)
+            n_without[f"no {name}"] = sum(column not in rows[number] for number in windows)
     return n_without
 
 
-def _requests(known: _Known, shape: float, people: People | None) -> dict[str, Request]:
-    """Return the requests for camera and people: for each that is not known yet and can be measured."""
+def _requests(measured_before: _RowsOfKind, pixel_aspect: float, people: People | None) -> dict[str, Request]:
+    """Return the requests for those of camera and people that are not measured yet and can be measured."""
     requests = {}
-    if known["camera"] is None and opencv() is not None:
-        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
-    if known["people"] is None and people is not None:
-        requests["people"] = Request(uniform(N_FRAMES), partial(prepare_people, shape=shape), people)
+    if measured_before["camera"] is None and opencv() is not None:
+        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=pixel_aspect), encode)
+    if measured_before["people"] is None and people is not None:
+        requests["people"] = Request(uniform(N_FRAMES), partial(prepare_people, shape=pixel_aspect), people)
     return requests
 
 
@@ -208,13 +214,13 @@ class _DecodedFilm(NamedTuple):
     rests: list[Rest[Any]]
 
 
-def _decoded(
+def _decode_windows(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
     *,
     measures_shots: bool,
-    account: Counter[str],
+    remark_counts: Counter[str],
     show: Callable[[int, int], object],
 ) -> _DecodedFilm:
     """Decode the windows of a film once for all requests; without requests nothing is decoded.
@@ -227,8 +233,8 @@ def _decoded(
         What to measure in the windows.
     measures_shots
         Whether to measure frames for shots too, which decodes the whole film.
-    account
-        Counts remarks on windows.
+    remark_counts
+        Remark -> number of windows; this function adds the remarks on the windows that it decodes.
     show
         Called with the number of decoded windows, and of all.
     """
@@ -247,7 +253,7 @@ def _decoded(
         if not undone:
             break
         for _, clip in decode_clips(list(undone.values()), decode):
-            account.update(_remarks_of(clip))
+            remark_counts.update(_remarks_of(clip))
             for name, features in clip.encoded.items():
                 rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
             del undone[clip.clip_id]
@@ -269,32 +275,34 @@ def _measure_pictures(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
-    known: _Known,
+    measured_before: _RowsOfKind,
     shots: Sequence[FilmPart | Shot] | None,
     *,
-    account: Counter[str],
+    remark_counts: Counter[str],
     show: Callable[[int, int], object],
 ) -> dict[int, Values]:
     """Measure what is seen in each window: cuts, black pictures, camera and people.
 
     The film is decoded once for the requests and, unless they are known, its shots. The parameters are those
-    of `_decoded`, and:
+    of `_decode_windows`, and:
 
     Parameters
     ----------
-    known
+    measured_before
         Rows of camera and people that were measured before.
     shots
         Shots of the film; None finds them.
     """
-    decoded = _decoded(path, spans, requests, measures_shots=shots is None, account=account, show=show)
+    decoded = _decode_windows(
+        path, spans, requests, measures_shots=shots is None, remark_counts=remark_counts, show=show
+    )
     rows_of: dict[str, Mapping[int, Rows | None]] = {}
-    for name, known_rows in known.items():
+    for name, known_rows in measured_before.items():
         rows_of[name] = decoded.rows.get(name, dict(enumerate(known_rows or ())))
     try:
         shots = shots or joined_shots([rest.measured for rest in decoded.rests]) or find_shots(path)
     except VideoError as error:
-        account[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
+        remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
         shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
     values_of = {}
@@ -332,7 +340,7 @@ def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
 
 
 def _measure_sound(
-    path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]
+    path: Path, spans: Mapping[int, Span], speech: bool, remark_counts: Counter[str]
 ) -> dict[int, Values]:
     """Measure what is heard in each window: loudness and, if wanted, the share of time with speech.
 
@@ -342,7 +350,7 @@ def _measure_sound(
     try:
         track = SoundTrack(path)
     except VideoError as error:
-        account[f"no columns of sound: {error.reason}"] = len(spans)
+        remark_counts[f"no columns of sound: {error.reason}"] = len(spans)
         return values_of
     is_speech = None  # of each chunk of the film
     if speech:
@@ -354,11 +362,11 @@ def _measure_sound(
                 start_s, end_s, (), rate=RATE, measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND
             )
         except VideoError:
-            account["no sound"] += 1
+            remark_counts["no sound"] += 1
             continue
         values_of[number]["loudness"] = gated_loudness(squares)
         if is_large_hole(missing_s, end_s - start_s):
-            account["sound missing in part, taken for silence"] += 1
+            remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
             first_chunk = int(start_s * RATE / CHUNK)
             end_chunk = round(end_s * RATE / CHUNK)

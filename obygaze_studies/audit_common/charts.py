@@ -99,9 +99,9 @@ def draw_bars(
     path: Path,
     *,
     published: Values | None = None,
-    marked: str = "published",
-    ends: tuple[Values, Values] | None = None,
-    bands: Sequence[float] = (),
+    published_label: str = "published",
+    intervals: tuple[Values, Values] | None = None,
+    chance_bands: Sequence[float] = (),
     starred: Mapping[str, Sequence[bool]] | None = None,
 ) -> None:
     """Draw groups of horizontal bars with their values to the right; a dash stands for None and NaN.
@@ -117,27 +117,27 @@ def draw_bars(
     path
         A .pdf, .png or .svg file.
     published
-        Condition -> one value per group to compare with, marked by a diamond.
-    marked
+        Condition -> one value per group to compare with, marked by a diamond; None or NaN marks none.
+    published_label
         Label of the diamonds in the legend.
-    ends
+    intervals
         Lower and upper ends of the values' intervals, each as `series`, drawn as lines.
-    bands
-        For each group, how far from 0 a value may be by chance, drawn in grey.
+    chance_bands
+        For each group, how far from 0 a value is not significant, drawn in grey.
     starred
         Condition -> for each group, whether its value has a star.
     """
-    values_of = {name: [_known(value) for value in values] for name, values in series.items()}
+    values_of = {name: [_none_if_nan(value) for value in values] for name, values in series.items()}
     known_values = [value for value in chain.from_iterable(values_of.values()) if value is not None]
-    digits = _digits(known_values)
+    digits = _n_decimals(known_values)
     group_height = 0.8 / len(series)
 
     def fill(figure: Figure) -> None:
         """Draw the bars, and what belongs to them, into an empty figure."""
         axes = figure.subplots()
         bar_height = group_height
-        if bands:
-            _draw_bands(axes, bands)
+        if chance_bands:
+            _draw_bands(axes, chance_bands)
             bar_height = group_height / 2  # so that the band behind the bar can be seen
         diamonds: list[tuple[float, float]] = []
         for index, (name, values) in enumerate(values_of.items()):
@@ -147,21 +147,21 @@ def draw_bars(
             colour, hatch = SERIES[index % len(SERIES)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
             axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
-            if ends:
-                lows, highs = ends
+            if intervals:
+                lows, highs = intervals
                 low = np.array(lows[name], dtype=np.float64)
                 high = np.array(highs[name], dtype=np.float64)
                 axes.hlines(rows, low, high, color="black", linewidth=1)
             stars = (starred or {}).get(name, [False] * len(rows))
-            _write_values(axes, rows, [_shown(value, digits) for value in values], stars)
+            _write_values(axes, rows, [_format_value(value, digits) for value in values], stars)
             diamonds += _places_of_published((published or {}).get(name, ()), rows)
         if diamonds:
-            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": marked}
+            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": published_label}
             axes.plot(*zip(*diamonds, strict=True), "d", **mark)
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(labels)), labels, fontsize=6 if bands else None)
+        axes.set_yticks(range(len(labels)), labels, fontsize=6 if chance_bands else None)
         axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel=axis)
-        if len(series) > 1 or diamonds or bands:
+        if len(series) > 1 or diamonds or chance_bands:
             figure.legend(loc="outside upper right", ncols=4)
 
     most_breaks = max(label.count("\n") for label in labels)
@@ -170,17 +170,17 @@ def draw_bars(
 
 
 def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
-    """Draw the grey band of each row, as far to the left of 0 as to the right, in which values are chance."""
+    """Draw the grey band of each row, from -band to +band: values inside it are not significant."""
     widths = [2 * band for band in bands]
     lefts = [-band for band in bands]
     axes.barh(range(len(bands)), widths, left=lefts, color=GREY, label="p ≥ .05")
 
 
 def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the place, value and row, of each published value that is a number."""
+    """Return the position (value, row) of the diamond of each published value that is a number."""
     places = []
     for value, row in zip(values, rows, strict=False):
-        position = _known(value)
+        position = _none_if_nan(value)
         if position is not None:
             places.append((position, row))
     return places
@@ -189,21 +189,21 @@ def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
     """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
     for row, text, has_star in zip(rows, texts, stars, strict=True):
-        shown = f"{text} *" if has_star else text
-        axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
+        label = f"{text} *" if has_star else text
+        axes.text(1.01, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
-def _known(value: float | None) -> float | None:
-    """Return a value; None if it is None or NaN."""
+def _none_if_nan(value: float | None) -> float | None:
+    """Return the value, or None if it is NaN."""
     if value is None or math.isnan(value):
         return None
     return value
 
 
-def _digits(values: Sequence[float]) -> int:
-    """Return the number of decimals for all values, so that the largest has three significant digits.
+def _n_decimals(values: Sequence[float]) -> int:
+    """Return the number of decimals to show of all values: the largest gets three significant digits.
 
-    It is two where the largest is 0 or 1: values up to 1 are mostly shares, which need both decimals.
+    Two decimals are shown if the largest is exactly 0 or 1, as the values then are mostly shares.
     """
     largest = max((abs(value) for value in values), default=0.0)
     if largest in {0.0, 1.0}:
@@ -211,7 +211,7 @@ def _digits(values: Sequence[float]) -> int:
     return max(0, 2 - math.floor(math.log10(largest)))
 
 
-def _shown(value: float | None, digits: int) -> str:
+def _format_value(value: float | None, digits: int) -> str:
     """Format a value with a number of decimals and a true minus sign; a dash for None."""
     if value is None:
         return "–"
@@ -342,11 +342,11 @@ def draw_panels(
     scale
         Label of a bar of colours beside the panels; the maps then share one scale of colours.
     """
-    top = None
+    largest = None
     if scale:
         panels = chain.from_iterable(columns)
         peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
-        top = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
+        largest = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
 
     def fill(figure: Figure) -> None:
         """Draw the columns of maps into an empty figure, and the bar of their scale."""
@@ -355,7 +355,7 @@ def draw_panels(
             axes.set_axis_off()
         for column_index, column in enumerate(columns):
             for row, panel in enumerate(column):
-                drawn_map = _draw_panel(all_axes[row, column_index], panel, top)
+                drawn_map = _draw_panel(all_axes[row, column_index], panel, largest)
         if scale:
             # All maps have one scale, so the bar of the last one is right for all.
             figure.colorbar(drawn_map, ax=all_axes, shrink=0.8, label=scale)
@@ -363,13 +363,13 @@ def draw_panels(
     save(path, size, fill)
 
 
-def _draw_panel(axes: Axes, panel: Panel, top: float | None) -> Any:
-    """Draw a panel, and return the drawn map, or None if it has no map.
+def _draw_panel(axes: Axes, panel: Panel, largest: float | None) -> Any:
+    """Draw a panel: its picture, its map over it, title and text; return the drawn map, or None without one.
 
     Parameters
     ----------
-    top
-        Value of the map that has the last colour of the scale; None to scale the map by its own values.
+    largest
+        Value at the upper end of the scale of colours; None to scale the map by its own values.
     """
     drawn_map: Any = None
     look: dict[str, Any] = {"cmap": "viridis"}
@@ -379,7 +379,7 @@ def _draw_panel(axes: Axes, panel: Panel, top: float | None) -> Any:
         height, width = panel.picture.shape[:2]
         look = {"cmap": "jet", "alpha": 0.45, "extent": (0, width, height, 0)}
     if panel.saliency is not None:
-        drawn_map = axes.imshow(panel.saliency, vmin=0 if top else None, vmax=top, **look)
+        drawn_map = axes.imshow(panel.saliency, vmin=0 if largest else None, vmax=largest, **look)
     axes.set_title(panel.title, fontsize=8)
     below: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
     axes.text(0.5, -0.03, panel.text.replace("$", r"\$"), **below)  # matplotlib reads $ as mathematics

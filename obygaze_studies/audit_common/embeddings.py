@@ -16,7 +16,7 @@ from obygaze_features.store import (
     open_store,
 )
 from obygaze_features.text import composed
-from obygaze_studies.audit_common.inputs import refuse_twins
+from obygaze_studies.audit_common.inputs import refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 
@@ -52,7 +52,7 @@ class Embeddings:
     partial: Mapping[str, str]
     texts: Mapping[str, str] | None = None
 
-    def take(self, ids: Sequence[str], noun: str) -> NDArray[np.float64]:
+    def vectors_of(self, ids: Sequence[str], noun: str) -> NDArray[np.float64]:
         """Return the vectors of some items, [n, D], checked as `check_vectors` does.
 
         Raises
@@ -60,7 +60,7 @@ class Embeddings:
         AuditError
             Naming `noun` and the id: there are no ids, an id comes twice, or an item has no embedding.
         """
-        refuse_twins(ids, f"{noun}: it has twice")
+        refuse_duplicates(ids, f"{noun}: it has twice")
         for name in ids:
             if name not in self.rows:
                 raise AuditError(f"{noun}: {name} has no embedding in {self.where}")
@@ -69,13 +69,13 @@ class Embeddings:
         return vectors
 
     def text_ids(self, listed: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return the id of each text: text -> id.
+        """Return text -> its id among the embeddings.
 
         Parameters
         ----------
         listed
-            The ids from a table, for a store that does not hold its texts. If the store does, table and store
-            must agree.
+            Text -> id from a table, for a store that does not hold its texts. If the store holds them, table
+            and store must agree. None to take the texts from the store.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Embeddings:
                     f"{self.where} does not carry its texts: "
                     "say in a CSV of text_id, text which stands behind which id (--text-items)"
                 )
-            refuse_twins(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
+            refuse_duplicates(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
             return {text: name for name, text in self.texts.items()}
         texts_of_store = self.texts or {}
         for text, name in listed.items():
@@ -100,7 +100,16 @@ class Embeddings:
 
 
 def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | None = None) -> None:
-    """Refuse a set of vectors of which cosines cannot be computed.
+    """Refuse a set of vectors [n, D] for which cosines cannot be computed.
+
+    Parameters
+    ----------
+    vectors
+        The vectors.
+    noun
+        Name of the set in messages.
+    ids
+        Id of each vector, for messages; by default the number of its row.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | 
             raise AuditError(f"{noun}: the embedding of {row_name} {problem}")
 
 
-def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_vectors(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale every row of [n, D] to length 1."""
     # Scaling the largest entry to 1 first keeps the squares from overflow and underflow.
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)

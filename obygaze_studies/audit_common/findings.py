@@ -28,13 +28,13 @@ class Finding:
     ----------
     rows
         Everything that was measured; `Report.data` keeps the values unchanged.
-    shown
+    table_rows
         Rows of the main table, if they differ from `rows`.
     columns
         Columns of the main table after those of the `Wording`.
     blocks
         Tables after the main one.
-    said
+    sentence_values
         Values to fill into the sentence of the `Wording`; by default those of the first row.
     record
         The inputs and options of the audit, enough to repeat it.
@@ -51,10 +51,10 @@ class Finding:
     """
 
     rows: Rows
-    shown: Rows | None = None
+    table_rows: Rows | None = None
     columns: Sequence[str] = ()
     blocks: Sequence[Block] = ()
-    said: Mapping[str, object] | None = None
+    sentence_values: Mapping[str, object] | None = None
     record: Mapping[str, object] = field(default_factory=dict)
     summary: Mapping[str, object] | None = None
     notes: Sequence[str] = ()
@@ -78,7 +78,7 @@ class Wording:
     columns
         Columns of the main table.
     sentence
-        The result in one sentence, with fields for the values in `Finding.said`.
+        The result in one sentence, with fields for the values in `Finding.sentence_values`.
     source
         The publication that the audit follows.
     figure
@@ -95,8 +95,8 @@ class Wording:
 
 
 def report(wording: Wording, finding: Finding) -> Report:
-    """Make the report of an audit from its texts and its results."""
-    shown_rows = finding.rows if finding.shown is None else finding.shown
+    """Make the report of an audit from its texts (`wording`) and its results (`finding`)."""
+    shown_rows = finding.rows if finding.table_rows is None else finding.table_rows
     title = wording.table.format(**finding.record)
     main_table = table(title, shown_rows, [*wording.columns, *finding.columns], finding.table_notes)
     notes = [wording.source] if wording.source else []
@@ -128,7 +128,7 @@ def _filled_sentence(wording: Wording, finding: Finding) -> str:
 
     Whole numbers are formatted as the sentence says, all other values as cells of a table.
     """
-    values = finding.rows[0] if finding.said is None else finding.said
+    values = finding.rows[0] if finding.sentence_values is None else finding.sentence_values
     written: dict[str, object] = {}
     for name, value in values.items():
         written[name] = value if isinstance(value, int) else cell(value)
@@ -143,6 +143,7 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
 
         @wraps(function)
         def run(*arguments: P.args, **options: P.kwargs) -> Report:
+            """Compute the finding, and make its report."""
             return report(wording, function(*arguments, **options))
 
         return run
@@ -161,7 +162,7 @@ def of(part: int, total: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """Format a share in percent with one decimal; a dash for None."""
+    """Format a share between 0 and 1 in percent with one decimal, as "12.3%"; a dash for None."""
     if value is None:
         return NOTHING
     return f"{value:.1%}"
@@ -175,7 +176,7 @@ def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] =
 def series_of(
     rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object], missing: float = math.nan
 ) -> dict[str, Any]:
-    """Arrange a column of rows as the series of `draw_bars`: condition -> one value per group.
+    """Arrange a column of a table as the series of `draw_bars`: condition -> its value in each group.
 
     Parameters
     ----------
@@ -200,9 +201,16 @@ def series_of(
 
 
 def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:
-    """Return a function that draws into a file with the function `name` of `charts` and these options.
+    """Return a function that draws a chart into the file that it is given.
 
-    `charts` is imported only when something is drawn, because matplotlib is slow to import.
+    The module `charts` is imported only when the function is called, because matplotlib is slow to import.
+
+    Parameters
+    ----------
+    name
+        Function of `charts` that draws.
+    options
+        Its arguments, without the path.
     """
 
     def draw(path: Path) -> None:

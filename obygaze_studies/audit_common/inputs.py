@@ -51,7 +51,7 @@ def read_rows(
     choices
         Column of `needed` -> the values that are allowed in it.
     unique
-        Columns of `needed` whose values together may stand in one row only.
+        Columns of `needed` that identify a row: no two rows may have the same values in all of them.
     numbers
         Columns to convert to numbers; "*" for all columns but `needed`, where an empty cell becomes NaN.
 
@@ -91,7 +91,7 @@ def read_rows(
                 )
         rows.append(values)
     if unique:
-        refuse_twins((_row_name(values, unique) for values in rows), f"{path}: two rows for")
+        refuse_duplicates((_row_name(values, unique) for values in rows), f"{path}: two rows for")
     return tuple(rows)
 
 
@@ -122,7 +122,7 @@ def read_number(text: str, place: str) -> float:
     return number
 
 
-def known_items(
+def complete_items(
     items: Mapping[str, Row], columns: Sequence[str], known: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the ids of the items that have a value in every column, and a note that counts the others.
@@ -193,7 +193,7 @@ def read_items(path: Path, *keys: str) -> dict[str, Row]:
     id_columns = keys or ("item_id", "image_id")
     key = next((name for name in id_columns if name in header), id_columns[0])
     rows = list(map(_composed_row, read_rows(path, [key])))
-    refuse_twins((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
+    refuse_duplicates((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
     return {row[key]: row for row in rows}
 
 
@@ -232,12 +232,12 @@ def read_text_ids(path: Path) -> dict[str, str]:
         Two rows have the same id, or the same text: it would be unclear which embedding is the text's.
     """
     rows = read_rows(path, ["text_id", "text"], unique=["text_id"])
-    refuse_twins((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
+    refuse_duplicates((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
     return {row["text"]: row["text_id"] for row in rows}
 
 
-def refuse_twins(names: Iterable[str], words: str) -> None:
-    """Raise an AuditError if a name comes twice; its message is `words` followed by the name."""
+def refuse_duplicates(names: Iterable[str], words: str) -> None:
+    """Raise an AuditError if a name occurs twice; its message is `words` followed by the name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -245,7 +245,15 @@ def refuse_twins(names: Iterable[str], words: str) -> None:
         seen.add(name)
 
 
-def refuse_unknown(name: str | None, choices: Iterable[str]) -> None:
-    """Raise an AuditError if `name` is given and is not among the `choices` that have published values."""
+def refuse_unpublished(name: str | None, choices: Iterable[str]) -> None:
+    """Raise an AuditError if there are no published values for a model.
+
+    Parameters
+    ----------
+    name
+        The model to show published values of; None for no model.
+    choices
+        The models that have published values.
+    """
     if name is not None and name not in set(choices):
         raise AuditError(f"no published values of {name!r}, but of {', '.join(choices)}")

@@ -86,13 +86,13 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
         What the number is held against: the kind of the `Null` of its measure, CONSTANT or NONE.
     argued : str
         Why a constant is what chance gives.
-    alike : bool
+    says_alike : bool
         Whether the part says that things do not differ.
     reading : str
-        Which reading of a sentence it takes that can be read in several ways: "... as <reading>".
-    beside : str
-        Why a number that the sentence does not name bears on it: then it can be in line with the number, and
-        can neither hold nor fail by it.
+        For a sentence that can be read in several ways, the reading that the part takes: "... as <reading>".
+    added_because : str
+        For a number that the sentence does not name: why it is measured. The sentence can be in line with
+        such a number, and can neither hold nor fail by it. Empty for a number that the sentence names.
     """
 
     statistic: str
@@ -104,13 +104,16 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     arguments: Mapping[str, Any] = {}
     null: str
     argued: str = ""
-    alike: bool = False
+    says_alike: bool = False
     reading: str = ""
-    beside: str = ""
+    added_because: str = ""
 
     @property
     def true_range(self) -> tuple[float, float]:
-        """Lowest and highest number that make the part true; beside an open end, the next float inside."""
+        """The lowest and highest number that make the part true.
+
+        At an open end this is the next float inside the range.
+        """
         least = self.least
         most = self.most
         if self.above is not None:
@@ -128,16 +131,16 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     name, paper, place, sentence : str
         The place is the section, and the page where the paper's text shows it.
     needs : str
-        Of `NEEDS`.
+        Which data it needs: a key of `NEEDS`.
     parts : tuple of Part
     unmeasured : tuple of str
-        What else the sentence says, of which nothing is measured.
+        Statements of the sentence that are not measured.
     is_elsewhere : bool
-        Whether it is tested on other data than those that its paper speaks of.
+        Whether it is tested on other data than the paper's.
     finding_of : str
-        Whose finding it states; empty where it is the paper's own.
+        Author of the finding, if the paper cites it; empty if it is the paper's.
     is_printed : bool
-        Whether it is a sentence of a paper; else it is one of ours, on what a paper leaves open.
+        Whether it is a sentence of a paper; otherwise it is ours, on a question that a paper leaves open.
     """
 
     name: str
@@ -162,26 +165,38 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 def verdict(part: Part, finding: Measured) -> str:
     """Decide whether a part of a sentence holds, fails, is in line with the number, or is undecided.
 
-    A number that the sentence does not name (`Part.beside`) can neither hold nor fail.
+    By a number that the sentence does not name (`Part.added_because`), the part can neither hold nor fail.
+
+    Parameters
+    ----------
+    part
+        The part of a sentence.
+    finding
+        The number that was measured for it.
     """
     decided = _verdict_by_range(part, finding)
-    if part.beside and decided == HOLDS:
+    if part.added_because and decided == HOLDS:
         return f"{IN_LINE}, which the sentence does not name"
-    if part.beside and decided == FAILS:
+    if part.added_because and decided == FAILS:
         return UNDECIDED
     return decided
 
 
 def _verdict_by_range(part: Part, finding: Measured) -> str:
-    """Decide by where the number's interval lies to the range that makes the part true, and by its null."""
-    is_counted = finding.unit in measures.COUNTED
+    """Decide a part by its number's interval, its test, and its null, as if the sentence named the number.
+
+    It fails if the interval is outside the range that makes it true. It holds if the interval is inside and
+    chance rarely gives such a number; if chance often does, it is in line with the number. Otherwise, or if
+    the test is not significant, it is undecided.
+    """
+    is_counted = finding.unit in measures.COUNTED  # counted over all there is, so without an interval
     low = finding.value if is_counted else finding.low
     high = finding.value if is_counted else finding.high
     least, most = part.true_range
     is_inside = least <= low and high <= most
     is_outside = high < least or low > most
     # A test cannot show that things are alike: a part that says so is decided by its interval.
-    is_decided_by_interval = part.alike and is_inside
+    is_decided_by_interval = part.says_alike and is_inside
     if finding.p_holm >= ALPHA and not is_decided_by_interval:
         return UNDECIDED
     if is_outside:
@@ -196,10 +211,11 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
 
 
 def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
-    """Decide a sentence from the verdicts of its parts: it holds where all hold and nothing is unmeasured.
+    """Decide a sentence from the verdicts of its parts, one each.
 
-    Where a sentence can be read in several ways, each part belongs to one reading. Readings that decide alike
-    decide the sentence; otherwise each is named with what it decides.
+    A sentence holds if all its parts hold and nothing that it says is unmeasured. Of a sentence that can be
+    read in several ways, each part belongs to one reading. If all readings get the same verdict, this is the
+    verdict on the sentence; otherwise the verdict of each reading is named.
     """
     verdicts_of_reading: dict[str, list[str]] = {}
     for part, part_verdict in zip(claim.parts, verdicts, strict=True):
@@ -356,7 +372,10 @@ def claims(files: Sequence[Path]) -> Report:
 
 
 def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Write how many sentences got each verdict: on their paper's own data, on other data, and each of ours.
+    """Write how many sentences got each verdict.
+
+    One line counts the papers' sentences that are tested on their own data, and one line those on each other
+    data. The sentences that are not from a paper but our own have a line each.
 
     Parameters
     ----------
@@ -390,9 +409,9 @@ def _tally(decided: Mapping[str, int]) -> str:
 
 
 def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
-    """Measure the parts of claims on an input: claim -> the finding of each part.
+    """Measure the parts of claims on an input: name of a claim -> the finding of each part.
 
-    The p of all their tests are adjusted together (Holm).
+    The p-values of all their tests are adjusted together (Holm).
     """
     all_findings: list[Measured] = []
     for claim in tested:
@@ -401,14 +420,14 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
             all_findings.append(measure(content, **part.arguments))
     adjusted = holm([finding.p for finding in all_findings]).tolist()
     findings_of = {}
+    adjusted_findings = [
+        replace(finding, p_holm=p) for finding, p in zip(all_findings, adjusted, strict=True)
+    ]
     first = 0
     for claim in tested:
-        behind_last = first + len(claim.parts)
-        findings_of[claim.name] = [
-            replace(finding, p_holm=p)
-            for finding, p in zip(all_findings[first:behind_last], adjusted[first:behind_last], strict=True)
-        ]
-        first = behind_last
+        end = first + len(claim.parts)
+        findings_of[claim.name] = adjusted_findings[first:end]
+        first = end
     return findings_of
 
 
@@ -456,21 +475,26 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
 
 
 def _describe_statistic(part: Part) -> str:
-    """Write what the number of a part is; in brackets its reading of the sentence, and why it is there."""
+    """Write what the number of a part is.
+
+    In brackets follow the part's reading of an ambiguous sentence, and why a number that the sentence does
+    not name was added.
+    """
     notes = []
     if part.reading:
         notes.append(f"read as {part.reading}")
-    if part.beside:
-        notes.append(part.beside)
+    if part.added_because:
+        notes.append(part.added_because)
     if not notes:
         return part.statistic
     return f"{part.statistic} ({'; '.join(notes)})"
 
 
 def _interval_of_null(null: Null | None) -> Interval:
-    """Return the median of a null's draws with the range of 95 % of them; NaN if there is no such range.
+    """Return the median of a null's draws with the central range of 95 % of them.
 
-    There is none without a null, and none for a null that plants several numbers, between which no draw lies.
+    All are NaN without a null, and for a null that plants several numbers: its draws lie around each of these
+    and none lies between them, so that a range would mislead.
     """
     draws = np.empty(0)
     if null is not None and len(null.planted) < 2:
@@ -482,19 +506,31 @@ def _interval_of_null(null: Null | None) -> Interval:
 
 
 def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Make the row of a claim: that of the part which decides it, with the verdict on the whole sentence."""
+    """Make the row of a claim from the rows of its parts.
+
+    It is the row of the part that decides the claim (else of the first part), with the verdict on the whole
+    sentence and the notes of all parts.
+    """
     verdicts = [str(part["verdict"]) for part in parts]
     is_computed = not verdicts[0].startswith("not computed")
-    joined = verdict_of(claim, verdicts) if is_computed else verdicts[0]
-    decisive = next((part for part in parts if part["verdict"] == joined), parts[0])
+    verdict_on_sentence = verdict_of(claim, verdicts) if is_computed else verdicts[0]
+    decisive = next((part for part in parts if part["verdict"] == verdict_on_sentence), parts[0])
     notes = list(dict.fromkeys(part["note"] for part in parts if part["note"]))
-    return {**decisive, "verdict": joined, "note": "; ".join(notes)}
+    return {**decisive, "verdict": verdict_on_sentence, "note": "; ".join(notes)}
 
 
 def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the notes below a paper's table: its sentences, what was tested of each, and what was not.
+    """Write the notes below a paper's table.
 
-    `parts` are the rows of the table.
+    Each tested sentence is quoted with its place, its data and its statistics, then the verdict on it if it
+    has several parts. The sentences that were not tested follow, with what would decide them.
+
+    Parameters
+    ----------
+    paper
+        The paper.
+    parts
+        The rows of its table.
     """
     notes = []
     for claim in CLAIMS:
@@ -505,8 +541,8 @@ def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]
         tested = f"on {DATA[claim.needs]}"
         if claim.is_elsewhere:
             tested = f"tested {tested}"
-        whose = f", a finding of {claim.finding_of}" if claim.finding_of else ""
-        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}{whose}); {tested}; {statistics}')
+        origin = f", a finding of {claim.finding_of}" if claim.finding_of else ""
+        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}{origin}); {tested}; {statistics}')
         row = _claim_row(claim, parts_of_claim)
         if len(parts_of_claim) > 1 or claim.unmeasured:
             notes.append(f"{claim.name}, the sentence: {row['verdict']}")
@@ -520,7 +556,7 @@ def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]
 
 
 def _number(value: float, low: float, high: float, unit: str) -> str:
-    """Write a number with its interval; a counted one has none, and NaN is a dash."""
+    """Write a number with its 95 % interval, which a counted one does not have; NaN as a dash."""
     if math.isnan(value):
         return NOTHING
     if unit in measures.COUNTED:

@@ -21,10 +21,10 @@ from obygaze_features.text import counted
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.claims.nulls import (
     Null,
-    levels_within_films,
+    null_of_levels_within_films,
+    null_of_signs_by_film,
     permuted_within,
-    planted_beside,
-    signs_by_film,
+    planted_off_centre,
 )
 from obygaze_studies.eat_stimuli import EFFECTS, PrintedEffect
 from obygaze_studies.gender_score.published_values import TOTALS
@@ -58,21 +58,21 @@ class Measured:
     Attributes
     ----------
     value, low, high : float
-        With its 95 % interval; NaN where there is none.
+        The number and its 95 % interval, whose ends are NaN if it has none.
     p, p_holm : float
-        Two-sided test; NaN without one. Adjusted by Holm over the tests on the same file.
+        p of a two-sided test, and the same adjusted by Holm over the tests on one file; NaN without a test.
     n : int
         Number of units.
     unit : str
-        What was sampled, or counted.
+        What a unit is, such as `film`.
     note : str
-        More numbers, in words.
+        Further numbers, as text.
     null : Null, optional
-        What the measure gives where the sentence is untrue; None of what is counted, or held against a
-        constant alone.
-    again : callable, optional
-        From other data, as `null` draws them, to the finding on those; None without a null. The tests that
-        stand beside a number are not made again.
+        How the measure behaves if the sentence is untrue; None if the number is only counted, or only
+        compared with a constant.
+    measure_again : callable, optional
+        Takes data that `null` has randomised, and measures them in the same way, without tests; None without
+        a null.
     """
 
     value: float = stats.NAN
@@ -84,15 +84,15 @@ class Measured:
     unit: str = ""
     note: str = ""
     null: Null | None = None
-    again: "Callable[[Any], Measured] | None" = None
+    measure_again: "Callable[[Any], Measured] | None" = None
 
 
 # --- numbers over units
 # ---------------------------------------------------------------------------
 
 
-def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
-    """Average one value of each unit, with its t interval and the sign-flip test of the mean.
+def mean_over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
+    """Average values, one per unit, with the mean's t interval and the p of its sign-flip test.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) 
     unit
         What the units are, such as "films".
     note
-        More numbers, in words.
+        Further numbers, as text.
     null
         The mean that the test compares with.
     """
@@ -114,9 +114,12 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def repeatable(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Measure data, and keep the function in the finding (`again`) to measure data that its null draws."""
-    return replace(measure(data), again=measure)
+def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data, and return the finding with the function in it (`measure_again`).
+
+    Benchmarks measure with it the data sets that the finding's null draws.
+    """
+    return replace(measure(data), measure_again=measure)
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
@@ -174,18 +177,21 @@ def _mean_defined(values: Numbers) -> float:
 
 
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
-    """Measure the gap between two sides, averaged over films; the null exchanges sides within films."""
+    """Measure the gap between the means of two sides of clips, averaged over films.
+
+    The null permutes the sides of the clips within each film. The parameters are those of `film_gaps`.
+    """
 
     def mean_gap(drawn_sides: NDArray[np.int64]) -> float:
-        """Average over films the gap between the two sides, for some assignment of clips to sides."""
+        """Average over films the gap between the two sides, for a given assignment of clips to sides."""
         return _mean_defined(film_gaps(values, drawn_sides, films))
 
     def measure(drawn_sides: NDArray[np.int64]) -> Measured:
-        """Measure that mean gap, with its null, for some assignment of clips to sides."""
-        null = levels_within_films(drawn_sides, films, mean_gap)
-        return replace(over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
+        """Measure that mean gap, with its null, for a given assignment of clips to sides."""
+        null = null_of_levels_within_films(drawn_sides, films, mean_gap)
+        return replace(mean_over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
 
-    return repeatable(measure, sides)
+    return measure_repeatably(measure, sides)
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -201,6 +207,7 @@ def under_paper_labels(
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        """Measure, and add the note."""
         manifest = source[0] if isinstance(source, tuple) else source
         return _with_note(measure(source, *args, **arguments), _paper_labels(manifest))
 
@@ -214,6 +221,7 @@ def under_annotated_labels(
 
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        """Measure, and add the note."""
         return _with_note(measure(source, *args, **arguments), "labels as annotated")
 
     return measured
@@ -277,17 +285,17 @@ class Marks:
 
 @under_paper_labels
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
-    """Measure how far the concepts marked at HN and at S differ (`Marks.distance`).
+    """Measure how far the shares of concepts among the marks at HN and at S are apart (`Marks.distance`).
 
-    A permutation test asks whether HN, NS and S clips have the same shares of concepts. The null is a planted
-    difference of twice the margin.
+    p is that of a permutation test of whether HN, NS and S clips have the same shares of concepts. In the
+    null the levels are permuted within films, and a difference of twice the margin is planted.
 
     Parameters
     ----------
     manifest
         ObyGaze12, or free segments with its levels.
     margin
-        Distance up to which levels count as alike.
+        Distance up to which levels count as equal.
     """
     names = manifest.codebook.visual_concepts
     levels = manifest.codebook.level_names[1:]
@@ -298,20 +306,20 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
 
-    def planted(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Permute the levels within films, and plant a difference of twice the margin between their rates."""
+    def plant(observed: Marks, rng: np.random.Generator) -> Marks:
+        """Permute the levels within films, and plant a difference of twice the margin."""
         permuted = Marks(observed.present, permuted_within(observed.ranks, films, rng))
         return plant_rates(permuted, 2 * margin, rng)
 
-    def measure(drawn: Marks) -> Measured:
-        """Measure the distance of the rates, with its jackknife interval over films and its null."""
-        null = Null("a planted difference of twice the margin", drawn, Marks.distance, planted)
-        interval = stats.jackknife_interval(drawn.distance, movies, bounds=(0, 1))
+    def measure(marks_measured: Marks) -> Measured:
+        """Measure the distance of the shares, with its jackknife interval over films and its null."""
+        null = Null("a planted difference of twice the margin", marks_measured, Marks.distance, plant)
+        interval = stats.jackknife_interval(marks_measured.distance, movies, bounds=(0, 1))
         return replace(from_interval(interval, "films"), null=null)
 
     note = _largest_difference(marks, names, levels)
     p = _permutation_p(marks, films, len(levels))
-    return replace(repeatable(measure, marks), note=note, p=p)
+    return replace(measure_repeatably(measure, marks), note=note, p=p)
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
@@ -320,8 +328,8 @@ def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> floa
     observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
     # Clips are sorted by film: random numbers below 1 sort them anew within each film.
     orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
-    drawn = _chi_squared(marks.ranks[orders], marks.present, n_levels)
-    n_reached = np.count_nonzero(drawn >= observed * (1 - ROUNDING))
+    permuted = _chi_squared(marks.ranks[orders], marks.present, n_levels)
+    n_reached = np.count_nonzero(permuted >= observed * (1 - ROUNDING))
     return (1 + n_reached) / N_PERMUTATIONS
 
 
@@ -394,9 +402,10 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 @under_paper_labels
 def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
-    """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films.
+    """Measure how many more visual concepts S clips have than HN clips, averaged over films.
 
-    `unit` says what the rows of the manifest are: "clips" or "segments".
+    The null permutes the levels within films. `unit` says what the rows of the manifest are: "clips" or
+    "segments".
     """
     low = manifest.codebook.level_names[1]
     high = manifest.codebook.level_names[-1]
@@ -425,7 +434,7 @@ def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str
 def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Return the smallest rise in the mean number of visual concepts from one level to the next.
 
-    It is counted over the clips, or segments (`unit`), of its two levels.
+    Its `n` is the number of clips, or segments (`unit`), of these two levels.
     """
     table = _paper_clips(manifest)
     levels = list(manifest.codebook.level_names[1:])
@@ -450,25 +459,29 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
-    """Return the lowest of some findings (`lowest`), with a null that exchanges the data of all of them."""
+    """Return the lowest of some findings (`lowest`), with the null of a minimum.
+
+    The lowest of several statistics is lower than each of them by chance too. So each draw of the null
+    randomises the data of all findings, and takes the lowest of their statistics.
+    """
     nulls = [finding.null for finding in findings if finding.null]
-    measures = [finding.again for finding in findings if finding.again]
+    measures = [finding.measure_again for finding in findings if finding.measure_again]
 
-    def least(data_of_each: Sequence[Any]) -> float:
-        """Return the lowest of the numbers, each computed on its own data."""
-        return min(null.number(data) for null, data in zip(nulls, data_of_each, strict=True))
+    def lowest_statistic(data_of_each: Sequence[Any]) -> float:
+        """Return the lowest of the statistics, each computed on its own data."""
+        return min(null.statistic(data) for null, data in zip(nulls, data_of_each, strict=True))
 
-    def exchange(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        """Permute the data of each number as its null does."""
-        return [null.exchange(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
+    def randomise_all(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """Randomise the data of each statistic as its null does."""
+        return [null.randomise(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
 
     def measure_lowest(data_of_each: Sequence[Any]) -> Measured:
-        """Measure all numbers on their data, and return the lowest with its null."""
-        null = Null("levels within films", data_of_each, least, exchange)
+        """Measure all findings on their data, and return the lowest with its null."""
+        null = Null("levels within films", data_of_each, lowest_statistic, randomise_all)
         measured = [measure(data) for measure, data in zip(measures, data_of_each, strict=True)]
         return replace(lowest(measured), null=null)
 
-    return repeatable(measure_lowest, [null.data for null in nulls])
+    return measure_repeatably(measure_lowest, [null.data for null in nulls])
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -485,7 +498,8 @@ def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
 def compositional(manifest: manifests.Manifest) -> Measured:
     """Measure how much larger the share of S is among clips with several concepts than among those with one.
 
-    Only clips above the lowest level count. The null exchanges levels within films.
+    Only clips above the lowest level that have a concept count. The difference is averaged over films, and
+    the null permutes the levels within films.
     """
     table = _with_concepts(manifest)
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
@@ -497,16 +511,16 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     ]
     note = f"S, films pooled: {', '.join(parts)}"
 
-    def mean_gap(drawn: Numbers) -> float:
-        """Average over films the gap between the two sides, for some values of the clips."""
-        return _mean_defined(film_gaps(drawn, sides, films))
+    def mean_gap(levels: Numbers) -> float:
+        """Average over films the difference between the two shares of S, for given levels of the clips."""
+        return _mean_defined(film_gaps(levels, sides, films))
 
-    def measure(drawn: Numbers) -> Measured:
-        """Measure that mean gap, with its null, for some values of the clips."""
-        null = levels_within_films(drawn, films, mean_gap)
-        return replace(over_units(film_gaps(drawn, sides, films), "films"), null=null)
+    def measure(levels: Numbers) -> Measured:
+        """Measure that mean difference, with its null, for given levels of the clips."""
+        null = null_of_levels_within_films(levels, films, mean_gap)
+        return replace(mean_over_units(film_gaps(levels, sides, films), "films"), null=null)
 
-    return replace(repeatable(measure, high), note=note)
+    return replace(measure_repeatably(measure, high), note=note)
 
 
 @under_paper_labels
@@ -516,15 +530,16 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
     is_alone = has_clothing & (table["n"] == 1).to_numpy()
-    alone = table[is_alone]
+    rows_alone = table[is_alone]
     combined = table[has_clothing & ~is_alone]
-    movies = alone["movie"].to_numpy(dtype=str)
+    movies = rows_alone["movie"].to_numpy(dtype=str)
     films = film_indices(table)
     concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
-    has_no_other = alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
+    has_no_other = rows_alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
+    without_other = rows_alone.loc[has_no_other.to_numpy(dtype=bool)]
     note = (
-        f"S: {_count_of(alone['high'])} clips with Clothing as their only visual concept, "
-        f"{_count_of(alone.loc[has_no_other.to_numpy(dtype=bool), 'high'])} of those without any concept "
+        f"S: {_count_of(rows_alone['high'])} clips with Clothing as their only visual concept, "
+        f"{_count_of(without_other['high'])} of those without any concept "
         f"besides, {_count_of(combined['high'])} with other visual concepts"
     )
 
@@ -532,10 +547,10 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
         """Measure the share of the higher level among the chosen clips, with its null."""
         high = is_high[is_alone]
         share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
-        null = levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
+        null = null_of_levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
         return replace(from_interval(share, "films"), null=null)
 
-    return replace(repeatable(measure, table["high"].to_numpy()), note=note)
+    return replace(measure_repeatably(measure, table["high"].to_numpy()), note=note)
 
 
 def _count_of(values: "pd.Series[Any]") -> str:
@@ -615,9 +630,11 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
 
     def measure(values: Numbers) -> Measured:
         """Average the AUC of films, and compare the mean with 0.5 and the planted null."""
-        return replace(over_units(values, "films", null=0.5), null=planted_beside(values, 0.5, margin))
+        return replace(
+            mean_over_units(values, "films", null=0.5), null=planted_off_centre(values, 0.5, margin)
+        )
 
-    return repeatable(measure, np.array(auc_of_films))
+    return measure_repeatably(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -634,12 +651,12 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     difference_on_easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
     values = difference.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {difference_on_easy.mean():+.3f}"
-    return replace(repeatable(_mean_over_films, values), note=note)
+    return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 
 def _mean_over_films(values: Numbers) -> Measured:
     """Average one value of each film [M]; the null has random signs of the films' values."""
-    return replace(over_units(values, "films"), null=signs_by_film(values))
+    return replace(mean_over_units(values, "films"), null=null_of_signs_by_film(values))
 
 
 @under_paper_labels
@@ -702,38 +719,43 @@ def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
     return pairs
 
 
-def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[TwoExperts]], float]) -> Null:
+def null_of_one_experts_labels(
+    pairs: Sequence[TwoExperts], statistic: Callable[[Sequence[TwoExperts]], float]
+) -> Null:
     """Return the null in which the labels of one of two experts are permuted within each film.
 
-    `number` is computed from the pairs of experts of all films.
+    `statistic` computes a number from the pairs of experts of all films.
     """
 
-    def exchange(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
+    def permute(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
         """Permute the labels of one expert within each film."""
         return [pair.exchanged(rng) for pair in pairs_drawn]
 
-    return Null("one annotator's labels within films", pairs, number, exchange)
+    return Null("one annotator's labels within films", pairs, statistic, permute)
 
 
 def overlooked(segments: manifests.Manifest) -> Measured:
-    """Measure the share of EN by one expert among the windows that two experts label differently."""
+    """Measure, among windows that two experts label differently, the share that one of them labelled EN.
+
+    In these windows one expert saw nothing to mark, where the other one marked something.
+    """
     pairs = expert_pairs(segments)
     is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
-    return replace(repeatable(_overlooked_share, pairs), note=note)
+    return replace(measure_repeatably(_overlooked_share, pairs), note=note)
 
 
 def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
-    """Measure the share of windows that one expert left at the lowest level, among those that differ.
+    """Measure, among windows with two different labels, the share that one expert left at the lowest level.
 
     The interval is a jackknife over films, and the test compares the films' shares with one half.
     """
 
-    def pooled_share(drawn: Sequence[TwoExperts]) -> float:
+    def pooled_share(pairs_measured: Sequence[TwoExperts]) -> float:
         """Return the share of windows left at the lowest level, among all that differ."""
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in drawn]))
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_measured]))
 
     overlooked_of_pairs = [_left_at_lowest(pair) for pair in pairs]
     is_overlooked = np.concatenate(overlooked_of_pairs)
@@ -742,7 +764,7 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     share = stats.jackknife_interval(lambda rows: _mean(is_overlooked[rows]), movies, bounds=(0, 1))
     share_of_films = [float(is_overlooked[movies == movie].mean()) for movie in np.unique(movies)]
     p = stats.sign_flip(np.array(share_of_films) - 0.5).p
-    return replace(from_interval(share, "films", p=p), null=one_experts_labels(pairs, pooled_share))
+    return replace(from_interval(share, "films", p=p), null=null_of_one_experts_labels(pairs, pooled_share))
 
 
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
@@ -771,22 +793,26 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
     change = (counts[1] - counts[0]).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(repeatable(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
+    return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
     """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out."""
     codebook = segments.codebook
-    apart = manifests.distances(codebook)
+    level_distances = manifests.distances(codebook)
     is_label = np.array([name in codebook.labels for name in codebook.level_names])
     pairs = expert_pairs(segments)
 
     def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
-        """Return by how much gamma rises in each film if windows without a label are left out."""
-        return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in pairs_drawn])
+        """Return by how much gamma rises in each film if windows without a label are left out, [M]."""
+        film_rises = []
+        for pair in pairs_drawn:
+            gamma_without = _gamma_without(pair, level_distances, is_label)
+            film_rises.append(gamma_without - _gamma(pair, level_distances))
+        return np.array(film_rises)
 
-    gammas = np.array([_gamma(pair, apart) for pair in pairs])
-    gammas_without = np.array([_gamma_without(pair, apart, is_label) for pair in pairs])
+    gammas = np.array([_gamma(pair, level_distances) for pair in pairs])
+    gammas_without = np.array([_gamma_without(pair, level_distances, is_label) for pair in pairs])
     has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
@@ -794,38 +820,47 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
 
     def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
         """Average the rise over films, with its null."""
-        null = one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
-        return replace(over_units(rises(pairs_drawn), "films"), null=null)
+        null = null_of_one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
+        return replace(mean_over_units(rises(pairs_drawn), "films"), null=null)
 
-    return replace(repeatable(measure, pairs), note=note)
+    return replace(measure_repeatably(measure, pairs), note=note)
 
 
-def _gamma(pair: TwoExperts, apart: Numbers) -> float:
+def _gamma(pair: TwoExperts, level_distances: Numbers) -> float:
     """Return gamma, 1 - observed / expected distance of two experts' levels; NaN where it is undefined.
 
     Parameters
     ----------
     pair
         The experts' levels.
-    apart : ndarray, shape [levels, levels]
+    level_distances : ndarray, shape [levels, levels]
         Distance of every two levels.
     """
     if not len(pair.first):
         return stats.NAN
-    observed = float(apart[pair.first, pair.second].mean())
-    share_of_first = np.bincount(pair.first, minlength=len(apart)) / len(pair.first)
-    share_of_second = np.bincount(pair.second, minlength=len(apart)) / len(pair.second)
-    expected = float(share_of_first @ apart @ share_of_second)
+    n_levels = len(level_distances)
+    observed = float(level_distances[pair.first, pair.second].mean())
+    share_of_first = np.bincount(pair.first, minlength=n_levels) / len(pair.first)
+    share_of_second = np.bincount(pair.second, minlength=n_levels) / len(pair.second)
+    expected = float(share_of_first @ level_distances @ share_of_second)
     if not expected:
         return stats.NAN
     return 1 - observed / expected
 
 
-def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]) -> float:
-    """Return gamma over the windows that both experts gave a label; `is_label` [levels] tells labels."""
+def _gamma_without(pair: TwoExperts, level_distances: Numbers, is_label: NDArray[np.bool_]) -> float:
+    """Return gamma over the windows in which the levels of both experts are labels, unlike NS.
+
+    Parameters
+    ----------
+    pair, level_distances
+        As in `_gamma`.
+    is_label : bool ndarray, shape [levels]
+        Whether each level is a label.
+    """
     is_counted = is_label[pair.first] & is_label[pair.second]
     counted_pair = TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted])
-    return _gamma(counted_pair, apart)
+    return _gamma(counted_pair, level_distances)
 
 
 # --- sentences of 002 and 004
@@ -844,12 +879,12 @@ def alike_scores(_: None, *, margin: float) -> Measured:
             distances_of_objects.append(abs(printed["score_to_man"][name] - ratio))
         distances.append(float(np.mean(distances_of_objects)))
 
-    def measure(drawn: Numbers) -> Measured:
+    def measure(values: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0."""
-        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(drawn, 0.0, margin, sides=(1.0,)))
+        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_off_centre(values, 0.0, margin, sides=(1.0,)))
 
-    return repeatable(measure, np.array(distances))
+    return measure_repeatably(measure, np.array(distances))
 
 
 def balanced_object(_: None, *, margin: float) -> Measured:
@@ -861,12 +896,12 @@ def balanced_object(_: None, *, margin: float) -> Measured:
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     values = ratios.loc[name].to_numpy(dtype=np.float64)
 
-    def measure(drawn: Numbers) -> Measured:
+    def measure(values: Numbers) -> Measured:
         """Average the values of captioners, and compare them with the null planted beside 0.5."""
-        finding = from_interval(stats.t_interval(drawn, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(drawn, 0.5, margin))
+        finding = from_interval(stats.t_interval(values, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_off_centre(values, 0.5, margin))
 
-    return replace(repeatable(measure, values), note=f"object: {name}")
+    return replace(measure_repeatably(measure, values), note=f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
@@ -878,8 +913,8 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
     for model, effects in EFFECTS.items():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
             meeting.append(model)
-    shown = " and ".join(name.rpartition("_")[2] for name in tests)
-    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{shown}: {len(meeting)}")
+    test_names = " and ".join(name.rpartition("_")[2] for name in tests)
+    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(meeting)}")
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
@@ -890,10 +925,10 @@ def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
-    shown, clothed = rates.mean(axis=0)
+    partly_clothed, clothed = rates.mean(axis=0)
     words = ", ".join(_words_counted(table, emotion))
-    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed ({words})"
-    return replace(repeatable(_ratio_of, rates), note=note)
+    note = f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed ({words})"
+    return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
@@ -909,8 +944,8 @@ def _ratio_of(rates: Numbers) -> Measured:
 
     def ratio(persons_rates: Numbers) -> float:
         """Return the first mean rate of the persons over the second; NaN if that is 0."""
-        shown, clothed = persons_rates.mean(axis=0)
-        return float(shown / clothed) if clothed else stats.NAN
+        partly_clothed, clothed = persons_rates.mean(axis=0)
+        return float(partly_clothed / clothed) if clothed else stats.NAN
 
     persons = np.array([f"{subject:03}" for subject in range(len(rates))])
     interval = stats.jackknife_interval(lambda rows: ratio(rates[rows]), persons, bounds=(0, math.inf))

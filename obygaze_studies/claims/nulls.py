@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Null:
-    """The distribution that a number has where the sentence is untrue: its draws, from observed data.
+    """The distribution that a statistic has where the sentence is untrue, sampled by randomising data.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class Null:
         What is exchanged or planted, in words.
     data : Any
         What was observed: arrays whose meaning the other attributes know.
-    number : callable
-        From data to the number.
-    exchange : callable
+    statistic : callable
+        From data to the statistic, a number.
+    randomise : callable
         From data and a random generator to data under which the sentence is untrue.
     planted : tuple of float
         The numbers that are planted, where it plants some. Draws of several lie in as many heaps: what is
@@ -45,23 +45,26 @@ class Null:
 
     kind: str
     data: Any
-    number: Callable[[Any], float]
-    exchange: Callable[[Any, np.random.Generator], Any]
+    statistic: Callable[[Any], float]
+    randomise: Callable[[Any, np.random.Generator], Any]
     planted: tuple[float, ...] = ()
 
     @cached_property
     def draws(self) -> Numbers:
-        """The number of `N_DRAWS` data sets in which the sentence is untrue, [R], from a fixed seed."""
+        """The statistic of each of `N_DRAWS` data sets in which the sentence is untrue, [R].
+
+        The data sets are randomised from a fixed seed.
+        """
         rng = np.random.default_rng(0)
-        numbers = []
+        statistics = []
         for _ in range(N_DRAWS):
-            untrue_data = self.exchange(self.data, rng)
-            numbers.append(self.number(untrue_data))
-        return np.array(numbers)
+            untrue_data = self.randomise(self.data, rng)
+            statistics.append(self.statistic(untrue_data))
+        return np.array(statistics)
 
     @property
-    def middle(self) -> float:
-        """The median of the draws that are numbers, which chance gives; NaN if none is."""
+    def median(self) -> float:
+        """The median of the draws that are finite: what chance gives; NaN if none is finite."""
         defined = _defined(self.draws)
         if not defined.size:
             return math.nan
@@ -72,7 +75,7 @@ class Null:
         """A clause that says what chance gives: the median of the draws, or the planted numbers."""
         if self.planted:
             return f"{self.planted_text} planted gives as much"
-        return f"chance gives {self.middle:.3g}"
+        return f"chance gives {self.median:.3g}"
 
     @property
     def planted_text(self) -> str:
@@ -80,20 +83,20 @@ class Null:
         return " or ".join(f"{number:.3g}" for number in self.planted)
 
     def p(self, least: float, most: float) -> float:
-        """Return the one-sided p: how often chance gives a number as far on the sentence's side, or farther.
+        """Return the one-sided p: the share of draws that support the sentence as clearly as the data do.
 
         Parameters
         ----------
         least, most
-            The range that makes the sentence true; -inf or inf where it has no end. Draws that are no
-            numbers count as reached.
+            The range of the statistic that makes the sentence true; -inf or inf where it has no end. A draw
+            that is not finite counts as supporting the sentence.
         """
-        observed = np.array([self.number(self.data)])
-        reached = _depth_in_range(self.draws, least, most) >= _depth_in_range(observed, least, most)
-        undefined = ~np.isfinite(self.draws)
-        n_reached = np.count_nonzero(reached | undefined)
-        # The observed number counts as one more draw, so that p is never 0.
-        return float((1 + n_reached) / (1 + len(self.draws)))
+        observed = np.array([self.statistic(self.data)])
+        is_as_clear = _depth_in_range(self.draws, least, most) >= _depth_in_range(observed, least, most)
+        is_undefined = ~np.isfinite(self.draws)
+        n_as_clear = np.count_nonzero(is_as_clear | is_undefined)
+        # The observed statistic counts as one more draw, so that p is never 0.
+        return float((1 + n_as_clear) / (1 + len(self.draws)))
 
 
 def _depth_in_range(values: Numbers, least: float, most: float) -> Numbers:
@@ -121,8 +124,8 @@ def permuted_within(labels: NDArray[Any], blocks: NDArray[np.intp], rng: np.rand
     return np.asarray(labels[order])
 
 
-def levels_within_films(
-    labels: NDArray[Any], films: NDArray[np.intp], number: Callable[[NDArray[Any]], float]
+def null_of_levels_within_films(
+    labels: NDArray[Any], films: NDArray[np.intp], statistic: Callable[[NDArray[Any]], float]
 ) -> Null:
     """Return the null in which the labels of clips are permuted within each film.
 
@@ -132,28 +135,29 @@ def levels_within_films(
         Labels of the clips, which are sorted by film.
     films : ndarray, shape [N]
         Number of each clip's film.
-    number
-        From labels to the number.
+    statistic
+        From labels to a number.
     """
 
-    def exchange(observed: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    def permute(observed: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Permute the labels within each film."""
         return permuted_within(observed, films, rng)
 
-    return Null("levels within films", labels, number, exchange)
+    return Null("levels within films", labels, statistic, permute)
 
 
-def signs_by_film(values: Numbers, kind: str = "signs by film") -> Null:
+def null_of_signs_by_film(values: Numbers, kind: str = "signs by film") -> Null:
     """Return the null of a mean in which the sign of each film's value [M] is random; NaN is left out."""
     return Null(kind, _defined(values), _mean, _with_random_signs)
 
 
-def planted_beside(
+def planted_off_centre(
     values: Numbers, centre: float, margin: float, sides: Sequence[float] = (-1.0, 1.0)
 ) -> Null:
-    """Return the null of a mean that lies twice a margin from a centre, on one of its sides at random.
+    """Return the null for the sentence that a mean is about `centre`: data whose mean is clearly elsewhere.
 
-    The units' distances from their mean stay, each with a random sign.
+    In each draw the mean is planted at twice the margin from the centre, on one of the sides at random. The
+    units keep their distances from their mean, each with a random sign.
 
     Parameters
     ----------
@@ -168,14 +172,20 @@ def planted_beside(
     """
     defined = _defined(values)
 
-    def planted(observed: Numbers, rng: np.random.Generator) -> Numbers:
+    def plant(observed: Numbers, rng: np.random.Generator) -> Numbers:
         """Put the mean at twice the margin from `centre`, with random signs of the distances from it."""
         side = rng.choice(sides)
         spread = _with_random_signs(observed - _mean(observed), rng)
         return np.asarray(centre + side * 2 * margin + spread)
 
-    places = tuple(centre + side * 2 * margin for side in sides)
-    return Null("a planted difference of twice the margin", defined, _mean, planted, places)
+    planted_means = tuple(centre + side * 2 * margin for side in sides)
+    return Null(
+        kind="a planted difference of twice the margin",
+        data=defined,
+        statistic=_mean,
+        randomise=plant,
+        planted=planted_means,
+    )
 
 
 def _defined(values: Numbers) -> Numbers:

@@ -70,8 +70,8 @@ def mobygaze(
     from obygaze_studies.mobygaze import tables
 
     output = ReportOutput(out, html, force=force, json=json)
-    work = partial(
-        tables.work,
+    prepare = partial(
+        tables.prepare_study,
         manifest,
         stores,
         task=task,
@@ -81,4 +81,4 @@ def mobygaze(
         explained_by=explained_by,
         seed=seed,
     )
-    return output.keep(work)
+    return output.run_study(prepare)

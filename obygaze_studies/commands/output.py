@@ -17,7 +17,7 @@ from obygaze_models.commands import finish, write_page
 if TYPE_CHECKING:
     from obygaze_models.report import Report
     from obygaze_studies.obygaze12.paper import Redone
-    from obygaze_studies.unfinished import Work
+    from obygaze_studies.unfinished import Study
 
 TITLE = "Tores et al., CVPR 2024, reproduced"
 """Title of a page with several tables."""
@@ -38,6 +38,7 @@ class EndingPath(NewFile):
     """
 
     def __init__(self, *endings: str, words: str = "") -> None:
+        """Keep the allowed endings, and the words that follow them in the error message."""
         super().__init__(dir_okay=False, path_type=Path)
         self.endings = endings
         self.words = words
@@ -77,17 +78,17 @@ class ReportOutput(Output):
     figure: Path | None = None
     beside: bool = False
 
-    def check(self, *more: Path | None) -> None:
+    def check(self, *other_files: Path | None) -> None:
         """Raise an error before the work starts if a file would be replaced without --force.
 
         Parameters
         ----------
-        more
-            Further files that the command will write.
+        other_files
+            Further files that the command will write; None for one that is not asked for.
         """
         from obygaze_models.report import check_folder
 
-        files = [self.figure, self.html, *more]
+        files = [self.figure, self.html, *other_files]
         if self.out and self.beside:
             files += [self.out.with_suffix(suffix) for suffix in SUFFIXES]
         elif self.out:
@@ -97,22 +98,22 @@ class ReportOutput(Output):
             # Fails here if the extra `figures` is not installed.
             import matplotlib as _  # noqa: F401, ICN001
 
-    def keep(self, prepare: Callable[[], "Work"]) -> Answer:
-        """Do a study whose tables take long, and answer with its results.
+    def run_study(self, prepare: Callable[[], "Study"]) -> Answer:
+        """Make the tables of a study that takes long, and return its results as the command's answer.
 
-        Each table is printed and written as soon as it is made, and the page at the end.
+        Each table is printed and written as soon as it is made; the HTML page is written at the end.
 
         Parameters
         ----------
         prepare
-            Reads the inputs and returns the work; called after the check of the output files.
+            Reads the inputs and returns the study; called after the check of the output files.
         """
         from obygaze_models.report import plain, write_report
         from obygaze_studies.unfinished import TRAINED, unfinished_folder
 
         self.check()
-        work = prepare()
-        for notice in work.said:
+        study = prepare()
+        for notice in study.notices:
             click.echo(notice, err=True)
 
         def show(report: "Report", full_report: "Report | None" = None) -> None:
@@ -124,14 +125,14 @@ class ReportOutput(Output):
 
         unfinished: AbstractContextManager[Path | None] = nullcontext()
         if self.out:
-            unfinished = unfinished_folder(self.out, work.inputs, force=self.force)
+            unfinished = unfinished_folder(self.out, study.inputs, force=self.force)
         with unfinished as folder, progress_bar("training", "model") as progress:
             trained = folder / TRAINED if folder else None
-            result = work.make(progress=progress, kept=trained, made=show)
+            result = study.make(progress=progress, results_folder=trained, on_report=show)
         return self._answer(result)
 
     def _answer(self, result: "Report | Redone") -> Answer:
-        """Write the HTML page of reports that are printed and written already; answer with their contents."""
+        """Write the HTML page of reports that are printed and written already; return the answer."""
         from obygaze_models.report import Report, document
 
         content: object
@@ -153,7 +154,11 @@ class ReportOutput(Output):
         return Answer(None, index, remarks)
 
     def finish(self, report: "Report") -> Answer:
-        """Write a report to the files that were asked for, and answer with it and the names of the files."""
+        """Write a report to the files that the options name, and return the command's answer.
+
+        The answer prints the report and names the files. With `beside`, the report's formats are files of one
+        name; otherwise they are files of a folder, which the function `finish` of all reports writes.
+        """
         from obygaze_models.report import write_beside
 
         if not self.beside:

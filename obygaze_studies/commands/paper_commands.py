@@ -13,8 +13,8 @@ from obygaze_studies.commands.output import Html, Replace, ReportOutput
 OutOfAll = Annotated[Path, option("Folder to write all results into; only a part of them is printed.")]
 
 
-def tables(text: str) -> list[str]:
-    """Parse names of tables and figures, joined by commas, and return them in the order of work."""
+def parse_tables(text: str) -> list[str]:
+    """Parse names of tables and figures, joined by commas; return them in order of making."""
     from obygaze_studies.obygaze12.paper import TABLES
 
     names = [name.strip() for name in text.split(",")]
@@ -70,7 +70,7 @@ def all_(
             "Make some of the tables and figures, joined by commas: figure2, table2, table4, figure3, "
             "figure5, figure6.  [default: all of them]",
             metavar="NAME,...",
-            type=tables,
+            type=parse_tables,
         ),
     ] = None,
     protocol: Annotated[
@@ -125,8 +125,10 @@ def all_(
     if not stores and names != ["figure2"]:
         raise click.UsageError("Missing argument 'STORE...': only figure2 needs none.")
     output = ReportOutput(out, html, force=force, json=json)
-    work = partial(paper.work, names, manifest, stores, protocol=protocol, policy=policy, seed=seed)
-    return output.keep(work)
+    prepare = partial(
+        paper.prepare_study, names, manifest, stores, protocol=protocol, policy=policy, seed=seed
+    )
+    return output.run_study(prepare)
 
 
 @command()
@@ -160,4 +162,4 @@ def figure4(
     from obygaze_studies.obygaze12 import paper
 
     output = ReportOutput(out, html, force=force, json=json)
-    return output.keep(partial(paper.work_figure4, segments, movie, onto=onto, span=span))
+    return output.run_study(partial(paper.prepare_figure4, segments, movie, onto=onto, span=span))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import LabelPolicy, Manifest
 
 
-def numbers(text: str) -> list[float]:
+def parse_numbers(text: str) -> list[float]:
     """Parse numbers joined by commas."""
     try:
         return [Number().convert(part, None, None) for part in text.split(",")]
@@ -46,7 +46,7 @@ def stats(
             "Project free annotations at these thresholds, such as 0.1,0.2,0.3,0.4, and count clips by "
             "level.",
             metavar="LIST",
-            type=numbers,
+            type=parse_numbers,
         ),
     ] = None,
     onto: Annotated[

@@ -10,8 +10,8 @@ from obygaze_features.options import LOCAL, Answer
 from obygaze_features.signatures import command, option
 
 
-def share(value: str | Fraction) -> Fraction:
-    """Parse a factor, as a number or a fraction such as 1/4."""
+def parse_factor(value: str | Fraction) -> Fraction:
+    """Parse a factor that is written as a number or as a fraction such as 1/4."""
     try:
         parsed = Fraction(value)
         float(parsed)
@@ -41,7 +41,7 @@ def xclip_lsmdc(
         Fraction,
         option(
             "Factor on the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
-            type=share,
+            type=parse_factor,
         ),
     ] = Fraction(1, 4),
     arithmetic: Annotated[

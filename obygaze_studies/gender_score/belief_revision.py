@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.io import file_sha256
-from obygaze_studies.audit_common.embeddings import Embeddings, unit
+from obygaze_studies.audit_common.embeddings import Embeddings, unit_vectors
 from obygaze_studies.audit_common.inputs import Row, read_rows
 from obygaze_studies.errors import AuditError, regarding
 
@@ -118,7 +118,7 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
 
     def direction(text: str) -> NDArray[np.float64]:
         """Return the unit vector of a text."""
-        return unit(texts.take([text_ids[text]], f"text {text!r}"))
+        return unit_vectors(texts.vectors_of([text_ids[text]], f"text {text!r}"))
 
     def similarity(text: str, label: str) -> float | str:
         """Return the cosine similarity of a text and a label, or why one of them has no embedding."""

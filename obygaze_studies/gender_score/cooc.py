@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
+from obygaze_studies.audit_common.inputs import Row, refuse_duplicates, refuse_unpublished
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.gender_score.published_values import TOTALS
 
@@ -125,15 +125,15 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     objects
         Labels of one or several words.
     model
-        A captioner of the published tables, to show its values beside.
+        A captioner of the published tables, whose values are shown next to ours.
 
     Raises
     ------
     AuditError
         An object is listed twice, or the captioner is unknown.
     """
-    refuse_unknown(model, TOTALS)
-    refuse_twins(objects, "the list of objects has twice:")
+    refuse_unpublished(model, TOTALS)
+    refuse_duplicates(objects, "the list of objects has twice:")
     namings = [_naming(row["caption"]) for row in captions]
     rows = []
     for label in (ALL, *objects):

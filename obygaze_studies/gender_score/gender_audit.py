@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from obygaze_features.text import counted
 from obygaze_models.report import Block, Report, block, cell
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
-from obygaze_studies.audit_common.inputs import Row, refuse_unknown
+from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, join_objects, objects_by_image
@@ -108,16 +108,16 @@ class _Scores(NamedTuple):
 
     Attributes
     ----------
-    by_variant
+    score_of_gender
         Filled-in gender, or None for the caption as it is -> the mean score over the image's objects.
-    parts
+    scored_objects
         The score of every object with every gender.
     left_out
         The reason why the caption has no scores; None if it has.
     """
 
-    by_variant: Mapping[Gender | None, float] = MappingProxyType({})
-    parts: Sequence[ScoredObject] = ()
+    score_of_gender: Mapping[Gender | None, float] = MappingProxyType({})
+    scored_objects: Sequence[ScoredObject] = ()
     left_out: str | None = None
 
 
@@ -174,23 +174,23 @@ def audit_gender_score(
     AuditError
         No caption at all could be scored, the captioner is unknown, or its values are of the other mode.
     """
-    refuse_unknown(model, TOTALS)
+    refuse_unpublished(model, TOTALS)
     estimated = mode == "ge"
     if model is not None and not estimated:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
     rows = []
-    parts: list[ScoredObject] = []
+    scored_objects: list[ScoredObject] = []
     for caption in captions:
         image_objects = _counted_objects(objects.get(caption["image_id"], ()), labels)
         scores = _scores(caption, image_objects, scorer, mode)
         rows.append(_caption_row(caption, image_objects, scores))
-        parts += scores.parts
+        scored_objects += scores.scored_objects
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         first = f"{captions[0]['caption_id']}: {reasons[0]}"
         raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
-    object_rows = by_object(parts, names, model)
-    example_rows = examples(parts) if estimated else []
+    object_rows = by_object(scored_objects, names, model)
+    example_rows = examples(scored_objects) if estimated else []
     by_gender = _by_gender(rows, mode, model)
     shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
     summary = {
@@ -217,7 +217,7 @@ def audit_gender_score(
             *object_blocks(object_rows, model, estimated=estimated),
             *example_blocks(example_rows, model),
         ],
-        said={"reading": "sum", "found": shares["sum"], "n": n_counted, "n_rows": len(rows)},
+        sentence_values={"reading": "sum", "found": shares["sum"], "n": n_counted, "n_rows": len(rows)},
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
         notes=[f"{len(reasons)} of {counted(len(rows), 'caption')} are left out"] if reasons else [],
@@ -271,29 +271,33 @@ def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
-    """Score the texts of a caption with every object of its image, or give the reason why it cannot be."""
-    variants = _texts_to_score(row["caption"], mode)
+    """Score the texts of a caption with every object of its image, or return why it cannot be scored.
+
+    In mode ge, the caption has a text for each gender; in mode gs it has one, under None.
+    """
+    text_of_gender = _texts_to_score(row["caption"], mode)
     genders = genders_named(row["caption"])
-    if not variants:
+    if not text_of_gender:
         return _Scores(left_out="names both genders" if genders else "names no gender and has no mask")
     if not objects:
         return _Scores(left_out=f"image {row['image_id']} has no object")
-    by_variant: dict[Gender | None, float] = {}
-    parts: list[ScoredObject] = []
-    for variant, text in variants.items():
+    score_of_gender: dict[Gender | None, float] = {}
+    scored_objects: list[ScoredObject] = []
+    for filled_gender, text in text_of_gender.items():
         try:
             revised = [scorer.revised(text, detected_object) for detected_object in objects]
         except AuditError as error:
             return _Scores(left_out=str(error))
-        by_variant[variant] = math.fsum(belief for _, belief in revised) / len(revised)
-        if variant is None and len(genders) != 1:
+        score_of_gender[filled_gender] = math.fsum(belief for _, belief in revised) / len(revised)
+        if filled_gender is None and len(genders) != 1:
             continue  # The caption as it is names no single gender to which its objects' scores could count.
         caption_columns = {name: row[name] for name in KEPT}
-        caption_columns |= {"gender": variant or genders[0], "named": _gender_words(row["caption"])}
-        for detected_object, (distance, score) in zip(objects, revised, strict=True):
-            object_columns = {"label": detected_object.label, "distance": distance, "score": score}
-            parts.append(caption_columns | object_columns)
-    return _Scores(by_variant, parts)
+        caption_columns |= {"gender": filled_gender or genders[0], "named": _gender_words(row["caption"])}
+        for detected_object, (similarity, score) in zip(objects, revised, strict=True):
+            # The paper calls the similarity a distance.
+            object_columns = {"label": detected_object.label, "distance": similarity, "score": score}
+            scored_objects.append(caption_columns | object_columns)
+    return _Scores(score_of_gender, scored_objects)
 
 
 def _gender_words(caption: str) -> str:
@@ -306,8 +310,8 @@ def _gender_words(caption: str) -> str:
 def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict[str, Any]:
     """Make a caption's row of the table."""
     gender = _gender_words(row["caption"])
-    man = scores.by_variant.get("man")
-    woman = scores.by_variant.get("woman")
+    man = scores.score_of_gender.get("man")
+    woman = scores.score_of_gender.get("woman")
     ratio = None
     if man is not None and woman is not None:
         ratio = share(man, woman)
@@ -319,7 +323,7 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     return {name: row[name] for name in KEPT} | {
         "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
-        "gs": scores.by_variant.get(None),
+        "gs": scores.score_of_gender.get(None),
         "gs_man": man,
         "gs_woman": woman,
         "to_man": ratio,
@@ -360,13 +364,13 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
 # --- by object
 # ---------------------------------------------------------------------------
 def by_object(
-    parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
+    scored_objects: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
 ) -> list[dict[str, Any]]:
     """Sum up the scores by object, the objects of most captions first.
 
     Parameters
     ----------
-    parts
+    scored_objects
         The scored objects of all captions.
     objects
         Names to sum up by; a label counts for each name whose words it contains. By default every label is
@@ -379,7 +383,7 @@ def by_object(
     A row for each object: mean distances and scores, the share of man by the sums of scores and, where
     captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
-    labels = list(dict.fromkeys(part["label"] for part in parts))
+    labels = list(dict.fromkeys(scored["label"] for scored in scored_objects))
     labels_of_name: dict[str, set[str]] = {}
     if objects is None:
         labels_of_name = {label: {label} for label in labels}
@@ -388,26 +392,26 @@ def by_object(
             labels_of_name[name] = {label for label in labels if names_label(tokens(label), tokens(name))}
     rows = []
     for name in labels if objects is None else objects:
-        parts_of_name = [part for part in parts if part["label"] in labels_of_name[name]]
-        rows.append(_object_row(name, parts_of_name, model))
+        scored_of_name = [scored for scored in scored_objects if scored["label"] in labels_of_name[name]]
+        rows.append(_object_row(name, scored_of_name, model))
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
 
-def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> dict[str, Any]:
-    """Make the row of an object from its scores with all captions."""
-    man = [part for part in parts if part["gender"] == "man"]
-    woman = [part for part in parts if part["gender"] == "woman"]
-    sum_man = math.fsum(part["score"] for part in man)
-    sum_woman = math.fsum(part["score"] for part in woman)
-    correct = _count_correct(parts)
+def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | None) -> dict[str, Any]:
+    """Make the row of an object from its scores with all captions; a "distance" is a cosine similarity."""
+    man = [scored for scored in scored_objects if scored["gender"] == "man"]
+    woman = [scored for scored in scored_objects if scored["gender"] == "woman"]
+    sum_man = math.fsum(scored["score"] for scored in man)
+    sum_woman = math.fsum(scored["score"] for scored in woman)
+    correct = _count_correct(scored_objects)
     printed = TOTALS[model] if model else {}
     return {
         "object": name,
-        "n_captions": len({part["caption_id"] for part in parts}),
-        "distance_man": _mean([part["distance"] for part in man]),
-        "distance_woman": _mean([part["distance"] for part in woman]),
-        "gs_man": _mean([part["score"] for part in man]),
-        "gs_woman": _mean([part["score"] for part in woman]),
+        "n_captions": len({scored["caption_id"] for scored in scored_objects}),
+        "distance_man": _mean([scored["distance"] for scored in man]),
+        "distance_woman": _mean([scored["distance"] for scored in woman]),
+        "gs_man": _mean([scored["score"] for scored in man]),
+        "gs_woman": _mean([scored["score"] for scored in woman]),
         "to_man": share(sum_man, sum_woman),
         "to_woman": share(sum_woman, sum_man),
         "n_correct_man": correct["man"],
@@ -418,12 +422,12 @@ def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> 
     }
 
 
-def _count_correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
+def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
     """Count for each gender the captions that name it and whose score is larger with it; a tie is man."""
     scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
-    for part in parts:
-        caption = (part["caption_id"], part["named"])
-        scores_of_caption.setdefault(caption, {})[part["gender"]] = part["score"]
+    for scored in scored_objects:
+        caption = (scored["caption_id"], scored["named"])
+        scores_of_caption.setdefault(caption, {})[scored["gender"]] = scored["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
     for (_, named_gender), scores in scores_of_caption.items():
         if len(scores) == len(GENDERS):
@@ -435,10 +439,10 @@ def _count_correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
     """Make the tables of the Gender Score and of the Gender Object Distance by object."""
-    shown = rows[:N_SHOWN]
+    first_rows = rows[:N_SHOWN]
     notes = []
-    if len(rows) > len(shown):
-        notes.append(f"the {len(shown)} most frequent of {counted(len(rows), 'object')}")
+    if len(rows) > len(first_rows):
+        notes.append(f"the {len(first_rows)} most frequent of {counted(len(rows), 'object')}")
     columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
     if estimated:
         columns.append("to_man_by_n_correct")
@@ -447,12 +451,12 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
     distances = ["object", "n_captions", "distance_man", "distance_woman"]
     nearness = "mean cosine similarity of caption and object: the larger, the nearer"
     return [
-        table("Gender Score by object", shown, columns, notes),
-        table("Gender Object Distance", shown, distances, [nearness, *notes]),
+        table("Gender Score by object", first_rows, columns, notes),
+        table("Gender Object Distance", first_rows, distances, [nearness, *notes]),
     ]
 
 
-def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
+def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     """Choose example captions: the nearest to man, the nearest to woman, and the nearest to neither.
 
     Only captions that were scored with both genders are chosen, and each caption and object once.
@@ -463,8 +467,8 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     distance and gs.
     """
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
-    for part in parts:
-        pairs.setdefault((part["caption_id"], part["label"]), {})[part["gender"]] = part
+    for scored in scored_objects:
+        pairs.setdefault((scored["caption_id"], scored["label"]), {})[scored["gender"]] = scored
     ratios: dict[tuple[str, str], float] = {}
     for key, pair in pairs.items():
         if len(pair) == len(GENDERS):

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from obygaze_features.text import counted
-from obygaze_studies.audit_common.embeddings import Answers, Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.embeddings import Answers, Embeddings, check_same_space, unit_vectors
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
-from obygaze_studies.audit_common.inputs import refuse_twins
+from obygaze_studies.audit_common.inputs import refuse_duplicates
 from obygaze_studies.errors import AuditError
 
 PROMPT = "a photo of a {}"
@@ -43,7 +43,7 @@ def needed_texts(objects: Sequence[str]) -> list[str]:
     >>> needed_texts(["umbrella"])
     ['a photo of a umbrella']
     """
-    refuse_twins(objects, "the list of objects has twice:")
+    refuse_duplicates(objects, "the list of objects has twice:")
     return [PROMPT.format(name) for name in objects]
 
 
@@ -76,7 +76,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
         An object is not one of the classes, or is listed twice, or no image has answers.
     """
     listed_objects = images.names if objects is None else tuple(objects)
-    refuse_twins(listed_objects, "the list of objects has twice:")
+    refuse_duplicates(listed_objects, "the list of objects has twice:")
     unknown = [name for name in listed_objects if name not in images.names]
     if unknown:
         raise AuditError(
@@ -150,12 +150,12 @@ def audit_objects(
             f"{texts.where} lacks {len(absent)} of the {len(prompts)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
         )
-    labels = texts.take([text_ids[text] for text in prompts], "the objects' prompts")
+    labels = texts.vectors_of([text_ids[text] for text in prompts], "the objects' prompts")
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
-    directions = unit(images.take(ids, "the images"))
-    probabilities = softmax(scale * directions @ unit(labels).T, axis=1)  # [images, objects]
+    directions = unit_vectors(images.vectors_of(ids, "the images"))
+    probabilities = softmax(scale * directions @ unit_vectors(labels).T, axis=1)  # [images, objects]
     record: dict[str, object] = {
         "space": images.space,
         "images": images.fingerprint,
@@ -209,5 +209,7 @@ def _most_probable(
             f"{counted(n_without, 'image has', 'images have')} no object with a probability "
             f"of {least:g} or more"
         )
-    said = object_rows[0] | {"n_images": len(ids)}
-    return Finding(rows=rows, shown=object_rows, said=said, record=record, notes=notes)
+    sentence_values = object_rows[0] | {"n_images": len(ids)}
+    return Finding(
+        rows=rows, table_rows=object_rows, sentence_values=sentence_values, record=record, notes=notes
+    )

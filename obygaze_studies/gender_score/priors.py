@@ -45,25 +45,33 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     if out.suffix.lower() != ".csv":
         raise AuditError(f"--out {out} should end in .csv; a .json file is written beside it")
     refuse_existing(out, out.with_suffix(".json"), force=force)
-    where, read = texts_to_score(texts)
+    place_of_text, source_record = texts_to_score(texts)
 
     from obygaze_features.backbones import Compute  # noqa: PLC0415 - torch is slow
     from obygaze_studies.gender_score.language_model import language_model  # noqa: PLC0415
 
     compute = Compute(device)
     loaded = language_model(model, compute)
-    at_once = compute.first_size()
+    batch_size = compute.first_size()
     journal = out.with_name(f"{out.name}.partial")
     with progress_bar("scoring", "text") as progress:
-        priors = measure_priors(loaded, where, journal, at_once=at_once, restart=force, progress=progress)
-    record: dict[str, Any] = {"what": SOURCE, "columns": COLUMNS, "texts": read, "model": loaded.record()}
-    record |= {"texts_at_once": at_once, "software": software()}
+        priors = measure_priors(
+            loaded, place_of_text, journal, batch_size=batch_size, restart=force, progress=progress
+        )
+    record: dict[str, Any] = {
+        "what": SOURCE,
+        "columns": COLUMNS,
+        "texts": source_record,
+        "model": loaded.record(),
+        "texts_at_once": batch_size,
+        "software": software(),
+    }
     write_priors(out, priors, record)
     journal.unlink()
     remarks = []
     if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
         remarks.append(f"{model} has no begin token: its end token stands before every text")
-    text = f"{counted(len(priors), 'text')} of {counted(read['rows'], 'row')} kept in {out}"
+    text = f"{counted(len(priors), 'text')} of {counted(source_record['rows'], 'row')} kept in {out}"
     return Answer(record, text=text, remarks=remarks)
 
 
@@ -74,8 +82,8 @@ def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
 
     Returns
     -------
-    where
-        Text -> its name in messages: the file, and the id of the first row with this text.
+    place_of_text
+        Text -> where it is, for messages: the file, and the id of the first row with this text.
     record
         The file's name and digest, its number of rows, of rows with a mask, and of different texts.
 
@@ -85,16 +93,16 @@ def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
         If the file is not such a table, a text is empty or an id is repeated; names file and line.
     """
     rows = read_texts(path).rows
-    where: dict[str, str] = {}
+    place_of_text: dict[str, str] = {}
     for text_id, text in rows:
-        for reading in fillings(text):
-            where.setdefault(reading, f"{path}, {text_id}")
-    with_mask = [text_id for text_id, text in rows if has_mask(text)]
-    counts = {"rows": len(rows), "masked": len(with_mask), "distinct": len(where)}
-    return where, {"name": path.name, "sha256": file_sha256(path), **counts}
+        for filled_text in gender_variants(text):
+            place_of_text.setdefault(filled_text, f"{path}, {text_id}")
+    n_masked = sum(has_mask(text) for _, text in rows)
+    counts = {"rows": len(rows), "masked": n_masked, "distinct": len(place_of_text)}
+    return place_of_text, {"name": path.name, "sha256": file_sha256(path), **counts}
 
 
-def fillings(text: str) -> tuple[str, ...]:
+def gender_variants(text: str) -> tuple[str, ...]:
     """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
     if not has_mask(text):
         return (text,)
@@ -103,22 +111,22 @@ def fillings(text: str) -> tuple[str, ...]:
 
 def measure_priors(
     model: "LanguageModel",
-    where: Mapping[str, str],
+    place_of_text: Mapping[str, str],
     journal: Path,
     *,
-    at_once: int = 1,
+    batch_size: int = 1,
     restart: bool = False,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> dict[str, Values]:
     """Score every text; finished texts are written to a journal, from which a later call resumes.
 
-    Texts of equal length are scored together, up to `at_once` per batch. The batches are always the same, so
-    a resumed run gives the same numbers as an uninterrupted one.
+    Texts of equal length are scored together, up to `batch_size` per batch. The batches are always the same,
+    so a resumed run gives the same numbers as an uninterrupted one.
 
     Parameters
     ----------
-    where
-        Text -> its name in messages.
+    place_of_text
+        Text -> where it is, for messages.
     restart
         Start again and ignore the journal.
     progress
@@ -126,19 +134,19 @@ def measure_priors(
 
     Returns
     -------
-    Text -> its scores, in the order of `where`.
+    Text -> its scores, in the order of `place_of_text`.
 
     Raises
     ------
     ExtractError
         If a text is too long or unsuitable for the model, or the journal belongs to another run.
     """
-    batches = _batches(model, where, at_once)
+    batches = _batches(model, place_of_text, batch_size)
     identity = {
         "model": model.record(),
         "software": software(),
-        "at_once": at_once,
-        "texts_sha256": sha256_of(json.dumps(list(where)).encode()),
+        "at_once": batch_size,
+        "texts_sha256": sha256_of(json.dumps(list(place_of_text)).encode()),
     }
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:
@@ -164,24 +172,24 @@ def measure_priors(
                 finished[number] = values
             for (text, _), score in zip(batch, finished[number], strict=True):
                 scores[text] = score
-            progress(len(scores), len(where))
-    return {text: scores[text] for text in where}
+            progress(len(scores), len(place_of_text))
+    return {text: scores[text] for text in place_of_text}
 
 
 Batch = Sequence[tuple[str, tuple[int, ...]]]
 """Texts that are scored together, each with its tokens."""
 
 
-def _batches(model: "LanguageModel", where: Mapping[str, str], at_once: int) -> list[Batch]:
-    """Split the texts into batches of at most `at_once` texts with equally many tokens.
+def _batches(model: "LanguageModel", place_of_text: Mapping[str, str], batch_size: int) -> list[Batch]:
+    """Split the texts into batches of at most `batch_size` texts with equally many tokens.
 
     Raises
     ------
     ExtractError
-        A text is too long or otherwise unsuitable for the model; names it as `where` does.
+        A text is too long or otherwise unsuitable for the model; names its place.
     """
     texts_by_length: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
-    for text, place in where.items():
+    for text, place in place_of_text.items():
         try:
             ids = model.tokens(text)
         except BackboneError as error:
@@ -189,7 +197,7 @@ def _batches(model: "LanguageModel", where: Mapping[str, str], at_once: int) -> 
         texts_by_length.setdefault(len(ids), []).append((text, ids))
     batches: list[Batch] = []
     for _, group in sorted(texts_by_length.items()):
-        batches += [group[start : start + at_once] for start in range(0, len(group), at_once)]
+        batches += [group[start : start + batch_size] for start in range(0, len(group), batch_size)]
     return batches
 
 

@@ -39,36 +39,39 @@ class Processes:
     rank: int = 0
     count: int = 1
 
-    def share(self, items: int) -> slice:
-        """Return this process's contiguous share of a batch; share sizes differ by at most one."""
-        return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
+    def share(self, n_items: int) -> slice:
+        """Return this process's contiguous share of `n_items`; the sizes of shares differ by at most one."""
+        return slice(self.rank * n_items // self.count, (self.rank + 1) * n_items // self.count)
 
-    def gather(self, part: torch.Tensor, items: int) -> torch.Tensor:
-        """Concatenate the parts of all processes, in the order of the items, without gradient."""
+    def gather(self, part: torch.Tensor, n_items: int) -> torch.Tensor:
+        """Concatenate the parts of all processes to a tensor [n_items, ...], without gradient.
+
+        `part` has the rows of this process's share; every process must call this, and gets the same tensor.
+        """
         if self.count == 1:
             return part.detach()
-        gathered = part.new_zeros((items, *part.shape[1:]))
-        gathered[self.share(items)] = part.detach()
+        gathered = part.new_zeros((n_items, *part.shape[1:]))
+        gathered[self.share(n_items)] = part.detach()
         dist.all_reduce(gathered)  # each row is non-zero in one process only, so the sum is exact
         return gathered
 
-    def add_up(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Replace each tensor by its sum over the processes."""
+    def sum_in_place(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Overwrite each tensor with its sum over the processes; every process must call this."""
         if self.count > 1:
             for tensor in tensors:
                 dist.all_reduce(tensor)
 
-    def take_first(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Replace each tensor by that of process 0."""
+    def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Overwrite each tensor with that of process 0; every process must call this."""
         if self.count > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def any(self, wish: bool, device: torch.device) -> bool:
-        """Return whether `wish` is true in any process."""
-        wishes = torch.tensor(int(wish), device=device)
-        self.add_up([wishes])
-        return bool(wishes)
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Return whether a flag is true in at least one process; every process must call this."""
+        n_true = torch.tensor(int(flag), device=device)
+        self.sum_in_place([n_true])
+        return bool(n_true)
 
     def wait(self) -> None:
         """Wait for all processes (barrier)."""

@@ -88,6 +88,7 @@ class FrameCache:
     """
 
     def __init__(self, folder: Path, preset: Preset, most: int) -> None:
+        """Describe how frames of this cache are prepared; no file is read yet."""
         self.folder = folder
         self.geometry = preset.geometry
         self.most = most
@@ -96,8 +97,9 @@ class FrameCache:
             "preset": preset.record(),
             "decoder": decoder_versions(),
         }
+        # In the form that reading the JSON file of an existing cache gives.
         self.recipe: dict[str, Any] = json.loads(json.dumps(recipe))
-        self._entries: dict[str, CachedClip] = {}
+        self._entries: dict[str, CachedClip] = {}  # clip id -> record; filled by `_read_index`
 
     def fill(
         self,
@@ -125,14 +127,18 @@ class FrameCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
-            todo = self._missing(videos)
-            if todo:
-                progress(0, len(todo))
+            self._check_recipe()
+            self._entries = self._read_index()
+            missing = {
+                clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)
+            }
+            if missing:
+                progress(0, len(missing))
                 with closing(LineJournal(self.folder / INDEX)) as index:
-                    for number, entry in enumerate(self._decode_all(todo, workers, stopped), start=1):
+                    for number, entry in enumerate(self._decode_all(missing, workers, stopped), start=1):
                         index.append(asdict(entry), force=False)
                         self._entries[entry.clip_id] = entry
-                        progress(number, len(todo))
+                        progress(number, len(missing))
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
@@ -150,19 +156,15 @@ class FrameCache:
             raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
         return frames
 
-    def _missing(self, videos: Mapping[str, Path]) -> dict[str, Path]:
-        """Return the videos that are not in the cache, or have changed since; read the index of the cache.
-
-        Of two lines of a clip in the index, the later one is valid.
-        """
-        self._check_recipe()
+    def _read_index(self) -> dict[str, CachedClip]:
+        """Read the index of the cache: clip id -> its record; the later of two records of a clip is valid."""
         index = self.folder / INDEX
-        lines: list[Any] = []
+        entries: dict[str, CachedClip] = {}
         if index.exists():
-            # Damaged lines are read as None.
-            lines = [line for _, line in read_lines(index, dict[str, Any]) if line]
-        self._entries = {line["clip_id"]: CachedClip(**line) for line in lines}
-        return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
+            for _, line in read_lines(index, dict[str, Any]):
+                if line:  # a damaged line is read as None
+                    entries[line["clip_id"]] = CachedClip(**line)
+        return entries
 
     def _check_recipe(self) -> None:
         """Check that the cached frames were prepared in this way; write the recipe of a new cache.
@@ -187,9 +189,12 @@ class FrameCache:
             )
 
     def _is_current(self, clip_id: str, video: Path) -> bool:
-        """Return whether a clip is cached, and its video has the recorded size and time."""
+        """Return whether a clip is cached, and its video has the recorded size and modification time."""
         entry = self._entries.get(clip_id)
-        if entry is None or (entry.frames and not self._path(clip_id).exists()):
+        if entry is None:
+            return False
+        has_lost_its_file = entry.frames > 0 and not self._path(clip_id).exists()
+        if has_lost_its_file:
             return False
         expected = _make_record(clip_id, video, entry.note)
         return entry == replace(expected, frames=entry.frames, sha256=entry.sha256)
@@ -204,7 +209,10 @@ class FrameCache:
     def _decode_all(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[CachedClip]:
-        """Decode clips; yield them in order of completion."""
+        """Decode clips in worker processes, which write the frames; yield the clips' records as they finish.
+
+        A clip whose decoder crashes or takes too long has a record with the reason and without frames.
+        """
         waiting = set(videos)
         with WorkerPool(workers, partial(_decode_clip, geometry=self.geometry, most=self.most)) as pool:
             for clip_id, video in videos.items():
@@ -225,13 +233,25 @@ class FrameCache:
 
 
 def digest_of(entries: Iterable[CachedClip]) -> str:
-    """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
+    """Compute one SHA-256 of the frames of clips, from the digests of the clips sorted by clip id."""
     lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
     return sha256_of("".join(lines).encode())
 
 
 def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
-    """Decode one clip in a worker."""
+    """Decode one clip in a worker: write its frames to a file, and send its record to the parent.
+
+    Parameters
+    ----------
+    task
+        Clip id, video file, and file to write the frames to.
+    parent
+        Receives the record, a `CachedClip`; it has the reason if the clip cannot be decoded.
+    geometry
+        Resizes and crops a frame.
+    most
+        Maximum number of frames.
+    """
     clip_id, video, target = task
     try:
         sampled = sample_frames(video, geometry, most)
@@ -271,12 +291,14 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
         If no frame can be read.
     """
     stride = max(int(frame_rate(path)), 1)
-    total = probe(path).frames
+    n_frames = probe(path).frames
     try:
-        return read_frames(path, at(_sampled_numbers(total, stride, most)), each=geometry)
+        numbers = _sampled_numbers(n_frames, stride, most)
+        return read_frames(path, at(numbers), each=geometry)
     except VideoError:
-        existing = np.unique(read_frames(path, uniform(total), each=lambda _: None).index)
-        return read_frames(path, at(existing[_sampled_numbers(len(existing), stride, most)]), each=geometry)
+        decodable = np.unique(read_frames(path, uniform(n_frames), each=lambda _: None).index)
+        numbers = decodable[_sampled_numbers(len(decodable), stride, most)]
+        return read_frames(path, at(numbers), each=geometry)
 
 
 def frame_rate(path: Path) -> float:
@@ -294,14 +316,14 @@ def frame_rate(path: Path) -> float:
     return float(rate)
 
 
-def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
-    """Return which of `sampled` frames are kept, at most `most`: all, or evenly spaced ones (linspace)."""
-    if sampled <= most:
-        return np.arange(sampled)
-    return np.linspace(0, sampled - 1, num=most, dtype=np.int64)
+def kept_frames(n_sampled: int, most: int) -> NDArray[np.int64]:
+    """Return which of `n_sampled` frames are kept, by position: all, or else `most` evenly spaced ones."""
+    if n_sampled <= most:
+        return np.arange(n_sampled)
+    return np.linspace(0, n_sampled - 1, num=most, dtype=np.int64)
 
 
-def _sampled_numbers(frames: int, stride: int, most: int) -> NDArray[np.int64]:
-    """Return the numbers of every `stride`-th of `frames` frames, at most `most` of them evenly chosen."""
-    n_sampled = -(-frames // stride)  # rounded up
+def _sampled_numbers(n_frames: int, stride: int, most: int) -> NDArray[np.int64]:
+    """Return the numbers of every `stride`-th of `n_frames` frames, at most `most` evenly spaced ones."""
+    n_sampled = -(-n_frames // stride)  # rounded up
     return kept_frames(n_sampled, most) * stride

@@ -174,12 +174,12 @@ def exclude(
         """Return whether a caption is of an excluded film."""
         return movie_key(movie_of(caption.clip_id)) in keys
 
-    kept = {}
+    remaining = {}
     counts = {}
     for split, captions_of_split in captions.items():
         if split == "test":
-            kept[split] = tuple(captions_of_split)
+            remaining[split] = tuple(captions_of_split)
         else:
-            kept[split] = tuple(caption for caption in captions_of_split if not is_excluded(caption))
+            remaining[split] = tuple(caption for caption in captions_of_split if not is_excluded(caption))
             counts[split] = count_movies(captions_of_split, titles)
-    return kept, counts
+    return remaining, counts

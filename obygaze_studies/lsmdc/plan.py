@@ -70,6 +70,7 @@ class LsmdcSettings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
+        """Refuse an unknown arithmetic, or a factor of the gradients that is out of range."""
         if self.arithmetic not in ARITHMETICS:
             raise TrainError(f"arithmetic '{self.arithmetic}' is not one of {', '.join(ARITHMETICS)}")
         if not 0 < self.gather_share <= 1:
@@ -109,7 +110,7 @@ class LsmdcPlan:
 
     @property
     def chunk(self) -> int:
-        """Return the number of pairs whose activations are held at a time."""
+        """Number of pairs whose activations are held at a time."""
         return self.settings.chunk or -(-self.batch // PUBLISHED_PROCESSES)
 
     def record(self) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     TrainError
         If it is an untrained network or an executable archive.
     BackboneError
-        If it is another network, or a CLIP that the port cannot hold.
+        If it is another network, or a CLIP that this package's X-CLIP cannot hold.
     """
     if weights.seed is not None:
         raise TrainError(
@@ -221,19 +222,22 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     tensors = {}
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
-    port = {}
+    # The hub's names -> those of this package's X-CLIP -> those of OpenAI.
+    tensors_by_our_name = {}
     for name, value in tensors.items():
         if name.endswith("position_ids"):  # a constant, not a weight
             continue
         for their_prefix, our_prefix in lsmdc16.PUBLISHED["towers"].items():
             if name.startswith(their_prefix):
-                port[our_prefix + name.removeprefix(their_prefix)] = value
-    names = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
+                tensors_by_our_name[our_prefix + name.removeprefix(their_prefix)] = value
+    expected = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
     networks.check_keys(
-        weights.name, missing=sorted(names - port.keys()), unexpected=sorted(port.keys() - names)
+        weights.name,
+        missing=sorted(expected - tensors_by_our_name.keys()),
+        unexpected=sorted(tensors_by_our_name.keys() - expected),
     )
-    originals = size.from_port(port)
-    return {name.removeprefix("clip."): value for name, value in originals.items()}
+    tensors_by_original_name = size.from_port(tensors_by_our_name)
+    return {name.removeprefix("clip."): value for name, value in tensors_by_original_name.items()}
 
 
 def initial_tensors(

@@ -66,35 +66,36 @@ def evaluate(
     column_of_text = np.array([column[clip_id] for clip_id in pairs.clip_ids])
     # This process embeds its share of the clips, and scores its share of the sentences against all clips.
     rows = processes.share(len(pairs))
-    own_clips = clip_ids[processes.share(len(clip_ids))]
-    own_ids = pairs.ids[rows]
-    total = len(own_clips) + len(own_ids)
+    clips_of_process = clip_ids[processes.share(len(clip_ids))]
+    tokens_of_process = pairs.ids[rows]
+    total = len(clips_of_process) + len(tokens_of_process)
     encoded = []
-    for block in _blocks(len(own_clips)):
+    for block in _blocks(len(clips_of_process)):
         with tower_precision(arithmetic, device):
-            pixels, mask = pairs.read_clips(own_clips[block])
+            pixels, mask = pairs.read_clips(clips_of_process[block])
             encoded.append(embed_videos(network, pixels.to(device), mask.to(device)))
         progress(block.stop, total)
-    own_parts = [torch.cat(tensors) for tensors in zip(*encoded, strict=True)]
-    frames, videos = (processes.gather(part, len(clip_ids)) for part in own_parts)
+    frames_of_process, videos_of_process = (torch.cat(tensors) for tensors in zip(*encoded, strict=True))
+    frames = processes.gather(frames_of_process, len(clip_ids))
+    videos = processes.gather(videos_of_process, len(clip_ids))
     scores = torch.zeros((len(pairs), len(clip_ids)), device=device)
-    for block in _blocks(len(own_ids)):
+    for block in _blocks(len(tokens_of_process)):
         with tower_precision(arithmetic, device):
-            ids = torch.from_numpy(own_ids[block]).to(device)
-            sentences, words = (tensor.float() for tensor in network.encode_text(ids))
+            tokens = torch.from_numpy(tokens_of_process[block]).to(device)
+            sentences, words = (tensor.float() for tensor in network.encode_text(tokens))
         block_rows = slice(rows.start + block.start, rows.start + block.stop)
         for clips in _blocks(len(clip_ids)):
             block_scores = similarities(
                 network, sentences=sentences, words=words, frames=frames[clips], videos=videos[clips]
             )
             scores[block_rows, clips] = block_scores["logits"]
-        progress(len(own_clips) + block.stop, total)
-    processes.add_up([scores])
+        progress(len(clips_of_process) + block.stop, total)
+    processes.sum_in_place([scores])
     return measures(scores.cpu().numpy(), column_of_text)
 
 
-def in_words(measures: Mapping[str, Any]) -> str:
-    """Format the result of an evaluation as one line, with the set sizes it depends on."""
+def recall_line(measures: Mapping[str, Any]) -> str:
+    """Format the R@1 of an evaluation as one line, with the numbers of sentences and clips it depends on."""
     parts = []
     for direction in ("text_to_video", "video_to_text"):
         published = measures["published"][direction]["R@1"]
@@ -153,12 +154,19 @@ def _blocks(items: int) -> Iterator[slice]:
 
 
 def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """Compute 0-based ranks as the published code does; there may be more or fewer ranks than rows.
+    """Compute the 0-based rank of each query's match as the published code does.
+
+    The published code finds a rank by comparing sorted scores with the match's score. So a query whose match
+    ties with other candidates has several ranks, and one whose match has a score of NaN has none.
 
     Parameters
     ----------
     scores
-        `[N, N]`, queries in rows, matches on the diagonal. A row with NaN on the diagonal has no rank.
+        `[N, N]`, queries in rows, matches on the diagonal.
+
+    Returns
+    -------
+    The ranks of all queries, one after the other; usually N.
     """
     descending = -np.sort(-scores, axis=1)
     ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
@@ -166,7 +174,7 @@ def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
 
 
 def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
-    """Rank each text's clip among all clips.
+    """Compute the 0-based rank of each text's clip among all clips, by descending score.
 
     Parameters
     ----------
@@ -182,7 +190,7 @@ def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
 
 
 def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
-    """Rank the best of each clip's sentences among the sentences of other clips.
+    """Compute the 0-based rank of each clip's best sentence among the sentences of other clips.
 
     Parameters
     ----------
@@ -211,7 +219,10 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
 
 
 def _ranks_with_ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
-    """Compute ranks from the numbers of better and of equally good candidates of each query, [N] each."""
+    """Compute the ranks of N queries from their numbers of better and of equally good candidates, [N] each.
+
+    A tie is ranked in three ways: before all equally good candidates, in their middle, and behind them.
+    """
     better = better.astype(float)
     equal = equal.astype(float)
     return {"optimistic": better, "mean": better + equal / 2, "pessimistic": better + equal}

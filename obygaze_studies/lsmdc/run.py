@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,10 +27,10 @@ from obygaze_features.text import counted
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import samples, step
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, join_processes, repeatable
-from obygaze_studies.lsmdc.frame_cache import digest_of
-from obygaze_studies.lsmdc.lsmdc16 import FILES
+from obygaze_studies.lsmdc.frame_cache import CachedClip, digest_of
+from obygaze_studies.lsmdc.lsmdc16 import FILES, Caption
 from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
-from obygaze_studies.lsmdc.retrieval import evaluate, in_words
+from obygaze_studies.lsmdc.retrieval import evaluate, recall_line
 from obygaze_studies.lsmdc.state import RunFolder, card
 
 SAVE_EVERY = 200
@@ -77,16 +78,29 @@ class TrainingCallbacks:
     """
 
     def __init__(self, bars: ExitStack | None = None) -> None:
+        """Show nothing yet; a bar is opened when its work first reports progress."""
         self._bars = bars
-        self._shown: dict[str, ShowProgress] = {}
+        self._shown: dict[str, ShowProgress] = {}  # name of a work -> function that moves its bar
 
     def say(self, text: str) -> None:
-        """Receive a note about the data or the run, or the measures of an evaluation."""
+        """Show a note about the data or the run, or the measures of an evaluation."""
         if self._bars is not None:
             tqdm.write(text, file=sys.stderr)
 
     def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
-        """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
+        """Show how far a work has got, in a bar of its own.
+
+        Parameters
+        ----------
+        done, total
+            Units done, and units to do.
+        what
+            Name of the work: decoding, training, or the split that is evaluated.
+        unit
+            What is counted.
+        note
+            Text next to the bar, such as the loss.
+        """
         if self._bars is not None:
             if what not in self._shown:
                 self._shown[what] = self._bars.enter_context(progress_bar(what, unit))
@@ -101,7 +115,7 @@ def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
     if os.environ.get("RANK", "0") != "0":
         return Answer(None, code=code)
     if outcome.test is not None:
-        text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}"
+        text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {recall_line(outcome.test)}"
     elif outcome.total:
         text = f"stopped after step {outcome.steps} of {outcome.total}; go on with --resume"
     else:
@@ -150,30 +164,49 @@ def train(
     pairs = {}
     for split, captions_of_split in captions.items():
         clip_ids = tuple(caption.clip_id for caption in captions_of_split)
-        ids = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
-        pairs[split] = samples.Pairs(clip_ids, ids, plan.cache, plan.size.max_frames)
-        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions_of_split)
-        data_record[split] = {
-            "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
-            "sentences": len(captions_of_split),
-            "clips": len(set(clip_ids)),
-            "left_out": n_left_out[split],
-            "captions_sha256": sha256_of(lines.encode()),
-            "frames_sha256": digest_of(entries[clip_id] for clip_id in set(clip_ids)),
-        }
+        tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
+        pairs[split] = samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
+        annotations = settings.annotations / FILES[split]
+        data_record[split] = _describe_data(captions_of_split, n_left_out[split], entries, annotations)
     with join_processes(device) as processes, repeatable(device), ExitStack() as stack:
         record = plan.record() | {"data": data_record, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:
             _announce(watch, plan, left_out)
-            stack.enter_context(folder.alone())
-            listed = "".join(map(csv_line, (samples.LeftOut._fields, *left_out)))
-            folder.begin(record, listed, plan.network.tokenizer.files, resume=settings.resume)
+            stack.enter_context(folder.locked_for_training())
+            left_out_csv = "".join(map(csv_line, (samples.LeftOut._fields, *left_out)))
+            folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()  # shows nothing
         processes.wait()  # until process 0 has begun the folder
         training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
         return training.run(stopped, n_left_out)
+
+
+def _describe_data(
+    captions: Sequence[Caption], n_left_out: int, entries: Mapping[str, CachedClip], annotations: Path
+) -> dict[str, Any]:
+    """Return the record of a split's data: numbers of sentences and clips, and digests that identify them.
+
+    Parameters
+    ----------
+    captions, n_left_out
+        The sentences that are used, and the number of those that are left out.
+    entries
+        Clip id -> the cache's record of its frames.
+    annotations
+        File of the split's annotations.
+    """
+    clip_ids = {caption.clip_id for caption in captions}
+    lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
+    return {
+        "annotations_sha256": file_sha256(annotations),
+        "sentences": len(captions),
+        "clips": len(clip_ids),
+        "left_out": n_left_out,
+        "captions_sha256": sha256_of(lines.encode()),
+        "frames_sha256": digest_of(entries[clip_id] for clip_id in clip_ids),
+    }
 
 
 class Training:
@@ -199,6 +232,7 @@ class Training:
         device: torch.device,
         watch: TrainingCallbacks,
     ) -> None:
+        """Load the network and the optimiser, and restore their saved state if there is one."""
         self.plan = plan
         self.pairs = pairs
         self.folder = folder
@@ -207,7 +241,7 @@ class Training:
         self.watch = watch
         settings = plan.settings
         self.epoch_steps = samples.steps_of_an_epoch(len(pairs["training"]), plan.batch)
-        self.total = self.epoch_steps * settings.epochs
+        self.total = self.epoch_steps * settings.epochs  # steps of the whole training
         self.record = folder.record()
         self.network = make_network(plan).to(device)
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
@@ -220,15 +254,21 @@ class Training:
         self._log = folder.read_log(self.position.step)
 
     def run(self, stopped: Callable[[], bool], left_out: Mapping[str, int]) -> Outcome:
-        """Run the remaining steps and evaluations."""
+        """Run the remaining steps and evaluations, until all are done or a stop is requested.
+
+        Parameters
+        ----------
+        stopped
+            Polled after every step: whether a stop is requested.
+        left_out
+            Split -> number of sentences left out, for the outcome.
+        """
         if self.position.step:
             self.watch.say(f"resuming after step {self.position.step} of {self.total}")
-        test = None
-        while self.position.epoch < self.plan.settings.epochs:
-            if not self._finish_epoch(stopped):
-                break
-        else:
-            test = self._test()
+        is_stopped = False
+        while not is_stopped and self.position.epoch < self.plan.settings.epochs:
+            is_stopped = not self._finish_epoch(stopped)
+        test = None if is_stopped else self._test()
         reached = self.position
         return Outcome(reached.step, self.total, left_out, reached.measures, reached.best_epoch, test)
 
@@ -262,7 +302,7 @@ class Training:
             The memory is too small for the chunk, or the loss or the gradient is not finite.
         """
         settings = self.plan.settings
-        at = self.position
+        position = self.position
         try:
             loss = step.compute_gradients(
                 self.network,
@@ -276,43 +316,44 @@ class Training:
             )
         except torch.OutOfMemoryError:
             raise TrainError(
-                f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too "
+                f"step {position.step + 1}: {self.plan.chunk} pairs at a time are too "
                 f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
         norm = step.clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):
             problem = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
             raise TrainError(
-                f"step {at.step + 1} (epoch {at.epoch}, batch {at.batch}): the {problem}; "
+                f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
                 f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
             )
-        factor = step.schedule(at.step, self.total)
+        factor = step.schedule(position.step, self.total)
         self.optimiser.step()
         with torch.no_grad():
             self.network.logit_scale.clamp_(max=step.LARGEST_SCALE)
-        row = (at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach()))
+        logit_scale = float(self.network.logit_scale.detach())
+        row = (position.step, position.epoch, loss, norm, factor, logit_scale)
         self._log.append(",".join(map(repr, row)) + "\n")
         note = f"loss {loss:.3f}"
-        self.watch.progress(at.step + 1, self.total, what="training", unit="step", note=note)
+        self.watch.progress(position.step + 1, self.total, what="training", unit="step", note=note)
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
-        at = self.position
-        epoch = self.position.epoch
-        measures = (*at.measures, self._measure("validation", epoch))
+        position = self.position
+        epoch = position.epoch
+        measures = (*position.measures, self._measure("validation", epoch))
         # The published criterion is R@1 of text to video; of equal epochs the later one is chosen.
         r1_of_epochs = [measured["published"]["text_to_video"]["R@1"] for measured in measures]
-        best = at.best_epoch
+        best = position.best_epoch
         if best < 0 or r1_of_epochs[-1] >= r1_of_epochs[best]:
             best = epoch
         if self.processes.rank == 0:
-            record = self.record | {"epoch": epoch, "step": at.step, "validation": measures[-1]}
+            record = self.record | {"epoch": epoch, "step": position.step, "validation": measures[-1]}
             originals = self.plan.size.from_port(self.network.state_dict())
             self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
             if best == epoch:
                 self.folder.write_model(self.folder.model.name, originals, record)
             self.folder.write("epochs.json", json_bytes(measures))
-        self.position = replace(at, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
+        self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
         """Evaluate the chosen epoch on the test set, and write the card."""
@@ -323,8 +364,8 @@ class Training:
         measures = self._measure("test", self.position.best_epoch)
         if self.processes.rank == 0:
             self.folder.write("test.json", json_bytes(measures))
-            at = self.position
-            self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, measures))
+            epochs = self.position.measures
+            self.folder.write("README.md", card(self.record, epochs, self.position.best_epoch, measures))
         return measures
 
     def _measure(self, split: str, epoch: int) -> dict[str, Any]:
@@ -337,7 +378,7 @@ class Training:
             arithmetic=self.plan.settings.arithmetic,
             progress=partial(self.watch.progress, what=split, unit="item"),
         )
-        self.watch.say(f"{split}, epoch {epoch}: {in_words(measures)}")
+        self.watch.say(f"{split}, epoch {epoch}: {recall_line(measures)}")
         return measures
 
     def _save(self) -> None:
@@ -366,7 +407,7 @@ def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samp
                 f"{split}: {len(rows)} of {counted(len(captions_of_split), 'sentence')} left "
                 f"out, e.g. {example}"
             )
-    damaged = [row for row in left_out if row.left_out == "no"]
+    damaged = [row for row in left_out if row.left_out == "no"]  # damaged clips are listed too, but used
     if damaged:
         example = f"{damaged[0].clip_id}: {damaged[0].reason}"
         watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")

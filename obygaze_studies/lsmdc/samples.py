@@ -48,6 +48,7 @@ class Pairs:
     max_frames: int
 
     def __len__(self) -> int:
+        """Return the number of pairs."""
         return len(self.clip_ids)
 
     def batch(self, samples: Sequence[int]) -> Batch:

@@ -43,7 +43,7 @@ from obygaze_studies.lsmdc.step import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
 
-AS_STARTED = ("processes", "chunk", "software")
+MAY_CHANGE = ("processes", "chunk", "software")
 """Fields of the record that may change when a run resumes, because they affect only rounding."""
 
 
@@ -80,13 +80,14 @@ class RunFolder:
     """
 
     def __init__(self, folder: Path) -> None:
+        """Name the files of the folder; none is opened."""
         self.folder = folder
         self.state = folder / "state.safetensors"
         self.model = folder / "model.safetensors"
         self.log = folder / "log.csv"
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked_for_training(self) -> Iterator[None]:
         """Lock the folder against a second training, and remove what a killed one was writing.
 
         Raises
@@ -102,7 +103,18 @@ class RunFolder:
     def begin(
         self, record: dict[str, Any], left_out: str, tokenizer: Iterable[Path], *, resume: bool
     ) -> None:
-        """Begin a run with a copy of its tokenizer's files, or check that the existing run is the same.
+        """Write the first files of a run; or check that a run that is there has the same record.
+
+        Parameters
+        ----------
+        record
+            What determines the weights, for run.json.
+        left_out
+            Content of left_out.csv.
+        tokenizer
+            Files of the tokenizer, which are copied.
+        resume
+            Whether an existing run is resumed.
 
         Raises
         ------
@@ -142,13 +154,16 @@ class RunFolder:
         self._write_tensors(self.folder / name, values, {LsmdcFormat.RECORD_KEY: record})
 
     def read_log(self, steps: int) -> list[str]:
-        """Return the lines of the log up to a step, its columns first; later steps will be repeated."""
+        """Return the lines of the log up to a step, the line of its columns first.
+
+        Lines of later steps are left out, because a resumed training repeats these steps.
+        """
         if steps and self.log.exists():
             return read_text(self.log).splitlines(keepends=True)[: 1 + steps]
         return [",".join(LOG_COLUMNS) + "\n"]
 
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
-        """Save the full training state."""
+        """Save weights, moments of the optimiser, and position to one file, for `restore`."""
         tensors = {f"weight.{name}": value for name, value in network.state_dict().items()}
         for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
             tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
@@ -203,7 +218,19 @@ class RunFolder:
 def card(
     record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
 ) -> str:
-    """Return the card in Markdown; the same training gives the same bytes."""
+    """Return the card in Markdown; the same training gives the same bytes.
+
+    Parameters
+    ----------
+    record
+        The record of the run.
+    epochs
+        Validation measures of each epoch.
+    best
+        The chosen epoch.
+    test
+        Measures of the chosen epoch on the test set.
+    """
     movies = record["movies"]
     data = record["data"]
     shared = ", ".join(f"{title} ({count})" for title, count in movies["shared_with_obygaze12"].items())
@@ -245,7 +272,7 @@ def _differences(before: Any, now: Any, where: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         names = {*before, *now}
         if not where:
-            names -= {*AS_STARTED}
+            names -= {*MAY_CHANGE}
         differences = []
         for name in sorted(names):
             differences += _differences(before.get(name), now.get(name), f"{where}{name} ")

@@ -71,6 +71,7 @@ class Batch:
     ids: torch.Tensor
 
     def __len__(self) -> int:
+        """Return the number of pairs."""
         return len(self.ids)
 
     def part(self, start: int, stop: int) -> "Batch":
@@ -122,7 +123,20 @@ def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> Pai
 
 
 def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Embed clips, frames and mask as in `Batch`: v `[B, F, E]`, and unit video vectors `[B, E]`."""
+    """Embed the frames of clips by CLIP, and the clips by the temporal transformer.
+
+    Parameters
+    ----------
+    network
+        The LSMDC X-CLIP.
+    frames, mask
+        As in `Batch`: the frames that exist, uint8 `[n, h, w, 3]`, and where they belong, `[B, F]`.
+
+    Returns
+    -------
+    Vectors of the frames, `[B, F, E]`, where a frame that does not exist has that of a black picture; and
+    unit vectors of the videos, `[B, E]`.
+    """
     scale = torch.tensor(PIXELS.scale, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
     shift = torch.tensor(PIXELS.shift, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
     pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
@@ -199,7 +213,7 @@ def compute_gradients(
     network: Any,
     size: LsmdcFormat,
     batch: Batch,
-    items: int,
+    n_items: int,
     *,
     processes: Processes | None = None,
     gather_share: float = 1.0,
@@ -208,16 +222,28 @@ def compute_gradients(
 ) -> float:
     """Set the gradient of the whole batch in every trained tensor, and return the loss.
 
+    The loss compares all pairs of the batch with each other. So the pairs are embedded chunk by chunk without
+    activations, the gradient of the loss by the gathered embeddings is computed, and then each chunk is
+    embedded once more to carry this gradient back into the towers.
+
     Parameters
     ----------
+    network
+        The LSMDC X-CLIP, whose tensors get the gradients.
+    size
+        Its format, which names the tensors that are outside the towers.
     batch
         This process's share of the batch (see `Processes.share`).
-    items
+    n_items
         Number of pairs in the whole batch.
+    processes
+        The processes that share the batch; by default this one alone.
     gather_share
         Factor of the towers' gradients: 1 for the true gradient, 1/4 for that of the published 4 processes.
     chunk
         Pairs whose activations are held at a time; None: all. It affects rounding only.
+    arithmetic
+        Numeric precision of the towers.
 
     Returns
     -------
@@ -227,26 +253,29 @@ def compute_gradients(
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
     for value in trained.values():
         value.grad = None
-    step = chunk or max(len(batch), 1)
-    chunks = [batch.part(start, start + step) for start in range(0, len(batch), step)]
+    chunk_size = chunk or max(len(batch), 1)
+    chunks = [batch.part(start, start + chunk_size) for start in range(0, len(batch), chunk_size)]
     with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
         embedded = [embed(network, part, arithmetic) for part in chunks]
-    local = [torch.cat(tensors) for tensors in zip(*embedded, strict=True)]
-    leaves = [processes.gather(value, items).requires_grad_() for value in local]
-    loss = contrastive_loss(network, PairEmbeddings(*leaves))
+    embeddings_here = [torch.cat(tensors) for tensors in zip(*embedded, strict=True)]
+    # Embeddings of the whole batch, from which the gradient does not flow into the towers.
+    gathered = [processes.gather(value, n_items).requires_grad_() for value in embeddings_here]
+    loss = contrastive_loss(network, PairEmbeddings(*gathered))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
-    share = processes.share(items)
-    gradients = [leaf.grad[share] for leaf in leaves if leaf.grad is not None]
+    share = processes.share(n_items)
+    gradients = [value.grad[share] for value in gathered if value.grad is not None]
     for number, part in enumerate(chunks):
         embedded_again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
-        rows = slice(number * step, number * step + len(part))
+        rows = slice(number * chunk_size, number * chunk_size + len(part))
         torch.autograd.backward(embedded_again, [gradient[rows] for gradient in gradients])
-    outside = (*size.matrices(), "logit_scale")  # eight matrices and the scale act after the gather
+    # Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
+    # whole gradient. That of the towers is the sum over the processes.
+    outside = (*size.matrices(), "logit_scale")
     inside = [_gradient(value) for name, value in trained.items() if name not in outside]
-    processes.add_up(inside)
+    processes.sum_in_place(inside)
     for gradient in inside:
         gradient.mul_(gather_share)
-    processes.take_first(_gradient(trained[name]) for name in outside)
+    processes.copy_from_first(_gradient(trained[name]) for name in outside)
     return float(loss.detach())
 
 
@@ -306,10 +335,12 @@ class BertAdam:
     def __init__(
         self, parameters: Mapping[str, torch.Tensor], groups: Mapping[str, ParameterGroup], total: int
     ) -> None:
+        """Begin before the first step, with all moments zero."""
         self.parameters = dict(parameters)
         self.groups = {name: groups[name] for name in parameters}
         self.total = total
-        self.steps = 0
+        self.steps = 0  # steps done
+        # First and second moments: running means of each tensor's gradient and of its square.
         self.m = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.v = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         # Taken by several threads, the first root of a process may come from a kernel that is off by

@@ -24,8 +24,17 @@ RECALLS = tuple(tenth / 10 for tenth in range(11))
 """Levels of recall at which interpolated precision is measured."""
 
 
-def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
-    """Round a run's scores to float32, the precision in which trec_eval 9 ranks them; [N], as float64.
+def scores_as_ranked(run: Mapping[str, float]) -> NDArray[np.float64]:
+    """Round the scores of a run to float32, the precision in which trec_eval 9 ranks them.
+
+    Parameters
+    ----------
+    run
+        Clip id -> score.
+
+    Returns
+    -------
+    The N rounded scores, as float64.
 
     Raises
     ------
@@ -34,30 +43,30 @@ def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
     """
     values = np.array(list(run.values()), dtype=np.float64)
     with np.errstate(over="ignore"):
-        held = values.astype(np.float32).astype(np.float64)
-    for clip_id, value, score in zip(run, values, held, strict=True):
+        rounded = values.astype(np.float32).astype(np.float64)
+    for clip_id, value, score in zip(run, values, rounded, strict=True):
         if not np.isfinite(score):
-            too_large = "is too large for float32" if np.isfinite(value) else "is not finite"
-            raise TaskError(f"clip {clip_id!r}: score {value} {too_large}")
-    return held
+            problem = "is too large for float32" if np.isfinite(value) else "is not finite"
+            raise TaskError(f"clip {clip_id!r}: score {value} {problem}")
+    return rounded
 
 
 @checked
 def ranked(run: Mapping[str, float]) -> list[str]:
-    """List the clip ids by descending score, tied clips by descending byte order of their ids.
+    """List the clip ids of a run by descending score, tied clips by descending byte order of their ids.
 
     Raises
     ------
     TaskError
         A score is not finite.
     """
-    keys = zip(held_scores(run), (clip_id.encode() for clip_id in run), run, strict=True)
+    keys = zip(scores_as_ranked(run), (clip_id.encode() for clip_id in run), run, strict=True)
     return [clip_id for _, _, clip_id in sorted(keys, reverse=True)]
 
 
 def tie_share(run: Mapping[str, float]) -> float:
     """Compute the share of clips whose score is equal to that of another clip."""
-    _, counts = np.unique(held_scores(run), return_counts=True)
+    _, counts = np.unique(scores_as_ranked(run), return_counts=True)
     return float(counts[counts > 1].sum() / max(len(run), 1))
 
 

@@ -55,6 +55,7 @@ class RunFile:
     name: str
 
     def __post_init__(self) -> None:
+        """Refuse a name with other characters, since it becomes part of a file name."""
         if not NAME.fullmatch(self.name):
             raise TaskError(f"{self.name!r} is no name for a run: use letters, digits, '.', '_' and '-'")
 
@@ -130,7 +131,7 @@ def read_affect(path: Path) -> Calls:
     Raises
     ------
     ManifestError, AuditError
-        Naming file, line and column: a cell is empty or not a class; or the clip that comes twice.
+        A cell is empty or not a class, or a clip has two rows; the message names the place.
     """
     rows = read_rows(path, ["clip", *AXES], choices=CLASSES, unique=["clip"])
     calls = {}

@@ -17,7 +17,7 @@ from obygaze_features.text import counted
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, share
-from obygaze_studies.audit_common.inputs import refuse_twins
+from obygaze_studies.audit_common.inputs import refuse_duplicates
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15 import annotations, run_files
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Annotated, Axis
@@ -66,7 +66,7 @@ class Scored(NamedTuple):
     values
         Measure -> its value.
     chance
-        Measure -> its chance level, where there is one.
+        Measure -> its chance level, for the measures that have one.
     notices
         Notes that readers need.
     n_clips
@@ -80,7 +80,7 @@ class Scored(NamedTuple):
     n_clips: int
 
 
-def _known(value: float, digits: int = 3) -> str:
+def _format_number(value: float, digits: int = 3) -> str:
     """Format a number; a dash for NaN."""
     if math.isnan(value):
         return NOTHING
@@ -90,8 +90,8 @@ def _known(value: float, digits: int = 3) -> str:
 COLUMNS: Sequence[Column] = (
     *((name, name, str) for name in ("run", "on", "measure")),
     ("value", "value", partial(number, digits=4)),
-    ("chance", "chance", partial(_known, digits=4)),
-    ("published", "published", _known),
+    ("chance", "chance", partial(_format_number, digits=4)),
+    ("published", "published", _format_number),
 )
 
 
@@ -112,7 +112,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     TaskError
         As `score_run` raises.
     """
-    refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
+    refuse_duplicates((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = annotations.read_annotations(truth)
     rows: list[Row] = []
     notices: list[str] = []
@@ -124,8 +124,8 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     data = pd.DataFrame(rows)
     published = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(published)]
-    shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
-    official = [row for row in shown if row["measure"] in OFFICIAL]
+    shown_rows = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
+    official = [row for row in shown_rows if row["measure"] in OFFICIAL]
     draw = bar_chart(
         labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
         series={"official measure": [row["value"] for row in official]},
@@ -141,7 +141,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         answers=tuple(
             "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
         ),
-        blocks=(block("Measures", COLUMNS, shown),),
+        blocks=(block("Measures", COLUMNS, shown_rows),),
         data=data,
         record={"inputs": inputs, "scores_held_as": "float32"},
         pictures=(Picture("scores", "The official measures of every run", draw),),
@@ -156,7 +156,8 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     name
         Name of the run.
     run
-        The run as it was read: the called classes of an affect run, or the scores of a TREC run.
+        The run as it was read: of an affect run, axis -> clip id -> class; of a TREC run, topic -> clip id ->
+        score.
     clips
         The clips with their labels.
 
@@ -187,7 +188,10 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
 
 
 def _measure_rows(part: Scored) -> list[Row]:
-    """List the measures with their chance levels and, on the official test clips, the published values."""
+    """List the measures of a scored run as rows, with their chance levels.
+
+    The published values are added if the run was scored on all the official test clips.
+    """
     rows = []
     for measure, value in part.values.items():
         published = NAN
@@ -247,7 +251,7 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
 
 
 def _tie_notices(share: float) -> list[str]:
-    """Write a notice if so large a share of the clips is tied that AP depends on file names."""
+    """Return a notice if a large share of the clips is tied, so that AP depends on file names."""
     if share <= TIE_WARNING:
         return []
     return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
@@ -387,7 +391,7 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
 def _check_record(
     record: run_files.SubmissionRecord, test_movies: set[str], note: Callable[..., None]
 ) -> None:
-    """Note a run that was trained on test movies, or hides that its features may have seen external data."""
+    """Call `note` if a run was trained on test movies, or may have used external data without saying so."""
     leaks = sorted(test_movies.intersection(record.dev_movies))
     if leaks:
         note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")

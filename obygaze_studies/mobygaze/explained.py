@@ -27,7 +27,7 @@ from obygaze_models.evaluation import METRICS, Predictions, Run, summarise
 from obygaze_models.protocol import Labels, Target
 from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.errors import TaskError
-from obygaze_studies.unfinished import kept_result
+from obygaze_studies.unfinished import load_or_compute
 
 SHOWN = ("average_precision", "auc")
 """Metrics of the tables; the paper gives the first."""
@@ -78,12 +78,13 @@ def explained_report(
     bags: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-    kept: Path | None = None,
-    made: Callable[[Report, Report], None] = lambda *_: None,
+    results_folder: Path | None = None,
+    on_report: Callable[[Report, Report], None] = lambda *_: None,
 ) -> Report:
-    """Evaluate modalities, and their maximum, trained on the segments that each explains, and on all.
+    """Evaluate modalities, and the maximum of their scores, on the segments that each explains and on all.
 
-    Labels of several annotators are merged. Every film is tested by models of the others.
+    Each modality is trained twice: on the segments whose label a concept explains that it perceives, and on
+    all segments. Labels of several annotators are merged. Every film is tested by models of the others.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def explained_report(
         Whether clips are bags of the stores' windows.
     seed : int
         Random seed of the models.
-    progress, kept, made
+    progress, results_folder, on_report
         As `mobygaze_report` takes them.
 
     Raises
@@ -119,7 +120,7 @@ def explained_report(
     for modality in modalities:
         for training in TRAINED_ON:
             compute = partial(_evaluate_modality, modality, training, models, seed, progress)
-            run: Run = kept_result(kept, f"{training}-{modality.name}", compute)
+            run: Run = load_or_compute(results_folder, f"{training}-{modality.name}", compute)
             tables.append(_shown_metrics(run.metrics, modality.name, training, models))
             scores[training].append(run.predictions.table)
     if len(modalities) > 1:
@@ -129,14 +130,17 @@ def explained_report(
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
     report = _report(pd.concat(tables, ignore_index=True), modalities, target, record)
-    made(report, report)
+    on_report(report, report)
     return report
 
 
 def explained_modality(
     name: str, store: Store, backbone: str | None, manifest: Manifest, target: Target, *, bags: bool
 ) -> ExplainedModality:
-    """Load a modality, and mark the positive segments that its concepts explain.
+    """Load the features of a modality, and mark the positive segments that it explains.
+
+    It explains a segment that has a concept which the modality perceives. Other positive segments get a level
+    of their own in the data, so that a target can include or leave them out.
 
     Raises
     ------
@@ -158,19 +162,19 @@ def explained_modality(
     if not is_explained.any():
         raise TaskError(f"{name}: no positive clip has a concept that it perceives: {', '.join(concepts)}")
     levels = labels.levels.astype(object)
-    unexplained = is_positive & ~is_explained
-    levels[unexplained] = levels[unexplained] + OTHERWISE
-    otherwise = tuple(level + OTHERWISE for level in positives)
-    everything = replace(target, classes=(negatives, (*positives, *otherwise)))
+    is_unexplained = is_positive & ~is_explained
+    levels[is_unexplained] = levels[is_unexplained] + OTHERWISE
+    unexplained_levels = tuple(level + OTHERWISE for level in positives)
+    all_segments = replace(target, classes=(negatives, (*positives, *unexplained_levels)))
     explained = replace(target, name=f"explained by {name}", title=f"{target.title}, explained by {name}")
     return ExplainedModality(
-        name,
-        concepts,
-        replace(data, labels=replace(labels, levels=levels.astype(str))),
-        explained,
-        everything,
-        int(is_positive.sum()),
-        int(is_explained.sum()),
+        name=name,
+        concepts=concepts,
+        data=replace(data, labels=replace(labels, levels=levels.astype(str))),
+        explained=explained,
+        everything=all_segments,
+        n_positive=int(is_positive.sum()),
+        n_explained=int(is_explained.sum()),
     )
 
 
@@ -198,7 +202,7 @@ def explained_by(labels: Labels, concepts: Sequence[str]) -> np.ndarray[Any, np.
 def _evaluate_modality(
     modality: ExplainedModality, training: str, models: Sequence[str], seed: int, progress: Progress | None
 ) -> Run:
-    """Train models on the explained segments or on all, and test them on both."""
+    """Train models on the explained segments ("explained") or on all, and test them on both."""
     trained = modality.explained if training == "explained" else modality.everything
     return om.evaluate(
         modality.data,

@@ -20,7 +20,7 @@ from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.mobygaze.explained import explained_report
-from obygaze_studies.unfinished import Work, kept_result
+from obygaze_studies.unfinished import Study, load_or_compute
 
 RULES = ("merged", "each", "soft")
 """How the labels of the annotators are used by default, as `evaluate` takes it."""
@@ -43,15 +43,15 @@ def mobygaze_report(
     bags: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-    kept: Path | None = None,
-    made: Callable[[Report, Report], None] = lambda *_: None,
+    results_folder: Path | None = None,
+    on_report: Callable[[Report, Report], None] = lambda *_: None,
 ) -> Report:
     """Evaluate models of every modality, and of all together, on the labels of every annotator.
 
     Parameters
     ----------
     manifest : Manifest
-        Segments or windows; each clip stands there once for each annotator.
+        Segments or windows, with a row for each annotator of a clip.
     stores : mapping of str to (Store, str or None)
         Modality -> its store and backbone. The store is of the same clips or, with `bags`, of windows of the
         films.
@@ -68,10 +68,10 @@ def mobygaze_report(
         Random seed of the models.
     progress : callable, optional
         Shows how many models are trained.
-    kept : path, optional
+    results_folder : path, optional
         Folder in which runs are kept, and from which those of an earlier call with the same arguments are
         read.
-    made : callable, optional
+    on_report : callable, optional
         Called when the tables of a rule are made, with a report of these and one of all tables so far.
 
     Raises
@@ -94,16 +94,16 @@ def mobygaze_report(
         settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
         rows_of_rule: list[pd.DataFrame] = []
         record: dict[str, Any] = {}
-        for modality, run in _run_models(datasets, models, kept, **settings):
+        for modality, run in _run_models(datasets, models, results_folder, **settings):
             record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
             rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BESIDE]))
         rows += rows_of_rule
         report = _report(rows, {**record, "modalities": fingerprints})
-        made(_report(rows_of_rule, report.record), report)
+        on_report(_report(rows_of_rule, report.record), report)
     return report
 
 
-def work(
+def prepare_study(
     manifest: Path,
     stores: Sequence[str],
     *,
@@ -113,8 +113,8 @@ def work(
     bags: bool,
     explained_by: bool = False,
     seed: int,
-) -> Work:
-    """Prepare the work of making the tables; the settings are those of `mobygaze_report`.
+) -> Study:
+    """Read the inputs, and return the study that makes the tables; settings as for `mobygaze_report`.
 
     Parameters
     ----------
@@ -132,28 +132,28 @@ def work(
     if explained_by:
         explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
 
-        def make_explained(made: Callable[..., None], **options: Any) -> Report:
+        def make_explained(on_report: Callable[..., None], **options: Any) -> Report:
             """Make the report of explained segments."""
-            return explained_report(clips, store_of_modality, **explained, **options, made=made)
+            return explained_report(clips, store_of_modality, **explained, **options, on_report=on_report)
 
-        given = {"manifest": clips.digest(), "stores": fingerprints, "explained_by": True, **explained}
-        return Work(given, make_explained)
+        inputs = {"manifest": clips.digest(), "stores": fingerprints, "explained_by": True, **explained}
+        return Study(inputs, make_explained)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
-    def make(made: Callable[..., None], **options: Any) -> Report:
-        """Make the report, and hand it to `made` as soon as it is there."""
-        report = mobygaze_report(clips, store_of_modality, **settings, **options, made=made)
+    def make(on_report: Callable[..., None], **options: Any) -> Report:
+        """Make the report; of several rules' tables, also call `on_report` with all of them at the end."""
+        report = mobygaze_report(clips, store_of_modality, **settings, **options, on_report=on_report)
         if len(rules) > 1:
-            made(report)
+            on_report(report)
         return report
 
-    return Work({"manifest": clips.digest(), "stores": fingerprints, **settings}, make)
+    return Study({"manifest": clips.digest(), "stores": fingerprints, **settings}, make)
 
 
 def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
-    """Make the report of some rows: a table for each task that is tested.
+    """Make the report from rows of metrics: a table for each task that is tested.
 
-    Baselines have the same rows under every rule, of which the first is taken.
+    Baselines have the same rows under every rule for labels; the first of these is shown.
     """
     data = pd.concat(rows, ignore_index=True).drop_duplicates(
         ["tested_on", "features", "labels", "model", "metric"]
@@ -176,12 +176,12 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
 
 
 def _run_models(
-    datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **settings: Any
+    datasets: Mapping[str, Dataset], models: Sequence[str], results_folder: Path | None, **settings: Any
 ) -> Iterator[tuple[str, Run]]:
-    """Yield the name of a modality, or "" for all of them, with each run of models on it.
+    """Evaluate the models, and yield each run with the name of its modality; "" for all modalities together.
 
-    Models of vectors are evaluated on all modalities at once, where the run has each modality as well;
-    attention is evaluated on each modality that has frames.
+    Models of vectors are evaluated on all modalities together, in one run that also has their results on each
+    modality alone. Attention is evaluated on each modality that has frames, in a run of its own.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def _run_models(
         Name of a modality -> its features; "" -> all modalities, if there are several.
     models
         Names of the models.
-    kept
-        Folder of kept runs.
+    results_folder
+        Folder in which the runs are written, and from which those of an earlier call are read; or None.
     settings
         Options of `evaluate`.
     """
@@ -204,13 +204,16 @@ def _run_models(
             model_groups.append(["attention"])
         for index, model_group in enumerate(model_groups):
             compute = partial(_evaluate_dataset, data, model_group, settings, fuse=is_all)
-            yield name, kept_result(kept, f"{settings['experts']}-{name or 'all'}-{index}", compute)
+            yield (
+                name,
+                load_or_compute(results_folder, f"{settings['experts']}-{name or 'all'}-{index}", compute),
+            )
 
 
 def _evaluate_dataset(
     data: Dataset, models: Sequence[str], settings: Mapping[str, Any], *, fuse: bool
 ) -> Run:
-    """Evaluate models on a dataset, by late fusion of its modalities if asked."""
+    """Evaluate models on a dataset; with `fuse`, by late fusion of its modalities."""
     if fuse:
         return om.evaluate(data, om.fused(models, data, "late"), **settings)
     return om.evaluate(data, models, **settings)

@@ -154,13 +154,14 @@ def compared_levels(manifest: manifests.Manifest) -> tuple[str, str] | None:
 def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     """Test for each visual concept whether its clips are more often of the higher level with other concepts.
 
-    Clips of the two levels of `compared_levels` count.
+    Only clips of the two levels of `compared_levels` count.
 
     Returns
     -------
-    A row for each concept that is marked in them: the numbers of clips of the lower and of the higher level
-    with the concept alone (``alone``) and with others (``combined``), and the test. No rows if the codebook
-    has no two levels to compare.
+    list of dict
+        A row for each concept that is marked in these clips. ``alone`` and ``combined`` are pairs of numbers
+        of clips, of the lower and of the higher level: with the concept alone, and with others too. The other
+        columns are those of the test. Empty if the codebook has no two levels to compare.
     """
     compared = compared_levels(manifest)
     if compared is None:
@@ -173,17 +174,17 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
             continue
         is_high = np.array([clip.level == compared[1] for clip in clips])
         has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
-        about = {"kind": "with others", "name": concept, "level": compared[1]}
+        columns = {"kind": "with others", "name": concept, "level": compared[1]}
         counts = {
             "alone": _low_and_high(is_high[~has_others]),
             "combined": _low_and_high(is_high[has_others]),
         }
-        rows.append(about | _test_within_movies(is_high, has_others, clips) | counts)
+        rows.append(columns | _test_within_movies(is_high, has_others, clips) | counts)
     return _with_holm(rows)
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the numbers of clips of the lower and of the higher level, told apart by `is_high` [N]."""
+    """Return the numbers of clips of the lower and of the higher level, by `is_high` [N]."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 
@@ -207,8 +208,8 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
             has_first = np.array([first in clip.concepts for clip in clips], dtype=bool)
             has_second = np.array([second in clip.concepts for clip in clips], dtype=bool)
             if has_first.any() and has_second.any():
-                about = {"kind": "pair", "name": f"{first} + {second}", "level": level}
-                rows.append(about | _test_within_movies(has_first, has_second, clips))
+                columns = {"kind": "pair", "name": f"{first} + {second}", "level": level}
+                rows.append(columns | _test_within_movies(has_first, has_second, clips))
     return _with_holm(rows)
 
 
@@ -327,9 +328,9 @@ def _trend_block(
     Parameters
     ----------
     rows
-        Results of `concept_trend`, with further columns.
+        Rows with the columns of `concept_trend` and those of `before` and `after`.
     before, after
-        Columns to show before and after those of the trend.
+        Columns to show to the left and to the right of those of the trend.
     notes
         Notes in addition to those of captions.toml.
     """
@@ -442,10 +443,10 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
     """Make the table of the pairs of concepts whose frequencies are least like chance."""
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
-    shown = by_p[:N_PAIRS]
-    counts = {"shown": len(shown), "all": len(pairs), "unlike": n_unlike}
+    first_pairs = by_p[:N_PAIRS]
+    counts = {"shown": len(first_pairs), "all": len(pairs), "unlike": n_unlike}
     notes = [note.format(**counts) for note in COMPOSITION_NOTES["pairs"]]
-    return block("Pairs of concepts", _columns("pairs"), shown, notes)
+    return block("Pairs of concepts", _columns("pairs"), first_pairs, notes)
 
 
 def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:

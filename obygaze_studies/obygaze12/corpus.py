@@ -60,6 +60,9 @@ PRINTED = {"printed", "printed_sd", "printed_in"}
 def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.Column]:
     """Make the columns of a table as captions.toml declares them.
 
+    Each is declared by its heading, the keys of the row's values that it shows, and its writer: the name of a
+    function that formats these values as text, or a format string.
+
     Parameters
     ----------
     name
@@ -67,14 +70,15 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
     table
         Which of its tables.
     writers
-        Further writers that the declaration names. A name that is not a writer's is a format string.
+        Name -> function, of writers in addition to `WRITERS`.
     """
     writer_of = {**WRITERS, **writers}
-    made: list[reports.Column] = []
+    table_columns: list[reports.Column] = []
     for heading, keys, writer in CAPTIONS[name]["columns"][table]:
         column_keys = keys if isinstance(keys, str) else tuple(keys)
-        made.append((heading.format_map(METRIC_TITLES), column_keys, writer_of.get(writer) or writer.format))
-    return made
+        write = writer_of.get(writer) or writer.format
+        table_columns.append((heading.format_map(METRIC_TITLES), column_keys, write))
+    return table_columns
 
 
 def declared_block(
@@ -128,7 +132,7 @@ def _meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Part:
+class SourcePart:
     """The part of a table or figure that is computed from one source.
 
     Attributes
@@ -143,7 +147,7 @@ class Part:
         The results in sentences.
     draw : callable, optional
         Function that draws the figure into a file.
-    drawn : str
+    caption_words : str
         Words about this source that the figure's caption adds.
     """
 
@@ -152,12 +156,12 @@ class Part:
     blocks: Sequence[reports.Block]
     answers: Sequence[str] = ()
     draw: Callable[[Path], None] | None = None
-    drawn: str = ""
+    caption_words: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaperCorpus:
-    """The annotated clips of which all backbones have features.
+    """The annotated clips for which all backbones have features.
 
     Attributes
     ----------
@@ -182,20 +186,20 @@ class PaperCorpus:
         return self.sources[0]
 
     @property
-    def printed(self) -> bool:
+    def has_printed_numbers(self) -> bool:
         """Whether the papers print numbers of these clips."""
         return is_obygaze12(self.manifest)
 
-    def printed_row(self, source: Dataset) -> str | None:
-        """Return the papers' name of a source's backbone; None if they print no numbers for the source."""
-        if not self.printed or source.untrained:
+    def printed_backbone(self, source: Dataset) -> str | None:
+        """Return the papers' name of a source's backbone; None if they print no numbers of its features."""
+        if not self.has_printed_numbers or source.untrained:
             return None
         return PROBE_OF.get(source.backbone)
 
     @property
-    def printed_rows(self) -> list[str | None]:
-        """The papers' names of the backbones of all sources; None where they print no numbers."""
-        return [self.printed_row(source) for source in self.sources]
+    def printed_backbones(self) -> list[str | None]:
+        """The `printed_backbone` of every source, in order."""
+        return [self.printed_backbone(source) for source in self.sources]
 
     def record(self) -> dict[str, object]:
         """Describe the clips, their labels and features as JSON values."""
@@ -219,7 +223,7 @@ class PaperCorpus:
     def report(
         self,
         name: str,
-        parts: Sequence[Part],
+        parts: Sequence[SourcePart],
         record: Mapping[str, object],
         *,
         notes: Sequence[str] = (),
@@ -251,9 +255,9 @@ class PaperCorpus:
         all_notes += self.if_printed(*notes_on_printed)
         all_notes += after
         blocks = list(chain.from_iterable(part.blocks for part in parts))
-        if not any(self.printed_rows):
+        if not any(self.printed_backbones):
             blocks_without_printed = list(map(_without_empty_printed, blocks))
-            if self.printed and blocks_without_printed != blocks:
+            if self.has_printed_numbers and blocks_without_printed != blocks:
                 titles = ", ".join(source.title for source in self.sources)
                 unprinted = CAPTIONS["notes"]["unprinted"]
                 all_notes.append(unprinted.format(printed=", ".join(PROBE_OF), titles=titles))
@@ -261,7 +265,7 @@ class PaperCorpus:
         pictures = []
         for part in parts:
             if part.draw:
-                details = f"{part.source.title}{part.drawn}; {captions.get(f'{protocol}_drawn', '')}"
+                details = f"{part.source.title}{part.caption_words}; {captions.get(f'{protocol}_drawn', '')}"
                 caption = f"{captions['title']} under the {protocol} protocol, {details}"
                 pictures.append(reports.Picture(f"{stem}-{part.source.label}", caption, part.draw))
         rows = list(chain.from_iterable(part.rows for part in parts))
@@ -277,15 +281,18 @@ class PaperCorpus:
         )
 
     def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Drop the columns that only tables show and, for other corpora, those of the papers' numbers."""
+        """Drop from the rows of a report the columns that only its tables show.
+
+        For other corpora than ObyGaze12, the columns of the papers' numbers are dropped too.
+        """
         hidden = [name for name in map(str, data) if name.startswith("_")]
-        if not self.printed:
+        if not self.has_printed_numbers:
             hidden += [name for name in map(str, data) if name in PRINTED]
         return data.drop(columns=hidden)
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
         """Return the notes or rows if the papers print numbers of these clips, and nothing otherwise."""
-        return parts if self.printed else ()
+        return parts if self.has_printed_numbers else ()
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
         """Write the notes on protocol, clips and features.

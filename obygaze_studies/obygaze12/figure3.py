@@ -12,7 +12,7 @@ from obygaze_models.evaluation import f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED, Fold
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import bar_chart, series_of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared_block
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, SourcePart, Writers, declared_block
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import CONCEPT_TASKS, NEGATIVES, PaperResults, StrictResults
@@ -29,13 +29,16 @@ AGAINST: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (h
 Row = dict[str, Any]
 
 
-def _printed(negatives: str, concept: str) -> str:
-    """Write what the paper prints of a concept: no number, but that some are hard to separate."""
+def _format_printed(negatives: str, concept: str) -> str:
+    """Write what the paper prints about a concept.
+
+    It prints no numbers, but names some concepts as hard to separate, with all clips as negatives.
+    """
     hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
     return "no number; hard to separate" if hard else "no number"
 
 
-WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _printed}
+WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _format_printed}
 
 
 class _Shown(NamedTuple):
@@ -78,16 +81,24 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report("figure3", parts, {}, folds=folds)
 
 
-def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn: str = "") -> Part:
+def _part(
+    source: Dataset, protocol: str, rows: Sequence[Row], note: str, caption_words: str = ""
+) -> SourcePart:
     """Make the part of one source: the table and the figure of its CAVs, and a sentence.
 
     The sentence counts the CAVs that are better than calling every clip positive.
 
     Parameters
     ----------
+    source
+        The features of one backbone.
+    protocol
+        "paper" or "strict", which have different columns.
+    rows
+        A row for each CAV.
     note
         Note under the table.
-    drawn
+    caption_words
         Words that the caption of the figure adds.
     """
     shown = SHOWN[protocol]
@@ -95,17 +106,17 @@ def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn:
     better = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
     )
-    return Part(
+    return SourcePart(
         source=source,
         rows=rows,
         blocks=[declared_block(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
         answers=[f"{source.title}: {better}"],
-        draw=_drawn(rows, shown.low, shown.high),
-        drawn=drawn,
+        draw=_draw_chart(rows, shown.low, shown.high),
+        caption_words=caption_words,
     )
 
 
-def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
+def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Return a function that draws a pair of bars for each concept, as in the paper.
 
     Parameters
@@ -123,14 +134,17 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
         series=values_by_negatives("f1_pos"),
         axis="F1 of the clips with the concept",
         published=values_by_negatives("all_positive"),
-        marked="every clip called positive",
-        ends=(values_by_negatives(low), values_by_negatives(high)),
+        published_label="every clip called positive",
+        intervals=(values_by_negatives(low), values_by_negatives(high)),
         starred={against: np.less(values, ALPHA).tolist() for against, values in p_values.items()},
     )
 
 
 def _paper_rows(result: PaperResults) -> list[Row]:
-    """List the CAVs of one source under `paper`: the elected one's F1, and the range of all nine."""
+    """List the F1 of the CAVs of one source under `paper`: a row per concept and choice of negatives.
+
+    `f1_pos` is that of the elected CAV, `f1_pos_min` and `f1_pos_max` are the range of all nine.
+    """
     source = result.source
     fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
@@ -173,7 +187,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     return results[0].corpus.report("figure3", parts, {"n_permutations": N_PERMUTATIONS}, notes=notes)
 
 
-def _strict_part(result: StrictResults) -> Part:
+def _strict_part(result: StrictResults) -> SourcePart:
     """Make the part of one source under `strict`."""
     rows: list[Row] = []
     for negatives in NEGATIVES:

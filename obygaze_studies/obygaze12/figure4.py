@@ -183,13 +183,13 @@ def _spans(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
     between what was marked.
     """
     unmarked = CODEBOOK.level_names[0]
-    shown: dict[str, list[tuple[float, float, str]]] = {}
+    spans_of_movie: dict[str, list[tuple[float, float, str]]] = {}
     for name, clips in rows.items():
-        shown[name] = []
+        spans_of_movie[name] = []
         for clip in clips:
             if clip.level is None or clip.start_s is None or clip.end_s is None:
                 continue
             if clip.level == unmarked and name.startswith("Annotation"):
                 continue
-            shown[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
-    return shown
+            spans_of_movie[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
+    return spans_of_movie

@@ -7,7 +7,7 @@ from typing import Any
 from obygaze_models.concepts import node_counts
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part, declared_block
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.protocol_results import TREES, PaperResults, StrictResults
 
@@ -31,12 +31,12 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         f"the original code's limits for this task are depth {limits['max_depth']} "
         f"and {limits['min_samples_leaf']} clips a leaf"
     )
-    if corpus.printed and limits["max_depth"] < PRINTED_DEPTH:
+    if corpus.has_printed_numbers and limits["max_depth"] < PRINTED_DEPTH:
         trained += ", which can't give the printed depth of 10"
     parts = []
     for result in results:
         tree = result.heads.trees[TASK, Negatives.EN]
-        parts.append(_part(result, tree, VISUAL_CONCEPTS, note, drawn=f": {note}"))
+        parts.append(_part(result, tree, VISUAL_CONCEPTS, note, caption_words=f": {note}"))
     record = {"task": TASK, "max_depth": limits["max_depth"]}
     return corpus.report("figure5", parts, record, notes=[trained], folds=[fold])
 
@@ -53,8 +53,12 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _part(
-    result: PaperResults | StrictResults, tree: Any, concepts: Sequence[str], note: str, drawn: str = ""
-) -> Part:
+    result: PaperResults | StrictResults,
+    tree: Any,
+    concepts: Sequence[str],
+    note: str,
+    caption_words: str = "",
+) -> SourcePart:
     """Make the part of one source: the tree's first nodes as a table, and its figure.
 
     Parameters
@@ -65,25 +69,26 @@ def _part(
         Names of its features.
     note
         Note under the table.
-    drawn
+    caption_words
         Words that the caption of the figure adds, under the `paper` protocol.
     """
     nodes = tree_nodes(tree, concepts)
     source = result.source
-    depth = f", depth {tree.get_depth()}" if drawn else ""
+    # Under `strict` the note of the table says which depth was chosen.
+    depth = f", depth {tree.get_depth()}" if isinstance(result, PaperResults) else ""
     if len(nodes) > 1:
         answer = f"the tree of {len(nodes)} nodes asks for {nodes[0]['concept']} first"
     else:
         answer = "the tree asks for no concept"
-    shown = [node for node in nodes if node["depth"] < N_LEVELS]
-    return Part(
+    shown_nodes = [node for node in nodes if node["depth"] < N_LEVELS]
+    return SourcePart(
         source=source,
         rows=[{"features": source.title} | node for node in nodes],
         blocks=[
             declared_block(
                 source.title + depth,
                 ("figure5", "nodes"),
-                shown,
+                shown_nodes,
                 (note,),
                 writers={
                     "branch": lambda depth, side: f"{'. ' * depth}{side or 'all'}",
@@ -94,7 +99,7 @@ def _part(
         ],
         answers=[f"{source.title}: {answer}"],
         draw=drawn_by("draw_tree", tree=tree, features=concepts, classes=("EN", "S"), n_levels=N_LEVELS),
-        drawn=drawn,
+        caption_words=caption_words,
     )
 
 

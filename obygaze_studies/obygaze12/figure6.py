@@ -16,7 +16,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, of, series_of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared_block
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -49,7 +49,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report("figure6", parts, {"seed": results[0].seed}, folds=folds)
 
 
-def _paper_part(result: PaperResults, leaks: str) -> Part:
+def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     """Make the part of one source under `paper`; the figure has the movies that the paper draws."""
     rows = _paper_rows(result)
     source = result.source
@@ -62,7 +62,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
             title = f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong"
             # The rows hold weights of a success, the figure shows those of an error.
             panels[title] = [-row[name] for name in FACTORS]
-    return Part(
+    return SourcePart(
         source=source,
         rows=rows,
         blocks=[block(source.title, WEIGHTS, rows, (leaks,))],
@@ -73,7 +73,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
             )
         ],
         draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if panels else None,
-        drawn=f": {leaks}",
+        caption_words=f": {leaks}",
     )
 
 
@@ -92,9 +92,10 @@ WEIGHTS: Sequence[Column] = (
 
 
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
-    """List the movies with the weights of a logistic regression of the successes of one model.
+    """List the movies with the weights of a logistic regression of which clips one model calls correctly.
 
-    Of the models that test a movie it is the one whose F1 is nearest to their mean.
+    Of the models that are tested on a movie, it is the one whose F1 is nearest to their mean. The weights are
+    NaN if that model calls all clips of the movie correctly, or none.
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
@@ -129,7 +130,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     return results[0].corpus.report("figure6", parts, {"seed": results[0].seed})
 
 
-def _strict_part(result: StrictResults) -> Part:
+def _strict_part(result: StrictResults) -> SourcePart:
     """Make the part of one source under `strict`: a table for each kind of error, and one figure."""
     source = result.source
     all_rows: list[dict[Any, Any]] = []
@@ -149,13 +150,13 @@ def _strict_part(result: StrictResults) -> Part:
         answers.append(f"{source.title}, {kind}: {_significant_factors(rows)}")
     factors = list(dict.fromkeys(row["factor"] for row in all_rows))
     values_by_kind = partial(series_of, all_rows, condition="errors", group="factor", groups=factors)
-    ends = (values_by_kind("low"), values_by_kind("high"))
-    return Part(
+    intervals = (values_by_kind("low"), values_by_kind("high"))
+    return SourcePart(
         source=source,
         rows=all_rows,
         blocks=blocks,
         answers=answers,
-        draw=bar_chart(labels=factors, series=values_by_kind("effect"), ends=ends, axis=AXIS),
+        draw=bar_chart(labels=factors, series=values_by_kind("effect"), intervals=intervals, axis=AXIS),
     )
 
 

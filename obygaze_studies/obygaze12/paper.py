@@ -35,7 +35,7 @@ from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 from obygaze_studies.obygaze12.statistics import clips_onto, figure2
-from obygaze_studies.unfinished import VERSIONS, Work
+from obygaze_studies.unfinished import VERSIONS, Study
 
 __all__ = ["Redone", "all_", "figure2", "figure3", "figure4", "figure5", "figure6", "table2", "table4"]
 
@@ -83,8 +83,8 @@ def redo(
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
     progress: Progress = lambda *_: None,
-    kept: Path | None = None,
-    made: Callable[[Report], None] = lambda _: None,
+    results_folder: Path | None = None,
+    on_report: Callable[[Report], None] = lambda _: None,
 ) -> Redone:
     """Reproduce tables and figures from the features of every backbone of some stores.
 
@@ -107,10 +107,10 @@ def redo(
     progress : callable, optional
         Called now and then with the number of trained models, the number of all models, and the name of the
         table that they are for.
-    kept : path, optional
+    results_folder : path, optional
         Folder in which trained results are kept, and from which those of an earlier call with the same
         arguments are read.
-    made : callable, optional
+    on_report : callable, optional
         Called with each report as soon as it is made.
 
     Raises
@@ -128,7 +128,7 @@ def redo(
     tables: dict[str, pd.DataFrame] = {}
     if FIGURE2 in names:
         reports.append(figure2(manifest))
-        made(reports[0])
+        on_report(reports[0])
     names_of_trained = [name for name in names if name != FIGURE2]
     folds_error: FoldsError | None = None
     n_trained = 0
@@ -137,7 +137,9 @@ def redo(
         corpus = load_corpus(stores, manifest, policy_of_protocol)
         task = _ShownTask(progress)
         results_class: type[Any] = PaperResults if protocol_name == "paper" else StrictResults
-        results = [results_class(corpus, source, seed, task.show, kept) for source in corpus.sources]
+        results = [
+            results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources
+        ]
         for name in names_of_trained:
             task.name = f"{name}, {protocol_name} protocol"
             try:
@@ -151,7 +153,7 @@ def redo(
                 continue
             n_trained += 1
             reports.append(report)
-            made(report)
+            on_report(report)
         for result in results:
             for kind, table in result.tables.items():
                 tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
@@ -199,7 +201,7 @@ table2, table4, figure3, figure5, figure6 = (partial(redo, [name]) for name in M
 all_ = partial(redo, TABLES, protocol="both")
 
 
-def work(
+def prepare_study(
     names: Sequence[str],
     manifest: Path,
     stores: Sequence[Path],
@@ -207,8 +209,11 @@ def work(
     protocol: Protocol,
     policy: str,
     seed: int,
-) -> Work:
-    """Prepare the work of making tables and figures, and a page that links them; arguments as for `redo`.
+) -> Study:
+    """Read the inputs of `redo`, and return the study that makes its tables and figures.
+
+    The study also writes index.md, a page that links them, and tables of predictions. The arguments are those
+    of `redo`, but files instead of the manifest and the stores.
 
     Raises
     ------
@@ -222,10 +227,19 @@ def work(
         _, notices = under_policy(clips, policy)
     labels = LabelPolicy(policy)
 
-    def make(kept: Path | None, **callbacks: Any) -> Redone:
-        """Make the tables and figures, and write them and the page that links them."""
-        redone = redo(names, clips, opened, protocol, policy=labels, seed=seed, kept=kept, **callbacks)
-        folder = kept.parent if kept else Path()
+    def make(results_folder: Path | None, **callbacks: Any) -> Redone:
+        """Make the tables and figures; write the predictions and the page that links all files."""
+        redone = redo(
+            names,
+            clips,
+            opened,
+            protocol,
+            policy=labels,
+            seed=seed,
+            results_folder=results_folder,
+            **callbacks,
+        )
+        folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
         page = index_page(redone, clips, opened, policy=labels, seed=seed)
@@ -240,13 +254,15 @@ def work(
         "protocol": protocol,
         "seed": seed,
     }
-    return Work(inputs, make, notices)
+    return Study(inputs, make, notices)
 
 
-def work_figure4(
+def prepare_figure4(
     segments: Path, movie: str, *, onto: Path | None = None, span: tuple[float, float] | None = None
-) -> Work:
-    """Prepare the work of drawing Figure 4; its timelines are made at once, as nothing is trained.
+) -> Study:
+    """Read the inputs of Figure 4, and return the study that draws it.
+
+    Nothing is trained, so the report is made here and the study only passes it on.
 
     Parameters
     ----------
@@ -263,12 +279,12 @@ def work_figure4(
     clips, _ = clips_onto(annotations, onto)
     report = figure4(annotations, clips, movie, span=span)
 
-    def make(made: Callable[[Report], None], **_: Any) -> Redone:
+    def make(on_report: Callable[[Report], None], **_: Any) -> Redone:
         """Hand over the report that is already made."""
-        made(report)
+        on_report(report)
         return Redone((report,), (), {})
 
-    return Work({"tables": report.name, **report.record}, make)
+    return Study({"tables": report.name, **report.record}, make)
 
 
 def index_page(

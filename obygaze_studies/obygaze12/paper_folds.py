@@ -116,12 +116,12 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
         return CLEAN
     tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
-        f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
-        f"{_span(validated)} in validation"
+        f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "
+        f"{_format_range(validated)} in validation"
     )
 
 
-def _span(counts: Sequence[int]) -> str:
+def _format_range(counts: Sequence[int]) -> str:
     """Write the lowest and the highest of some counts, as "3 to 7", or "3" if they are equal."""
     low = min(counts)
     high = max(counts)
@@ -135,15 +135,15 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
 
     Fold k is validated on fold k of the training task's file, and tested on fold 9 of the test task's file.
     Its training side has the other clips of the training task's file, each class reduced to the folds that
-    `drawn_folds` draws for it.
+    `draw_folds` draws for it.
 
     Raises
     ------
     ProtocolError
         The manifest does not have the folds of the released split files.
     """
-    train_clips = _released(manifest, train, f"fold_{train.name}")
-    test_clips = _released(manifest, test, f"fold_{test.name}")
+    train_clips = _released_clips(manifest, train, f"fold_{train.name}")
+    test_clips = _released_clips(manifest, test, f"fold_{test.name}")
     folds = []
     for validation in VALIDATION_FOLDS:
         # Whether a clip is positive -> the clips of this class; the class of the first clip comes first.
@@ -154,21 +154,23 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
         smallest = min(map(len, clips_of_class.values()), default=0)
         training_ids: tuple[str, ...] = ()
         for clips in clips_of_class.values():
-            training_ids += _ids(clips, *drawn_folds(len(clips), smallest, validation))
+            training_ids += _ids(clips, *draw_folds(len(clips), smallest, validation))
         folds.append(
             Fold(validation, training_ids, _ids(train_clips, validation), _ids(test_clips, TEST_FOLD))
         )
     return tuple(folds)
 
 
-def drawn_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...]:
-    """Draw the folds that a class keeps, so that classes have about equally many clips.
+def draw_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...]:
+    """Choose the folds whose clips of one class are trained on, so that classes have about equal numbers.
 
-    With m = n // 10 clips per fold, a class keeps round(8 m_smallest / m) consecutive folds of the eight that
-    may be drawn. Validation fold k begins where fold k - 1 has ended, and after the last fold the first
-    follows. The original code numbers the validation fold from 1 here: the draw avoids fold k + 1 instead of
-    k, and may draw the folds k and 9, whose clips are held out already. Classes are therefore less balanced
-    than intended.
+    The choice is that of the original code. With m = n // 10 clips per fold, a class keeps
+    round(8 m_smallest / m) consecutive folds of the eight that may be drawn. The folds drawn for validation
+    fold k follow those drawn for fold k - 1; after the last fold comes the first again.
+
+    The original code numbers the validation fold from 1 here. So the draw avoids fold k + 1 instead of k, and
+    may draw the folds k and 9, whose clips are held out already. Classes are therefore less balanced than
+    intended.
 
     Parameters
     ----------
@@ -201,8 +203,8 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
             raise ProtocolError(
                 f"the movie set was released for {' and '.join(MOVIE_SET_TASKS)} only: it has no {task.name}"
             )
-    train_clips = _released(manifest, train, f"fold_movieset_{train.name}")
-    test_clips = _released(manifest, test, f"fold_movieset_{test.name}")
+    train_clips = _released_clips(manifest, train, f"fold_movieset_{train.name}")
+    test_clips = _released_clips(manifest, test, f"fold_movieset_{test.name}")
     # A fold of the movie set is a film.
     movie_of_fold = {clip.fold: clip.movie for clip in train_clips + test_clips}
     held_out = [fold for fold in sorted(movie_of_fold) if fold not in ALWAYS_TRAINED]
@@ -275,7 +277,7 @@ class ClipInFold(NamedTuple):
     fold: int
 
 
-def _released(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
+def _released_clips(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
     """List the clips of a task's split file.
 
     Raises
@@ -394,8 +396,10 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: 
         )
 
 
-def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating], **about: Any) -> Rows:
-    """Make the rows of the table of predictions for one model tested on some clips.
+def prediction_rows(
+    data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating], **columns: Any
+) -> Rows:
+    """Make the rows of the table of predictions for one model that is tested on some clips.
 
     Parameters
     ----------
@@ -405,10 +409,14 @@ def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating]
         Rows of the tested clips in `data`.
     score : ndarray, shape [n]
         Their scores.
-    about
-        Values of further columns: at least `model` and `task`.
+    columns
+        Values of further columns, at least `model` and `task`, for all rows; they replace the defaults.
+
+    Returns
+    -------
+    Column -> values, [n] each.
     """
-    columns: dict[str, Any] = {
+    all_columns: dict[str, Any] = {
         "fold": 0,
         "seed": 0,
         "clip_id": data.clip_ids[rows],
@@ -417,12 +425,15 @@ def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating]
         "score": score.astype(np.float64),
         "threshold": ABOVE_ZERO,
         "store": data.store,
-    } | about
-    return {name: np.broadcast_to(columns[name], len(rows)) for name in COLUMNS}
+    } | columns
+    return {name: np.broadcast_to(all_columns[name], len(rows)) for name in COLUMNS}
 
 
-def gather(blocks: list[Rows]) -> Predictions:
-    """Stack rows of predictions into one table, sorted by model and task; the order is kept otherwise."""
+def stack_predictions(blocks: list[Rows]) -> Predictions:
+    """Stack rows of predictions into one table, sorted by model, in order of first appearance, and task.
+
+    Rows of the same model and task stay in order.
+    """
     columns = {}
     for name in COLUMNS:
         columns[name] = np.concatenate([block[name] for block in blocks])
@@ -513,12 +524,12 @@ def list_folds(
 
 
 def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
-    """Return a fold as JSON values: the clips of its sides, its leaks and, if asked, the films held out.
+    """Return a fold as JSON values: the clips of its sides, its leaks and, by movie, the films held out.
 
     Parameters
     ----------
     by_movie
-        Whether the validation and test sides are films each.
+        Whether the validation side and the test side consist of one film each.
     """
     record: dict[str, Any] = {"fold": fold.name}
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}

@@ -47,14 +47,14 @@ class Printed:
         return f"{self.mean:.2f} ({self.sd:.2f})"
 
 
-def _printed(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
+def _printed_cells(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
     """Read a printed row of Table 2: cell -> number."""
     values = [Printed(row["source"], *value) for value in row["values"]]
     return dict(zip(CELLS, values, strict=True))
 
 
 TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
-    (row["model"], row["features"]): _printed(row) for row in PUBLISHED["table2"]["printed"]
+    (row["model"], row["features"]): _printed_cells(row) for row in PUBLISHED["table2"]["printed"]
 }
 """Our name of a model and the papers' name of its features -> its F1 in each cell.
 
@@ -68,7 +68,7 @@ PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
 """Test task -> share of positive clips, as printed in Appendix 8.2 of arXiv 2401.13296."""
 
 
-def _trivial(published: Sequence[Any]) -> Row:
+def _compare_trivial(published: Sequence[Any]) -> Row:
     """Compare a printed number of a trivial model in Table 2 with its formula at the printed prevalence.
 
     A trivial model calls a share of the clips positive at random. The verdict says whether the printed digits
@@ -119,7 +119,7 @@ def _harmonic_mean(precision: float, recall: float) -> float:
     return 2 * precision * recall / total
 
 
-TRIVIAL = tuple(map(_trivial, PUBLISHED["trivial"]["rows"]))
+TRIVIAL = tuple(map(_compare_trivial, PUBLISHED["trivial"]["rows"]))
 """The eight printed numbers of trivial models in both papers."""
 
 MOVIES: Mapping[str, str] = {movie: film["title"] for movie, film in PUBLISHED["films"].items()}

@@ -26,7 +26,7 @@ from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, PUBLISHED, Cell
-from obygaze_studies.unfinished import kept_result
+from obygaze_studies.unfinished import load_or_compute
 
 Progress = Callable[[int, int], None]
 
@@ -73,13 +73,13 @@ class PaperConcepts:
         score is the signed distance from the CAV's hyperplane.
     elected : dict of ConceptTask to int
         The fold whose CAV has the highest f1_pos on its validation side.
-    planes : dict of Negatives to Hyperplanes
+    hyperplanes : dict of Negatives to Hyperplanes
         The hyperplanes of the elected CAVs, in the order of the concepts.
     """
 
     predictions: Predictions
     elected: Mapping[ConceptTask, int]
-    planes: Mapping[paper_folds.Negatives, Hyperplanes]
+    hyperplanes: Mapping[paper_folds.Negatives, Hyperplanes]
 
 
 class _ConceptProblem(NamedTuple):
@@ -100,61 +100,76 @@ class _ConceptProblem(NamedTuple):
 def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     """Fit the nine CAVs of each concept against each choice of negatives, and elect one of the nine.
 
+    A CAV is the hyperplane of a linear SVM, fitted on one fold. The one with the highest F1 on the validation
+    clips of its fold is elected, as in the original code.
+
     Raises
     ------
     FoldsError
         Too few clips of a fold have features.
     """
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
-    trainings = []  # rows, whether each is positive, C: one per CAV, the nine of a concept together
+    # For each CAV its training rows, whether each is positive, and C; the nine of a concept together.
+    trainings = []
     for (concept, _), problem in problems.items():
         for fold in problem.folds:
             rows = data.rows(fold.train)
             trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
-    planes = svm_hyperplanes(data.X, trainings)
+    hyperplanes = svm_hyperplanes(data.X, trainings)
     blocks = []
     elected = {}
-    plane_of_elected = {}
-    n_planes_before = 0
+    index_of_elected = {}
+    n_before = 0
     for task, problem in problems.items():
-        planes_of_task = [planes.one(n_planes_before + k) for k in range(len(problem.folds))]
-        blocks += _test_blocks(data, task, problem, planes_of_task)
-        elected[task] = _elected_fold(data, problem, planes_of_task)
-        plane_of_elected[task] = n_planes_before + elected[task]
-        n_planes_before += len(problem.folds)
-    elected_planes = {}
+        hyperplanes_of_task = [hyperplanes.one(n_before + k) for k in range(len(problem.folds))]
+        blocks += _test_blocks(data, task, problem, hyperplanes_of_task)
+        elected[task] = _elected_fold(data, problem, hyperplanes_of_task)
+        index_of_elected[task] = n_before + elected[task]
+        n_before += len(problem.folds)
+    elected_hyperplanes = {}
     for negatives in NEGATIVES:
-        indices = np.array([plane_of_elected[concept, negatives] for concept in VISUAL_CONCEPTS])
-        elected_planes[negatives] = Hyperplanes(planes.weights[indices], planes.intercepts[indices])
-    return PaperConcepts(paper_folds.gather(blocks), elected, elected_planes)
+        indices = np.array([index_of_elected[concept, negatives] for concept in VISUAL_CONCEPTS])
+        elected_hyperplanes[negatives] = Hyperplanes(
+            hyperplanes.weights[indices], hyperplanes.intercepts[indices]
+        )
+    return PaperConcepts(paper_folds.stack_predictions(blocks), elected, elected_hyperplanes)
 
 
 def _test_blocks(
-    data: Dataset, task: ConceptTask, problem: _ConceptProblem, planes: Sequence[Hyperplanes]
+    data: Dataset, task: ConceptTask, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]
 ) -> list[paper_folds.Rows]:
-    """Make the rows of predictions of a concept's CAVs, each tested on the test clips of its fold."""
+    """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold."""
     blocks = []
-    for k, (fold, plane) in enumerate(zip(problem.folds, planes, strict=True)):
+    for k, (fold, hyperplane) in enumerate(zip(problem.folds, hyperplanes, strict=True)):
         test_rows = data.rows(fold.test)
-        scores = plane.distances(data.X[test_rows])[:, 0]
-        about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": problem.labels[test_rows]}
-        blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
+        scores = hyperplane.distances(data.X[test_rows])[:, 0]
+        columns = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": problem.labels[test_rows]}
+        blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
     return blocks
 
 
-def _elected_fold(data: Dataset, problem: _ConceptProblem, planes: Sequence[Hyperplanes]) -> int:
-    """Return the fold whose CAV has the highest F1 on its own validation clips, the first of equals."""
+def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]) -> int:
+    """Return the number of the fold whose CAV has the highest F1 on the validation clips of its fold.
+
+    Of equal folds it is the first.
+    """
     validation_f1 = []
-    for fold, plane in zip(problem.folds, planes, strict=True):
+    for fold, hyperplane in zip(problem.folds, hyperplanes, strict=True):
         validation_rows = data.rows(fold.validation)
-        is_called = plane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
+        is_called = hyperplane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
         f1 = f1_pos(problem.labels[validation_rows], is_called)
         validation_f1.append(float(np.nan_to_num(f1)))
     return int(np.argmax(validation_f1))
 
 
 def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
-    """Collect the folds and labels of a concept; raise a FoldsError if too few clips have features."""
+    """Collect the folds of a concept, and the label of each clip of the data: 1 if positive, else 0.
+
+    Raises
+    ------
+    FoldsError
+        Too few clips of a fold have features.
+    """
     folds = paper_folds.concept_folds(manifest, *task)
     label_of_clip = paper_folds.concept_labels(manifest, *task)
     for fold in folds:
@@ -193,7 +208,7 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
     blocks = []
     trees = {}
     # float64 as in the original code, [N, concepts] each.
-    decisions_of = {negatives: concepts.planes[negatives].decisions(data.X) for negatives in NEGATIVES}
+    decisions_of = {negatives: concepts.hyperplanes[negatives].decisions(data.X) for negatives in NEGATIVES}
     for negatives, name, train in product(NEGATIVES, ("pcbm_dt", "pcbm_lr"), TESTS):
         decisions = decisions_of[negatives]
         training_fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
@@ -207,9 +222,9 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
             paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
             test_rows = data.rows(fold.test)
             scores = head_scores(head, decisions[test_rows])
-            about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
-            blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
-    return PaperHeads(paper_folds.gather(blocks), trees)
+            columns = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
+            blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
+    return PaperHeads(paper_folds.stack_predictions(blocks), trees)
 
 
 # --- the two protocols
@@ -228,7 +243,7 @@ class Results:
         Random seed of the models.
     progress
         Called with the number of trained models and the number of all models.
-    kept : path, optional
+    results_folder : path, optional
         Folder in which trained results are kept, and from which those that exist are read.
     """
 
@@ -236,7 +251,7 @@ class Results:
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
-    kept: Path | None = None
+    results_folder: Path | None = None
 
 
 class Job(NamedTuple):
@@ -266,19 +281,22 @@ class PaperResults(Results):
         jobs = []
         for cell, folds in cell_folds(self.corpus.manifest).items():
             jobs += [Job(">".join(cell), k, fold) for k, fold in enumerate(folds)]
-        return self._kept("classifiers", jobs)
+        return self._train_or_load("classifiers", jobs)
 
     @cached_property
     def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
         task = f"movies:{'>'.join(MOVIE_PAIRS)}"
         jobs = [Job(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
-        return self._kept("movie_pairs", jobs)
+        return self._train_or_load("movie_pairs", jobs)
 
-    def _kept(self, name: str, jobs: Sequence[Job]) -> Predictions:
-        """Return the perceptrons' predictions, read from the folder of trained results if they are there."""
-        compute = partial(perceptrons, self.source, jobs, self.seed, self.progress)
-        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute)
+    def _train_or_load(self, name: str, jobs: Sequence[Job]) -> Predictions:
+        """Train perceptrons on folds and return their predictions; or read those from the results folder.
+
+        `name` is part of the name of their file.
+        """
+        compute = partial(train_perceptrons, self.source, jobs, self.seed, self.progress)
+        return load_or_compute(self.results_folder, f"paper-{self.source.label}-{name}", compute)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -293,7 +311,8 @@ class PaperResults(Results):
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The predictions computed so far: name of the file without ending -> table."""
-        computed = self.__dict__  # where cached properties keep their values
+        # Cached properties that were read have their values here; reading others would train their models.
+        computed = self.__dict__
         parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
         parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
         if not parts:
@@ -315,14 +334,14 @@ def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
-def perceptrons(
+def train_perceptrons(
     data: Dataset, jobs: Sequence[Job], seed: int, progress: Progress | None = None
 ) -> Predictions:
-    """Train and test the perceptron on folds.
+    """Train a perceptron for each fold, and return its predictions on the test clips of the fold.
 
     Jobs with the same training and validation clips share one model. Jobs with the same training clips have
-    the same seed, so that they are one training that each validation side stops at its own time. This is so
-    for every two film pairs in which the tested and the validated film are exchanged.
+    the same seed: they are the same training, which each validation side stops at its own time. Such jobs are
+    any two film pairs in which the tested and the validated film are exchanged.
 
     Parameters
     ----------
@@ -357,9 +376,9 @@ def perceptrons(
         probe = probes[fold.train, fold.validation]
         test_rows = rows(fold.test)
         scores = probe.decision_function(data.X[test_rows])
-        about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
-        blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
-    return paper_folds.gather(blocks)
+        columns = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
+        blocks.append(paper_folds.prediction_rows(data, test_rows, scores, **columns))
+    return paper_folds.stack_predictions(blocks)
 
 
 class StrictResults(Results):
@@ -368,7 +387,7 @@ class StrictResults(Results):
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
-        return {train: self._run(train, None, train, tests) for train, tests in TESTS.items()}
+        return {train: self._evaluate_or_load(train, None, train, tests) for train, tests in TESTS.items()}
 
     @cached_property
     def concepts(self) -> Mapping[ConceptTask, Run]:
@@ -377,11 +396,11 @@ class StrictResults(Results):
         # Those against all clips first: they are trained on the clips of Table 2's bottlenecks, whose matrix
         # decompositions are still cached.
         order = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
-        runs = {task: self._run("-".join(task), ["cav"], targets[task]) for task in order}
+        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in order}
         return {task: runs[task] for task in targets}
 
-    def _run(self, name: str, *arguments: Any) -> Run:
-        """Return a run of `evaluate`, read from the folder of trained results if it is there.
+    def _evaluate_or_load(self, name: str, *arguments: Any) -> Run:
+        """Evaluate models on the source and return the run; or read the run from the results folder.
 
         Parameters
         ----------
@@ -395,7 +414,7 @@ class StrictResults(Results):
         compute = partial(
             evaluate, self.source, *arguments, seed=self.seed, origin=origin, progress=self.progress
         )
-        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute)
+        return load_or_compute(self.results_folder, f"strict-{self.source.label}-{name}", compute)
 
     @cached_property
     def tree(self) -> ConceptBottleneck:
@@ -422,7 +441,7 @@ class StrictResults(Results):
         targets = {}
         for concept, negatives in CONCEPT_TASKS:
             target = concept_target(concept, self.source.codebook, paper_folds.LEVELS[negatives])
-            if learnable(target, self.source):
+            if is_learnable(target, self.source):
                 targets[concept, negatives] = target
         return targets
 
@@ -435,7 +454,8 @@ class StrictResults(Results):
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables computed so far: name of the file without ending -> table."""
-        computed = self.__dict__  # where cached properties keep their values
+        # Cached properties that were read have their values here; reading others would train their models.
+        computed = self.__dict__
         runs = [*computed.get("runs", {}).values(), *computed.get("concepts", {}).values()]
         if not runs:
             return {}
@@ -452,7 +472,7 @@ class StrictResults(Results):
         return tables
 
 
-def learnable(target: Target, data: Dataset) -> bool:
+def is_learnable(target: Target, data: Dataset) -> bool:
     """Return whether a concept can be learnt and tested whichever movie is left out.
 
     Both classes must remain when any two movies are taken away, because the CAV's penalty is chosen by

@@ -213,7 +213,7 @@ class Number:
     style: str
 
     @property
-    def shown(self) -> str:
+    def formatted(self) -> str:
         """The number, written as the paper writes it."""
         if self.value is None:
             return "undefined"
@@ -222,7 +222,7 @@ class Number:
 
 @checked
 def count_table(counted: Statistics) -> tuple[Number, ...]:
-    """List the numbers by which section 3.4 and App. 8.2 of the paper describe a corpus, for any codebook.
+    """List the numbers that section 3.4 and App. 8.2 of the paper give of a corpus, for any codebook.
 
     They are the share of each level among all clips, and among the clips of the levels that are in a task;
     the share of positives in each task; and the mean number of visual concepts per clip of each level.
@@ -233,13 +233,15 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     if in_no_task:
         for level in codebook.labels:
             share_in_tasks = counted.share(level, *codebook.labels)
-            numbers.append(Number(f"{level} without {_listed(in_no_task)}", share_in_tasks, ".1%"))
+            numbers.append(Number(f"{level} without {_join_names(in_no_task)}", share_in_tasks, ".1%"))
     for task in codebook.tasks:
         levels = [level for level in codebook.level_names if level in task.levels]
         shares = [counted.share(level, *levels) for level in task.positives]
         defined = [value for value in shares if value is not None]
         share_of_positives = sum(defined) if len(defined) == len(shares) else None
-        numbers.append(Number(f"{_listed(task.positives)} of {_listed(levels)}", share_of_positives, ".1%"))
+        numbers.append(
+            Number(f"{_join_names(task.positives)} of {_join_names(levels)}", share_of_positives, ".1%")
+        )
     if codebook.visual_concepts:
         for level in codebook.level_names:
             mean = counted.mean_concepts(level)
@@ -291,7 +293,7 @@ def _number_table(counted: Statistics, printed: Mapping[str, str]) -> str:
     headers = ["share or mean", "ours", "printed"] if printed else ["share or mean", "value"]
     rows = []
     for number in count_table(counted):
-        row = [number.name, number.shown]
+        row = [number.name, number.formatted]
         if printed:
             row.append(printed.get(number.name, ""))
         rows.append(row)
@@ -321,7 +323,7 @@ def _concept_table(counted: Statistics) -> str:
     return table(rows, headers, right=range(1, len(headers)))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join names as in a sentence: "EN, HN and S"."""
     *first_names, last = names
     if not first_names:
@@ -383,11 +385,11 @@ def figure2(manifest: Manifest) -> Report:
 
 
 def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -> list[dict[str, str]]:
-    """List our numbers under a label policy, with the printed ones; only those that the paper prints."""
+    """List our numbers under a label policy that the paper prints as well, with the printed ones if given."""
     rows = []
     for number in count_table(counts):
         if number.name in PRINTED_COUNTS:
-            row = {"policy": policy, "number": number.name, "ours": number.shown}
+            row = {"policy": policy, "number": number.name, "ours": number.formatted}
             if printed:
                 row["printed"] = printed[number.name]
             rows.append(row)

@@ -15,7 +15,7 @@ from obygaze_features.text import counted
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part, declared_block
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import CELLS, TABLE2, TRIVIAL, Cell, Printed, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
@@ -62,7 +62,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     folds = cell_folds(corpus.manifest)
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
     compact = {cell: list(filter(_has_papers_metric, rows)) for cell, rows in rows_of.items()}
-    part = Part(
+    part = SourcePart(
         source=results[0].source,
         rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
         blocks=[
@@ -77,7 +77,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _has_papers_metric(row: Mapping[str, Any]) -> bool:
-    """Return whether a row has the F1 that the papers print of its model; the perceptron has both."""
+    """Return whether a row shows the kind of F1 that the papers print for its model.
+
+    The perceptron has a row for each kind, and the papers print only one of them.
+    """
     model: str = row["model"]
     metric: str = row["metric"]
     return model != "mlp" or metric == papers_metric("mlp")
@@ -193,7 +196,11 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
         for result in results:
             rows += _measured_rows(result, kind, cell, test_clips)
         for (model, backbone), printed in TABLE2.items():
-            if model.startswith(kind) and corpus.printed and backbone not in corpus.printed_rows:
+            if (
+                model.startswith(kind)
+                and corpus.has_printed_numbers
+                and backbone not in corpus.printed_backbones
+            ):
                 row = _cell_row(None, printed[cell])
                 row |= {"model": model, "features": f"{backbone} (printed only)"}
                 rows.append(row | {"metric": papers_metric(model)} | test_clips)
@@ -201,7 +208,9 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
         if trivial["test"] == test:
             test_clips = test_clips_of_kind["mlp"]
             f1 = trivial_f1(test_clips["prevalence"], trivial["called"], trivial["average"])
-            printed_f1 = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
+            printed_f1 = (
+                Printed(trivial["source"], trivial["printed"]) if corpus.has_printed_numbers else None
+            )
             row = _cell_row([f1], printed_f1)
             row |= {"model": trivial["row"].lower(), "features": NOTHING}
             rows.append(row | {"metric": trivial["average"]} | test_clips)
@@ -244,7 +253,7 @@ def _measured_rows(
         As `_test_clips` describes them.
     """
     predictions = result.classifiers if kind == "mlp" else result.heads.predictions
-    backbone = result.corpus.printed_row(result.source)
+    backbone = result.corpus.printed_backbone(result.source)
     rows = []
     for model in predictions.table["model"].unique():
         name = model.partition("|")[0]
@@ -260,7 +269,7 @@ def _measured_rows(
 
 
 def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[str, Any]:
-    """Make the part of a row that holds a measured and a printed number.
+    """Make the columns of a row that hold a measured and a printed number.
 
     Parameters
     ----------
@@ -306,8 +315,8 @@ def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.Data
     rows = []
     for _, fold in part.groupby("fold"):
         labels = fold["label"].to_numpy()
-        called = fold["called"].to_numpy()
-        rows.append({name: f1(labels, called) for name, f1 in AVERAGES.items()})
+        predicted = fold["called"].to_numpy()
+        rows.append({name: f1(labels, predicted) for name, f1 in AVERAGES.items()})
     return pd.DataFrame(rows)
 
 
@@ -344,7 +353,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     left_out = []
     for model, reason in first_run.record["models_left_out"].items():
         left_out.append(f"{model_title(model)} left out: {reason}")
-    part = Part(
+    part = SourcePart(
         source=results[0].source,
         rows=summary.to_dict(orient="records"),
         blocks=[
@@ -368,31 +377,31 @@ def _is_in_papers_table(row: Mapping[str, Any]) -> bool:
 
 
 def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> list[dict[str, Any]]:
-    """List the rows of a cell, one per model: the columns of `compact_block`, and shown metrics as text.
+    """List the rows of a cell, one per source and model; a baseline has one row, as it reads no features.
 
-    A baseline has one row, since it does not depend on the features.
+    A row has the columns of `compact_block`, and the metrics of `SHOWN` as text.
     """
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
     for result in results:
-        backbone = result.corpus.printed_row(result.source)
+        backbone = result.corpus.printed_backbone(result.source)
         for name, table in part[part["features"] == result.source.title].groupby("model", sort=False):
             model = str(name)
-            looks_at_features = BUILTIN_MODELS[model].looks_at_features
-            if not looks_at_features and result is not results[0]:
+            reads_features = BUILTIN_MODELS[model].looks_at_features
+            if not reads_features and result is not results[0]:
                 continue
             metrics = table.set_index("metric").to_dict(orient="index")
             metric = papers_metric(model)
             row: dict[str, Any] = {
                 "model": model,
-                "features": result.source.title if looks_at_features else NOTHING,
+                "features": result.source.title if reads_features else NOTHING,
                 "metric": metric,
                 "ours": metrics[metric]["pooled"],
                 "prevalence": metrics[metric]["prevalence"],
                 "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
             }
             for shown_metric, with_interval in SHOWN.items():
-                row[shown_metric] = _shown(metrics[shown_metric], with_interval)
+                row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
             rows.append(row)
     return rows
 
@@ -420,7 +429,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     )
 
 
-def _shown(row: Mapping[Any, Any], with_interval: bool) -> str:
+def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
     """Format a pooled metric, with its interval if asked."""
     if not with_interval:
         return number(row["pooled"])
@@ -452,7 +461,7 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
     rows = knowledge.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
-        """Say whether a model knows more than the movie, or why that cannot be told."""
+        """Say whether a model knows more than the movie of a clip, or why this cannot be decided."""
         if told_apart:
             return "knows more than the movie"
         # With so few movies no result could be significant: Holm multiplies the smallest p by the number of

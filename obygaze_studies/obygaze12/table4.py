@@ -11,7 +11,7 @@ from obygaze_features.text import counted
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, Part, declared_block
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -24,7 +24,7 @@ SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
 """Metrics of the table under the `strict` protocol."""
 
 
-def _printed(printed: float, movie: str) -> str:
+def _format_printed(printed: float, movie: str) -> str:
     """Format the printed number of a movie as the paper does; a dash if there is none (NaN)."""
     if np.isnan(printed):
         return NOTHING
@@ -40,12 +40,12 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report("table4", parts, record, after=_printed_note(corpus), folds=folds)
 
 
-def _paper_part(result: PaperResults, leaks: str) -> Part:
+def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     """Make the table of one source under the `paper` protocol: a row per tested film."""
     corpus = result.corpus
     source = result.source
     pairs = _film_pairs(result)
-    printed_for = corpus.printed_row(source) == "X-CLIP"
+    printed_for = corpus.printed_backbone(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
     for movie, part in pairs.groupby("movie", sort=False):
         printed = TABLE4.get(str(movie)) if printed_for else None
@@ -73,9 +73,9 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
         last=[("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")],
-        writers={"printed": _printed, "all_positive": all_positive},
+        writers={"printed": _format_printed, "all_positive": all_positive},
     )
-    return Part(
+    return SourcePart(
         source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, "f1_weighted")
     )
 
@@ -111,7 +111,7 @@ def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: 
 
 def _printed_note(corpus: PaperCorpus) -> list[str]:
     """Write a note with the paper's numbers, which are of X-CLIP, if no source's rows show them."""
-    if not corpus.printed or "X-CLIP" in corpus.printed_rows:
+    if not corpus.has_printed_numbers or "X-CLIP" in corpus.printed_backbones:
         return []
     rows = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
     return [f"printed for X-CLIP (arXiv, Table 4): {rows}; mean {TABLE4_MEAN}"]
@@ -134,17 +134,17 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     return corpus.report("table4", parts, record, after=_printed_note(corpus))
 
 
-def _strict_part(result: StrictResults) -> Part:
+def _strict_part(result: StrictResults) -> SourcePart:
     """Make the table of one source under `strict`: a row per movie, then their mean and the chance level."""
     source = result.source
-    printed_for = result.corpus.printed_row(source) == "X-CLIP"
+    printed_for = result.corpus.printed_backbone(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
     for movie, clips in result.pair_rows().groupby("movie"):
         labels = clips["label"].to_numpy()
         scores = clips["score"].to_numpy()
-        called = clips["called"].to_numpy()
+        predicted = clips["called"].to_numpy()
         row = _film_row(source, str(movie), len(labels), labels.mean())
-        row |= {name: METRICS[name](labels, scores, called) for name in SHOWN}
+        row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN}
         row["printed"] = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
         rows.append(row)
     metrics = result.runs[MOVIE_PAIRS[0]].metrics
@@ -158,6 +158,8 @@ def _strict_part(result: StrictResults) -> Part:
     ]
     notes = ("no clip or movie is on two sides",)
     table = declared_block(
-        source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _printed}
+        source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _format_printed}
     )
-    return Part(source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN[0]))
+    return SourcePart(
+        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN[0])
+    )

@@ -22,7 +22,7 @@ from obygaze_features.manifest import Manifest, read_texts
 from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.video import read_frames, uniform
-from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
+from obygaze_studies.audit_common.inputs import read_rows, refuse_duplicates
 from obygaze_studies.errors import AuditError, regarding
 from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, write_maps
 
@@ -105,14 +105,14 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
 
-    def find(model: Any, _: str) -> MappedLayer:
+    def find_layer(model: Any, _: str) -> MappedLayer:
         """Find the first normalisation of the last block of a CLIP."""
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
         return MappedLayer(ImageHalf(model), name, model.get_submodule(name), _patches(patches_a_side))
 
-    return _halves("clip", source, compute, find, "transformers")
+    return _halves("clip", source, compute, find_layer, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
@@ -128,7 +128,7 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
         pooling. `Embed` raises it for a text that is too long.
     """
 
-    def find(visual: Any, weights: str) -> MappedLayer:
+    def find_layer(visual: Any, weights: str) -> MappedLayer:
         """Find the layer to map: a ResNet's `layer4`, or the first normalisation of the last block."""
         if hasattr(visual, "layer4"):  # a ResNet
             return MappedLayer(visual, "visual.layer4", visual.layer4, None)
@@ -138,17 +138,17 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
         name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
         return MappedLayer(visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0]))
 
-    return _halves("openclip", source, compute, find, "open_clip_torch")
+    return _halves("openclip", source, compute, find_layer, "open_clip_torch")
 
 
 def _halves(
     backbone: str,
     source: str,
     compute: networks.Compute,
-    find: Callable[[Any, str], MappedLayer],
+    find_layer: Callable[[Any, str], MappedLayer],
     library: str,
 ) -> tuple[MappedNetwork, Embed]:
-    """Load both halves of a CLIP.
+    """Load a CLIP: its image half to compute maps of, and a function that embeds texts.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def _halves(
         Where the weights are.
     compute
         Device to compute on.
-    find
-        Finds the layer to map, given the loaded network and the name of its weights.
+    find_layer
+        Returns the layer to map, given the loaded network and the name of its weights.
     library
         Package of the network, whose version is recorded.
     """
@@ -167,7 +167,7 @@ def _halves(
     device = compute.torch_device()
     texts = networks.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
     weights = loaded.weights.name
-    mapped = find(loaded.module.to(device), weights)
+    mapped = find_layer(loaded.module.to(device), weights)
 
     def embed(text: str) -> torch.Tensor:
         """Embed a text, [D]; raise a BackboneError if it is too long."""
@@ -178,7 +178,7 @@ def _halves(
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     packages = ("grad-cam", "torch", library)
-    about = {
+    record = {
         "space": networks.space_of(backbone, loaded.weights),
         **loaded.weights.record(),
         "layer": mapped.name,
@@ -186,17 +186,20 @@ def _halves(
         "software": {package: importlib.metadata.version(package) for package in packages},
         "tokenizer": texts.provenance["tokenizer"],
     }
-    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, about), embed
+    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, record), embed
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
-    """Return the target that computes the cosine or dot product of an image embedding with `text` [D]."""
+    """Return a function of an image embedding [D]: its cosine or dot product with a text embedding [D].
+
+    It is the target that Grad-CAM differentiates.
+    """
     if score == "dot":
         return lambda image: image @ text
     return lambda image: (image @ text) / (image.norm() * text.norm())
 
 
-def live_map(
+def grad_cam_map(
     mapped: MappedNetwork, pixels: torch.Tensor, target: Target
 ) -> tuple[float, NDArray[np.float64]]:
     """Compute the Grad-CAM map of a scalar output of a network.
@@ -243,7 +246,7 @@ def live_map(
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
     """Enlarge a map [h, w] to a square of `side` pixels by bicubic interpolation (a = -0.75).
 
-    Interpolation overshoots beside steep edges; the negative values that this gives are set to 0.
+    Interpolation overshoots next to steep edges: negative values are set to 0.
     """
     picture = torch.from_numpy(cam)[None, None]
     larger = nn.functional.interpolate(picture, size=(side, side), mode="bicubic", align_corners=False)
@@ -255,11 +258,12 @@ class ImageHalf(nn.Module):
     """The image half of a CLIP: pixels [B, 3, h, w] to embeddings [B, D], not normalised."""
 
     def __init__(self, model: Any) -> None:
+        """Keep the CLIP of transformers."""
         super().__init__()
         self.model = model
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Embed the pixels of pictures."""
+        """Embed the pixels of pictures [B, 3, h, w] as vectors [B, D]."""
         embeddings: torch.Tensor = self.model(pixel_values=pixels).image_embeds
         return embeddings
 
@@ -310,7 +314,7 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
         A text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
-    refuse_twins(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
+    refuse_duplicates(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
     pairs = []
     for clip, text in product(images, texts):
         pairs.append({"image_id": clip.clip_id, "text": text, "group": text})
@@ -395,7 +399,7 @@ def map_pairs(
     *,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Maps:
-    """Map every pair of image and text.
+    """Compute a Grad-CAM map for every pair of image and text.
 
     Parameters
     ----------
@@ -417,7 +421,7 @@ def map_pairs(
     records = []
     for row, (pair, frame) in enumerate(_frames(images, pairs)):
         with regarding(BackboneError, f"image {pair['image_id']}, text {pair['text']!r}"):
-            score, cam = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
+            score, cam = grad_cam_map(mapped, mapped.pixels(frame), targets[pair["text"]])
         raw[row] = enlarged(cam, SIDE)
         records.append({**pair, "score": score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))

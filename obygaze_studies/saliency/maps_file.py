@@ -89,7 +89,7 @@ class Maps:
 
 
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Average maps, each scaled to 0 .. 1 first, so that every image has the same weight.
+    """Average maps [h, w], each scaled to 0 .. 1 first, so that every image has the same weight.
 
     A map whose values are all equal counts as 0 everywhere.
     """
@@ -310,9 +310,9 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
     groups = _means_by_group(rows)
     return Finding(
         rows=rows,
-        shown=groups,
+        table_rows=groups,
         record=maps.about,
-        said={
+        sentence_values={
             "n_maps": len(maps.pairs),
             "n_images": len(images),
             "n_empty": sum(not saliency.any() for saliency in maps.raw),
@@ -361,7 +361,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
-    """Draw the mean map of every group into a file, one beside the other."""
+    """Draw the mean maps of all groups side by side into a file."""
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]

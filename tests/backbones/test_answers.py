@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 import obygaze_features as of
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.answer_search import near_classes
 from obygaze_features.backbones import Layers, load_backbone, load_text_backbone
 from obygaze_features.backbones.class_names import unique_names
@@ -349,7 +349,7 @@ def test_sound_without_a_classifier_has_no_answers(tmp_path, kind):
 
 def run(line):
     """Run a command."""
-    CliRunner().invoke(table_of_contents(), line.split(), catch_exceptions=False, standalone_mode=False)
+    CliRunner().invoke(root_command(), line.split(), catch_exceptions=False, standalone_mode=False)
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
 from tests.later import cpu, later, without_gradients
@@ -258,7 +258,7 @@ def test_a_damaged_pass_is_no_pass(saved, cache):
 @pytest.mark.parametrize(("kind", "code"), [("convnext", 0), ("vit_mae", 3)])
 def test_the_command_says_what_was_checked_and_which_output_is_the_vector(saved, kind, code):
     words = ["weights", "check", str(saved(kind)), "--json"]
-    result = CliRunner().invoke(table_of_contents(), words, catch_exceptions=False)
+    result = CliRunner().invoke(root_command(), words, catch_exceptions=False)
     assert result.exit_code == code
     shown = json.loads(result.stdout)
     assert shown["model_type"] == kind

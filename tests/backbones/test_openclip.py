@@ -20,7 +20,7 @@ torch = later("torch")
 normalize = later("torch.nn.functional", "normalize")
 openclip = later("obygaze_features.backbones.openclip")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-live_map = later("obygaze_studies.saliency.class_activation", "live_map")
+grad_cam_map = later("obygaze_studies.saliency.class_activation", "grad_cam_map")
 openclip_to_map = later("obygaze_studies.saliency.class_activation", "openclip_to_map")
 similarity = later("obygaze_studies.saliency.class_activation", "similarity")
 
@@ -219,7 +219,7 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
     light = 0.0
     for sign in (1, -1):  # what one takes from the map the other adds
         text = sign * embed(TEXTS[1]).double()
-        scored, cam = live_map(mapped, picture, similarity(text, score))
+        scored, cam = grad_cam_map(mapped, picture, similarity(text, score))
         image = visual.attnpool(acts)[0]
         value = image @ text
         value = value / (image.norm() * text.norm()) if score == "cosine" else value
@@ -235,7 +235,7 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
 def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames):
     mapped, embed = openclip_to_map(str(folders["vit"]), cpu())
     text = embed(TEXTS[0])
-    _, live = live_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+    _, live = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
 
     outputs = []  # of the last block's first norm
     visual = originals["vit"].visual

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from obygaze.cli import Contents, main
+from obygaze.cli import LazyGroup, main
 from obygaze_features.errors import install_command
 from tests.cli.walk import all_commands
 
@@ -63,7 +63,7 @@ def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
     def without_av(*_, **__):
         raise ModuleNotFoundError("No module named 'av'", name="av")
 
-    monkeypatch.setattr(Contents, "get_command", without_av)
+    monkeypatch.setattr(LazyGroup, "get_command", without_av)
     with pytest.raises(SystemExit):
         main(["frames", "film.mp4"])
     assert install_command("obygaze[video]") in capsys.readouterr().err
@@ -90,7 +90,7 @@ def test_a_torchvision_of_another_build_is_one_line(monkeypatch, capsys):
         error = RuntimeError("operator torchvision::nms does not exist")
         raise ModuleNotFoundError("Could not import module 'XCLIPModel'") from error
 
-    monkeypatch.setattr(Contents, "get_command", mismatched)
+    monkeypatch.setattr(LazyGroup, "get_command", mismatched)
     with pytest.raises(SystemExit) as stopped:
         main(["extract", "films.csv", "store"])
     assert stopped.value.code == 1
@@ -103,6 +103,6 @@ def test_a_bug_of_ours_keeps_its_traceback(error, monkeypatch):
     def bug(*_, **__):
         raise error
 
-    monkeypatch.setattr(Contents, "get_command", bug)
+    monkeypatch.setattr(LazyGroup, "get_command", bug)
     with pytest.raises(type(error)):
         main(["demo"])

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import click
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 
 
 def all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:
     """Yield the path, as it is typed, of the root and of everything below it."""
-    root = table_of_contents()
+    root = root_command()
     waiting: list[tuple[click.Command, click.Context]] = [(root, click.Context(root, info_name="obygaze"))]
     while waiting:
         command, context = waiting.pop(0)

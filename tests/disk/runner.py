@@ -61,7 +61,7 @@ SHIM.disk_arm.argtypes = [
     *(ctypes.c_char_p, ctypes.c_int, ctypes.c_long, ctypes.c_int, ctypes.c_int),
     ctypes.c_char_p,
 ]
-CONTENTS = cli.table_of_contents
+CONTENTS = cli.root_command
 N_CLIPS = 6
 IDS = [f"clip {i}" for i in range(N_CLIPS)]
 STAGED = [f"clip {i:02}" for i in range(2 * PIECE_ROWS + 4)]
@@ -419,7 +419,7 @@ def child(asked: dict[str, object], said: int) -> None:
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if "call" in asked:
-        cli.table_of_contents = lambda: Call(asked["call"], Path(asked["root"]))
+        cli.root_command = lambda: Call(asked["call"], Path(asked["root"]))
     log = asked.get("log")
     SHIM.disk_arm(
         asked["root"].encode(),

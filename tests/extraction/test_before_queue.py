@@ -313,14 +313,14 @@ def test_a_stage_of_a_list_of_another_name_is_resumed_by_its_name(films):
 
 def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):
     pytest.importorskip("huggingface_hub")
-    from obygaze_features.extraction.doctor import weights_of
+    from obygaze_features.extraction.doctor import cached_weights
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    result = list(weights_of(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
+    result = list(cached_weights(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
     assert [finding.level for finding in result] == ["fault", "ok", "fault", "ok"]
     assert "lab/net" in result[2].text
     with pytest.raises(BackboneError, match="xclop"):
-        list(weights_of(["xclop"]))
+        list(cached_weights(["xclop"]))
 
 
 @pytest.mark.usefixtures("machine")

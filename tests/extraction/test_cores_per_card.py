@@ -55,7 +55,7 @@ def test_a_trial_divides_what_decoding_took_by_what_the_card_took(tmp_path, monk
         clock[0] += 0.05 * len(clips)
 
     monkeypatch.setattr(cost_estimate, "_now", clock.copy)
-    monkeypatch.setattr(cost_estimate, "passes", lambda tasks, _: [tasks[:5], tasks[5:]])
+    monkeypatch.setattr(cost_estimate, "group_into_passes", lambda tasks, _: [tasks[:5], tasks[5:]])
     monkeypatch.setattr(cost_estimate, "decode_clips", decode)
     monkeypatch.setattr(cost_estimate, "encode_batch", encode)
     monkeypatch.setattr(cost_estimate, "load_decoder", lambda _: None)

@@ -19,7 +19,7 @@ from obygaze_features.extraction.decode_clips import (
     Request,
     decode_clips,
     decode_with_av,
-    passes,
+    group_into_passes,
 )
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.video import file_facts, uniform
@@ -118,7 +118,7 @@ def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film)
     of_other_film = replace(windows[0], path=Path("other.mkv"))
 
     def sizes(tasks, workers):
-        return [len(pass_tasks) for pass_tasks in passes(tasks, workers)]
+        return [len(pass_tasks) for pass_tasks in group_into_passes(tasks, workers)]
 
     assert sizes(windows, 1) == [PASS_CLIPS, WINDOWS - PASS_CLIPS]
     assert sizes(windows, 4) == [5, 5, 5, 5]

@@ -68,4 +68,4 @@ def test_the_presets_of_xclip_and_vivit_are_one_wish():
         name: Request(uniform(32), choose_preset("obygaze12", (own, "obygaze12")).geometry)
         for name, own in (("xclip", "xclip"), ("vivit", "vivit-hub"))
     }
-    assert len(DecodeTask("clip", None, None, None, requests).wishes()) == 1
+    assert len(DecodeTask("clip", None, None, None, requests).frame_requests()) == 1

@@ -28,9 +28,9 @@ pytestmark = [
 # Holds a cluster of two workers until its input ends, by our own code for clusters.
 HOLDER = """
 import sys, tempfile
-from obygaze_features.extraction.ray_cluster import join, ray
+from obygaze_features.extraction.ray_cluster import join_or_start, ray
 with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors=True) as folder:
-    print(join(None, 2, folder), flush=True)
+    print(join_or_start(None, 2, folder), flush=True)
     sys.stdin.read()
     ray.shutdown()
 """

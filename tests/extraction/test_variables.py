@@ -116,7 +116,7 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
     monkeypatch.setattr(module, "decode_stretch", pytest.fail)
     assert film_variables(film, SPANS, shots=shots) == measured
     monkeypatch.setattr(module, "decode_with_av", pytest.fail)
-    assert film_variables(film, SPANS, shots=shots, camera=cameras) == measured
+    assert film_variables(film, SPANS, shots=shots, camera_rows=cameras) == measured
 
 
 def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
@@ -231,7 +231,7 @@ def measure_voice(tmp_path, voice):
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
 
     def measure(*spans):
-        return film_variables(path, spans, shots=[Shot(0, 8)], camera=[None] * len(spans), speech=True)
+        return film_variables(path, spans, shots=[Shot(0, 8)], camera_rows=[None] * len(spans), speech=True)
 
     return measure
 

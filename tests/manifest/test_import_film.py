@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features import io
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
@@ -204,7 +204,7 @@ def model_file(path: Path, **card: object) -> Path:
 
 
 def run(*words: object) -> tuple[int, str]:
-    result = CliRunner().invoke(table_of_contents(), ["manifest", "import", "film", *map(str, words)])
+    result = CliRunner().invoke(root_command(), ["manifest", "import", "film", *map(str, words)])
     return result.exit_code, f"{result.output}{result.exception or ''}"
 
 

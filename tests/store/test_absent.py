@@ -10,7 +10,7 @@ import pytest
 import zarr
 from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.diff import diff, in_words
 from obygaze_features.exchange.export import export_anndata, export_hdf5
@@ -47,7 +47,7 @@ def store(pristine):
 
 
 def run(*words):
-    result = CliRunner().invoke(table_of_contents(), [str(word) for word in words])
+    result = CliRunner().invoke(root_command(), [str(word) for word in words])
     assert result.exit_code == 0, result.output
     return result.stdout
 

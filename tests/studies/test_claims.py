@@ -25,7 +25,7 @@ from obygaze_studies.claims.claims_report import (
     verdict_of,
 )
 from obygaze_studies.claims.measures import Measured
-from obygaze_studies.claims.nulls import Null, permuted_within, planted_beside, signs_by_film
+from obygaze_studies.claims.nulls import Null, null_of_signs_by_film, permuted_within, planted_off_centre
 from obygaze_studies.errors import AuditError
 
 WORDS = Path("audits") / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
@@ -255,9 +255,9 @@ def test_a_manifest_of_other_clips_is_refused(tmp_path):
         claims([tmp_path / "other.csv"])
 
 
-ABOVE = Part(statistic="", measure="", null=CONSTANT, least=0.1, alike=False)
+ABOVE = Part(statistic="", measure="", null=CONSTANT, least=0.1, says_alike=False)
 """A sentence that says: more than .1."""
-ALIKE = Part(statistic="", measure="", null=CONSTANT, least=0.1, alike=True)
+ALIKE = Part(statistic="", measure="", null=CONSTANT, least=0.1, says_alike=True)
 """A sentence that says that two things are alike, within .1."""
 
 
@@ -292,15 +292,15 @@ def test_a_number_of_films_without_an_interval_decides_nothing():
 
 
 def test_the_least_sure_number_is_the_one_without_an_interval():
-    of_one_film = measures.over_units([1.0], "films")
-    of_four_films = measures.over_units([1.0, 2.0, 3.0, 4.0], "films")
+    of_one_film = measures.mean_over_units([1.0], "films")
+    of_four_films = measures.mean_over_units([1.0, 2.0, 3.0, 4.0], "films")
     assert measures.lowest([of_one_film, of_four_films]).value == 1
     assert measures.lowest([of_four_films, of_one_film]).value == 1
 
 
 def test_the_least_sure_number_of_no_films_has_no_p():
-    of_four_films = measures.over_units([1.0, 2.0, 3.0, 4.0], "films")
-    assert np.isnan(measures.lowest([of_four_films, measures.over_units([], "films")]).p)
+    of_four_films = measures.mean_over_units([1.0, 2.0, 3.0, 4.0], "films")
+    assert np.isnan(measures.lowest([of_four_films, measures.mean_over_units([], "films")]).p)
 
 
 @pytest.mark.long  # of the whole corpus
@@ -559,7 +559,9 @@ def test_two_readings_that_disagree_are_both_given():
     assert f"fails as {together}" in text
 
 
-BESIDE = Part(statistic="", measure="", null=CONSTANT, above=0.0, beside="more of it would be expected")
+BESIDE = Part(
+    statistic="", measure="", null=CONSTANT, above=0.0, added_because="more of it would be expected"
+)
 """A number that its sentence does not name."""
 
 
@@ -615,7 +617,7 @@ def test_claims_seldom_hold_of_released_numbers_that_were_made_untrue(files, nee
     n_holding = []
     for part_of_claim in tested:
         finding = part_of_claim.measured(content)
-        untrue = [finding.again(finding.null.exchange(finding.null.data, rng)) for _ in range(200)]
+        untrue = [finding.measure_again(finding.null.randomise(finding.null.data, rng)) for _ in range(200)]
         n_holding.append([verdict(part_of_claim.part, draw) for draw in untrue].count("holds"))
     assert max(n_holding) <= 20
     assert sum(n_holding) <= 0.05 * 200 * len(tested)
@@ -623,7 +625,7 @@ def test_claims_seldom_hold_of_released_numbers_that_were_made_untrue(files, nee
 
 def of_films(values, null):
     """Make the finding of a value for each film."""
-    return replace(measures.over_units(values, "films"), null=null)
+    return replace(measures.mean_over_units(values, "films"), null=null)
 
 
 @pytest.mark.long  # simulates
@@ -632,8 +634,8 @@ def test_a_difference_whose_signs_are_of_chance_seldom_holds():
     above = Part(statistic="", measure="", null="signs by film", above=0.0)
     n_holding = 0
     for _ in range(200):
-        values = signs_by_film(rng.normal(1, 0.5, 12)).exchange(rng.normal(1, 0.5, 12), rng)
-        if verdict(above, of_films(values, signs_by_film(values))) == "holds":
+        values = null_of_signs_by_film(rng.normal(1, 0.5, 12)).randomise(rng.normal(1, 0.5, 12), rng)
+        if verdict(above, of_films(values, null_of_signs_by_film(values))) == "holds":
             n_holding += 1
     assert n_holding <= 10
 
@@ -641,15 +643,15 @@ def test_a_difference_whose_signs_are_of_chance_seldom_holds():
 @pytest.mark.long  # simulates
 def test_a_planted_difference_is_seldom_called_alike_and_no_difference_mostly():
     rng = np.random.default_rng(0)
-    alike = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, alike=True)
+    alike = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, says_alike=True)
     n_true_holding = 0
     n_planted_holding = 0
     for _ in range(200):
         films = rng.normal(0.5, 0.03, 12)
-        if verdict(alike, of_films(films, planted_beside(films, 0.5, 0.05))) == "holds":
+        if verdict(alike, of_films(films, planted_off_centre(films, 0.5, 0.05))) == "holds":
             n_true_holding += 1
-        unlike = planted_beside(films, 0.5, 0.05).exchange(films, rng)
-        if verdict(alike, of_films(unlike, planted_beside(unlike, 0.5, 0.05))) == "holds":
+        unlike = planted_off_centre(films, 0.5, 0.05).randomise(films, rng)
+        if verdict(alike, of_films(unlike, planted_off_centre(unlike, 0.5, 0.05))) == "holds":
             n_planted_holding += 1
     assert n_planted_holding <= 10
     assert n_true_holding >= 180

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.manifest import builtin_codebook, perceived
 from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.errors import TaskError
@@ -112,6 +112,6 @@ def test_the_command_makes_the_tables(corpus, tmp_path, capsys):
     of.write_manifest(manifest, tmp_path / "clips.csv")
     places = [f"{name}={store.where}" for name, (store, _) in stores.items()]
     words = ["mobygaze", str(tmp_path / "clips.csv"), *places, "--model", "linear", "--explained-by"]
-    table_of_contents().main([*words, "--out", str(tmp_path / "out")], standalone_mode=False)
+    root_command().main([*words, "--out", str(tmp_path / "out")], standalone_mode=False)
     assert "explained by audio" in capsys.readouterr().out
     assert list((tmp_path / "out").iterdir())

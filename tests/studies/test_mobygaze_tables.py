@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.manifest import builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import to_json
@@ -183,7 +183,12 @@ def resumed(corpus, tmp_path_factory):
         if len(handed_over) == 1:
             raise KeyboardInterrupt
 
-    options = {"task": "en_s", "models": ("linear",), "kept": folder, "made": interrupt_after_the_first}
+    options = {
+        "task": "en_s",
+        "models": ("linear",),
+        "results_folder": folder,
+        "on_report": interrupt_after_the_first,
+    }
     with pytest.raises(KeyboardInterrupt):
         mobygaze_report(corpus.manifest, features, **options)
     files = [path.name for path in folder.iterdir()]
@@ -208,7 +213,9 @@ def test_runs_that_are_kept_are_read_again(corpus, resumed, monkeypatch):
 
     monkeypatch.setattr(tables.om, "evaluate", refuse)
     features = {"audio": (corpus.heard, None)}
-    report = mobygaze_report(corpus.manifest, features, task="en_s", models=("linear",), kept=resumed.folder)
+    report = mobygaze_report(
+        corpus.manifest, features, task="en_s", models=("linear",), results_folder=resumed.folder
+    )
     assert to_json(report) == to_json(resumed.report)
 
 
@@ -216,5 +223,5 @@ def test_the_command_prints_the_report_as_json(corpus, resumed, tmp_path, monkey
     monkeypatch.setattr(tables, "mobygaze_report", lambda *_, **__: resumed.report)
     of.write_manifest(corpus.manifest, tmp_path / "films.csv")
     words = ["mobygaze", str(tmp_path / "films.csv"), f"audio={corpus.heard.where}", "--json"]
-    table_of_contents().main(words, standalone_mode=False)
+    root_command().main(words, standalone_mode=False)
     assert capsys.readouterr().out == to_json(resumed.report)

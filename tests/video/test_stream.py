@@ -18,7 +18,7 @@ from av.sidedata.sidedata import Type
 from av.stream import Disposition
 from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
@@ -467,7 +467,7 @@ def test_frames_that_are_asked_for_by_number_are_read_of_a_damaged_film(tmp_path
 
 
 def test_the_record_holds_the_stream(plain):
-    result = CliRunner().invoke(table_of_contents(), ["frames", str(plain), "--n", "2", "--json"])
+    result = CliRunner().invoke(root_command(), ["frames", str(plain), "--n", "2", "--json"])
     stream = json.loads(result.output)["stream"]
     assert stream["codec"] == "h264"
     assert stream["pixels"] == "yuv420p"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from obygaze.cli import table_of_contents
+from obygaze.cli import root_command
 from obygaze_features.errors import VideoError
 from obygaze_features.video import (
     SoundTrack,
@@ -81,7 +81,7 @@ def test_a_step_back_of_hours_of_a_transport_stream_is_no_film_of_days(tmp_path)
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
     film = joined(tmp_path / "film.vob", halves["mpeg2.vob"])
     command = f"manifest import film {film} --window 0.5 --hop 0.5 --shots none --out {tmp_path / 'w.csv'}"
-    result = CliRunner().invoke(table_of_contents(), command.split())
+    result = CliRunner().invoke(root_command(), command.split())
     assert result.exit_code == 0, result.output
     spans = [line.split(",") for line in (tmp_path / "w.csv").read_text().splitlines()]
     place = spans[0].index("end_s")

@@ -139,7 +139,7 @@ def test_tables_that_do_not_fit_are_refused():
     test = EatTest("t", {"gender": "w"}, {"gender": "m"}, ("a",), ("c",))
     for given, words in (
         ({"attribute": "film", "films": "film"}, "two values were expected"),
-        ({"attribute": "of film", "films": "film"}, "in each film of those fitted it has one value"),
+        ({"attribute": "of film", "films": "film"}, "every film of those fitted has one value of it"),
         ({"attribute": "gender", "films": "film", "texts": texts(), "tests": [test]}, "no 'c'"),
         ({"attribute": "hair", "films": "film"}, "no column hair"),
         ({"attribute": "gender", "films": "gender"}, "2 films"),

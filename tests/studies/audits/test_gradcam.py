@@ -52,7 +52,7 @@ def test_average_pooling_gives_the_expected_maps(oracle, name, score):
     weight = torch.tensor(oracle["W"], dtype=torch.float64)
     network = small.Pooled(weight)
     case = oracle["cases"][name]
-    taken, cam = activation.live_map(
+    taken, cam = activation.grad_cam_map(
         mapped(network, network.last), acts[None], activation.similarity(text, score)
     )
     assert taken == pytest.approx(case["score"], rel=1e-9)
@@ -67,7 +67,7 @@ def test_attention_pooling_gives_the_expected_map(oracle):
     network = small.AttentionPooled(*arrays, case["heads"])
     acts = torch.tensor(oracle["acts"], dtype=torch.float64)
     text = torch.tensor(oracle["text"], dtype=torch.float64)
-    taken, cam = activation.live_map(
+    taken, cam = activation.grad_cam_map(
         mapped(network, network.last), acts[None], activation.similarity(text, "dot")
     )
     assert taken == pytest.approx(case["score"], rel=1e-9)
@@ -85,7 +85,7 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
     whole, embed = activation.clip_to_map(str(clip_folder), cpu())
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
     text = embed("a cat")
-    taken, cam = activation.live_map(whole, whole.pixels(frame), activation.similarity(text, score))
+    taken, cam = activation.grad_cam_map(whole, whole.pixels(frame), activation.similarity(text, score))
 
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
@@ -112,7 +112,7 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
 def test_a_target_that_is_not_finite_is_refused():
     network = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
     with pytest.raises(BackboneError):
-        activation.live_map(
+        activation.grad_cam_map(
             mapped(network, network[0]),
             torch.ones(1, 3, 4, 3),
             activation.similarity(torch.zeros(2), "cosine"),
@@ -123,7 +123,7 @@ def test_no_hook_stays_behind():
     network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     for target in (scores_of(0), scores_of(9)):
         with suppress(IndexError):
-            activation.live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
+            activation.grad_cam_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
         assert not network[0]._forward_hooks
 
 

@@ -63,19 +63,19 @@ def test_every_text_is_listed_once_and_masks_become_both_genders(table):
 def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_path):
     texts, _ = texts_to_score(table())
     whole = measure_priors(model, texts, tmp_path / "whole")
-    for at_once in (1, 2):
-        journal = tmp_path / f"stopped{at_once}"
+    for batch_size in (1, 2):
+        journal = tmp_path / f"stopped{batch_size}"
         first = Counted(model, stop_at=2)
         with pytest.raises(KeyboardInterrupt):
-            measure_priors(first, texts, journal, at_once=at_once)
+            measure_priors(first, texts, journal, batch_size=batch_size)
         with journal.open("a", encoding="utf-8") as file:
             file.write('[2, [{"n_tok')  # as a kill may leave it
         second = Counted(model)
-        priors = measure_priors(second, texts, journal, at_once=at_once)
+        priors = measure_priors(second, texts, journal, batch_size=batch_size)
         assert list(priors) == list(texts)
         for text, values in priors.items():
             assert values == pytest.approx(dict(whole[text]), rel=1e-5)
-        if at_once == 1:
+        if batch_size == 1:
             assert (priors, first.n, second.n) == (whole, 2, 3)
 
 

@@ -164,7 +164,7 @@ def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
         train(settings(out=whole.out))
     with pytest.raises(TrainError, match="lr"):
         train(settings(out=whole.out, lr=1e-4, resume=True))
-    with RunFolder(whole.out).alone(), pytest.raises(StoreError, match="whole"):
+    with RunFolder(whole.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
         train(settings(out=whole.out, resume=True))
 
 
@@ -191,7 +191,7 @@ def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
 
 def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
     (tmp_path / ".tmpOrMfiG").touch()
-    with RunFolder(tmp_path).alone():
+    with RunFolder(tmp_path).locked_for_training():
         assert not any(tmp_path.iterdir())
 
 

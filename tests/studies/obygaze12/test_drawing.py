@@ -34,8 +34,8 @@ def test_bars_keep_the_place_of_what_is_undefined_and_show_values_stars_and_what
         "F1",
         svg,
         published={"en": [0.2, NAN]},
-        marked="every clip called positive",
-        ends=({"en": [0.4, NAN], "all": [0.2, None]}, {"en": [NAN, NAN], "all": [0.3, None]}),
+        published_label="every clip called positive",
+        intervals=({"en": [0.4, NAN], "all": [0.2, None]}, {"en": [NAN, NAN], "all": [0.3, None]}),
         starred={"en": [True, False]},
     )
     written = words(svg)

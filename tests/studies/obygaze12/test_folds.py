@@ -17,7 +17,7 @@ from obygaze_studies.obygaze12.paper_folds import (
     concept_folds,
     concept_labels,
     count_leaks,
-    drawn_folds,
+    draw_folds,
     head_fold,
     leak_caption,
     movie_folds,
@@ -60,7 +60,7 @@ def test_the_draw_is_the_originals(oracle, file):
         smallest = min(draw["mini_fold_size"])
         for size, drawn in zip(draw["mini_fold_size"], draw["drawn_folds"], strict=True):
             # Any count of clips that makes a fold of this size will do.
-            assert list(drawn_folds(10 * size + 3, 10 * smallest + 7, int(number))) == drawn
+            assert list(draw_folds(10 * size + 3, 10 * smallest + 7, int(number))) == drawn
 
 
 def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):

@@ -17,7 +17,7 @@ from obygaze_models.report import markdown, write_report
 from obygaze_studies.obygaze12 import figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
 from obygaze_studies.obygaze12.paper_folds import LEVELS, Negatives
-from obygaze_studies.obygaze12.protocol_results import StrictResults, learnable
+from obygaze_studies.obygaze12.protocol_results import StrictResults, is_learnable
 from obygaze_studies.obygaze12.statistics import figure2
 
 pytestmark = pytest.mark.long  # trains all models
@@ -145,7 +145,7 @@ def test_a_concept_is_learnable_when_three_movies_have_it(n_movies, expected):
     )
     labels = labels_of(Manifest(clips, Path()))
     data = Dataset(np.zeros((15, 2), np.float32), labels, CODEBOOK, "b", "pooled", "as stored", "f")
-    assert learnable(concept_target("Look", CODEBOOK), data) is expected
+    assert is_learnable(concept_target("Look", CODEBOOK), data) is expected
 
 
 def test_table_4_tests_every_movie_once(learnt):
