@@ -31,8 +31,9 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             1 of the strongest passage.
         `below` : bool
             Whether it stays below the threshold.
-        `length`, `value`, `band`, `spoken`, `sentence`, `classes`, `flags` : str
-            What is said of it; empty where there is nothing to say.
+        `length`, `value`, `band`, `limit`, `spoken`, `sentence`, `classes`, `flags` : str
+            What is said of it; empty where there is nothing to say. `limit` says that it, or its mean, is
+            below the threshold.
         `parts` : list of dict
             Its concepts (`concept_bar`).
         `frames` : dict
@@ -54,6 +55,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             "length": phrases.passage_length(claim, view.words),
             "value": phrases.passage_value(claim, view.words),
             "band": phrases.passage_band(claim, view.words),
+            "limit": phrases.below_phrase(claim, view.words),
             "spoken": phrases.passage_spoken(claim, view.words),
             "sentence": phrases.reasons_sentence(claim.reasons, view.words),
             "classes": phrases.classes_sentence(claim.classes, view.words),

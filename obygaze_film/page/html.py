@@ -34,7 +34,6 @@ SCRIPT: Final = (
 
 SHARED: Final = (
     "agreed",
-    "below",
     "blindly",
     "counted",
     "cuts",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
-from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage
+from obygaze_film.claims.kinds import ClaimTime, Passage
 from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
 from obygaze_film.film_time import told_flags_in
@@ -68,8 +68,8 @@ def span_evidence(
         `p`, `band` : str
             Probability of the span and its uncertainty: means over the rows that count, weighted by the time
             that each row lies in the span. Empty if no row counts.
-        `reaches` : bool
-            Whether the probability reaches the model's threshold.
+        `limit` : str
+            That the span, or its mean, is below the model's threshold; empty where neither is.
         `sentence` : str
             The reasons for the probability.
         `classes` : str
@@ -98,7 +98,7 @@ def span_evidence(
     evidence: dict[str, Any] = {
         "p": "",
         "band": "",
-        "reaches": False,
+        "limit": "",
         "sentence": "",
         "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
         "cited": "",
@@ -148,12 +148,13 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
         The span.
     """
     means: dict[str, Any] = means_of(rows, weights, view.model)
-    threshold_p = view.model.threshold_p or 0.0
+    # As of a passage: its highest place reaches the threshold, and its mean may be below it.
+    reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
     segment = {
         **means,
         "start_s": time.start_s,
         "end_s": time.end_s,
-        "reaches": means["p"] >= threshold_p,
+        "reaches": bool(reaches),
         "number": "",
         "flags": "",
         "judged_s": float(weights.sum()),
@@ -185,7 +186,7 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
     return {
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
-        "reaches": not claim.has(BELOW_THRESHOLD),
+        "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
         "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
         "note": " ".join(note for note in notes if note),

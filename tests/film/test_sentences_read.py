@@ -32,6 +32,9 @@ from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.pages import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store
@@ -222,6 +225,23 @@ def test_an_export_marks_a_passage_whose_mean_is_below_the_threshold_and_names_i
     text = export(film, kind)
     assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
     assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp_path, language):
+    film = invented_film(n_rows=400, duration_s=900.0)
+    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+    below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
+    assert below
+    page = film_page([film], language=language)
+    for claim in below:
+        said = phrases.below_phrase(claim, Words(language))
+        assert said in page
+        evidence = span_evidence(opened, [opened], claim.time.start_s, claim.time.end_s, Words(language))
+        assert said == evidence["limit"]
+        assert said in evidence["cited"]
 
 
 def test_only_an_export_with_contributions_explains_them():
