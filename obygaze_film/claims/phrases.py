@@ -174,6 +174,21 @@ def share_ends(claim: FilmClaim, words: Words) -> str:
     return "" if claim.interval is None else words.shares(claim.interval, "–")
 
 
+def probability_value(p: float | None, words: Words) -> str:
+    """Write the probability of a place in a list; empty where it has none."""
+    return "" if p is None else words.probability(p)
+
+
+def count_value(claim: FilmClaim) -> str:
+    """Write the number of a claim that counts things; a dash where it has none."""
+    return NO_NUMBER if claim.number is None else str(round(claim.number))
+
+
+def worth_value(claim: GroupShare) -> str:
+    """Write how many judged windows would be needed without the model; a dash where that is not known."""
+    return NO_NUMBER if claim.worth is None else str(round(claim.worth))
+
+
 def number_value(claim: FilmClaim, words: Words) -> str:
     """Write the number of a claim; a dash where it has none."""
     return NO_NUMBER if claim.number is None else words.number(claim.number)

@@ -76,7 +76,7 @@ def _passages(view: "FilmView") -> KeyFigure:
     if marked is None:
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", "", None, what, why)
-    return KeyFigure(str(round(marked.number or 0)), "", None, what, phrases.marked_note(marked, words))
+    return KeyFigure(phrases.count_value(marked), "", None, what, phrases.marked_note(marked, words))
 
 
 def _ranked(view: "FilmView") -> str:

@@ -104,7 +104,7 @@ def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
         name=words.again(claim.group),
         bar=bar,
         share=phrases.group_value(claim, words),
-        worth="–" if claim.worth is None else str(round(claim.worth)),
+        worth=phrases.worth_value(claim),
         expected=phrases.group_expected(claim, words),
         reason=words.again(claim.reason),
     )

@@ -30,7 +30,7 @@ from obygaze_film.claims.of_judgements import (
     panel_agreement,
     share_so_far,
 )
-from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence
+from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
 from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.film_stores import stores_near, windows_store
@@ -206,7 +206,7 @@ class OpenFilm:
         inside = seconds > 0
         if not inside.any():
             return None
-        return round(float(np.average(p[inside], weights=seconds[inside])), 3)
+        return float(np.average(p[inside], weights=seconds[inside]))
 
     @cached_property
     def _known_rows(self) -> NDArray[np.float64]:
@@ -290,6 +290,7 @@ def _scores(view: FilmView) -> dict[str, Any]:
             "start": segment["start_s"],
             "end": segment["end_s"],
             "p": round(segment["p"], 3),
+            "value": probability_value(segment["p"], view.words),
             "number": segment["number"],
             "rank": segment["rank"],
         }
@@ -368,7 +369,8 @@ def shown_decisions(
                 p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
                 now["cited"] = cited_decision(film.described[key] | {"p": p}, words)
                 if not blind:
-                    now["p"] = p
+                    now["p"] = None if p is None else round(p, 3)
+                    now["value"] = probability_value(p, words)
                 shown.append(film.described[key] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
