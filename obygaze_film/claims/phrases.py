@@ -380,7 +380,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         return words.say(key, before=before, means=means)
     mostly = ""
     if claim.concepts:
-        names = [_frequent_concept(concept, claim.positive, words) for concept in claim.concepts[:MOST_NAMES]]
+        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
         n_more = len(claim.concepts) - len(names)
         if n_more:
             names.append(words.counted("more_concepts", n_more))
@@ -409,14 +409,14 @@ def _meanings(positive: Positive, words: Words) -> str:
     Of labels that a program planted, that is said in place of what people mean by a level.
     """
     named = []
-    for meaning in positive.in_language(words.language).meanings:
-        means = meaning.text
+    for meaning in positive.meanings:
+        name, title, means = (words.again(text) for text in meaning)
         if positive.is_planted:
-            means = words.say("planted_means", name=meaning.name)
-        about = [text for text in (meaning.title, means) if text]
-        quoted = words.say("quoted", text=meaning.name)
+            means = words.say("planted_means", name=name)
+        about = [text for text in (title, means) if text and text != name]
+        quoted = words.say("quoted", text=name)
         text = words["colon"].join(about)
-        named.append(words.say("meaning", name=meaning.name, text=text) if about else quoted)
+        named.append(words.say("meaning", name=name, text=text) if about else quoted)
     if not named:
         return words.say("quoted", text=positive.otherwise)
     return f" {words['or']} ".join(named)
@@ -438,8 +438,8 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
 
 
-def _frequent_concept(concept: FrequentConcept, positive: Positive, words: Words) -> str:
-    name = positive.concept_name(concept.name, words.language)
+def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+    name: str = words.again(concept.name)
     if concept.is_near_chance:
         return f"{name} ({words['why_near_chance']})"
     return name
@@ -543,11 +543,12 @@ def passage_label(claim: Passage, words: Words) -> str:
 
     Where the probability is of a part of it, that is said.
     """
-    parts = [f"{claim.name}. {claim.what.replace(' / ', '/')} {passage_p(claim, words)}"]
+    what = words.again(claim.what).replace(" / ", "/")
+    parts = [f"{claim.name}. {what} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
     if claim.present:
-        parts.append(", ".join(claim.present))
+        parts.append(", ".join(words.again(name) for name in claim.present))
     below = below_phrase(claim, words)
     if below:
         parts.append(below)
@@ -644,12 +645,12 @@ def concept_label(claim: ConceptFound, words: Words) -> str:
 
 def concept_span_label(name: str, p: float, words: Words) -> str:
     """Write a concept with its mean probability in a span where it is seen."""
-    return f"{name} {words.number(p)}"
+    return f"{words.again(name)} {words.number(p)}"
 
 
 def concept_sentence(claim: ConceptFound, words: Words) -> str:
     """Say how well a concept is found."""
-    return f"{claim.what}: {concept_label(claim, words)}"
+    return f"{words.again(claim.what)}: {concept_label(claim, words)}"
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
@@ -727,7 +728,7 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
     """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
-    amount = claim.what
+    amount: str = words.again(claim.what)
     if claim.amount:
         amount = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
@@ -849,7 +850,7 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
         off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
     if claim.clips:
-        clips = [f"{n} {level}" for level, n in claim.clips.items()]
+        clips = [f"{n} {words.again(level)}" for level, n in claim.clips.items()]
         parts.append(words.say("calibrated_on", clips=words.listed(clips)))
     return " ".join(parts)
 

@@ -82,7 +82,7 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
     """
     bar = HALF * reason.contribution / largest
     return {
-        "name": reason.what,
+        "name": view.words.again(reason.what),
         "p": phrases.reason_p(reason, view.words),
         "value": phrases.reason_weight(reason, view.words),
         "bar": 0.0 if math.isnan(bar) else round(bar, 1),
@@ -106,14 +106,13 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
     """
     frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
     inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
-    columns = {}
+    columns = []
     if frames["weight"].notna().any():
-        columns[view.words["weight"]] = "weight"
-    for concept in concepts:
-        columns[concept] = f"{concept}_p"
+        columns.append((view.words["weight"], "weight"))
+    columns += [(view.words.again(concept), f"{concept}_p") for concept in concepts]
     starts = inside["start_s"].to_numpy(dtype=np.float64).clip(start_s, end_s)
     rows = []
-    for name, column in columns.items():
+    for name, column in columns:
         if column in inside and inside[column].notna().any():
             values = inside[column].to_numpy(dtype=np.float64)
             # Weights add up to 1 over a clip: the largest of the film has the darkest colour.

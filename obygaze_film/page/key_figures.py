@@ -88,7 +88,8 @@ def _ranked(view: "FilmView") -> str:
     others = [level for level in tested if level not in model.positive]
     if not others:
         return words["within_auc"]
-    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(others))
+    names = [words.again(view.names.level(level)) for level in others]
+    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(names))
 
 
 def _auc(view: "FilmView") -> KeyFigure:

@@ -16,6 +16,7 @@ from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, p
 from obygaze_film.claims.words import clock
 from obygaze_film.film_time import told_flags_in
 from obygaze_film.page.cards import concept_bar, largest_contribution
+from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, is_counted
@@ -165,7 +166,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
     """Explain why there is no probability of a span; `rows` are those that lie in it."""
     claim = unjudged_span(view.model, rows, time)
-    name = model_name(view.model)
+    name = model_name(view.model, view.words)
     return {
         "cited": phrases.citation_sentence(claim, view.positive, name, None, view.words),
         "note": phrases.unjudged_span_sentence(claim, view.words),
@@ -188,7 +189,7 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
         "band": phrases.passage_band(claim, words, "–"),
         "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
-        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
+        "cited": phrases.citation_sentence(claim, view.positive, model_name(model, words), windows, words),
         "note": " ".join(note for note in notes if note),
         "parts": bars,
     }
@@ -213,9 +214,9 @@ def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
     return bars
 
 
-def model_name(model: ModelRecord) -> str:
+def model_name(model: ModelRecord, words: Words) -> str:
     """Name a model in a citation: its title and the beginning of its file's digest."""
-    return f"{model.title} {model.sha256[:12] or model.key}"
+    return f"{model_title(model, words)} {model.sha256[:12] or model.key}"
 
 
 def _similar_spans(

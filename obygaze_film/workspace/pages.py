@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +32,7 @@ from obygaze_film.claims.of_judgements import (
 )
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
 from obygaze_film.claims.words import clock
+from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.film_stores import stores_near, windows_store
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
@@ -39,7 +40,6 @@ from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Said, said
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
-from obygaze_film.page.translated import concept_names, found_by, rates_in_language
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import RATE, common_data, timeline_data
 from obygaze_film.schema import TooFewJudged
@@ -461,7 +461,6 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
         is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
         claim = share_so_far(who, ends, rate, is_of_earlier_law=is_of_earlier_law)
-        claim = replace(claim, what=found_by(film.timeline.model(rate.model), words).text)
         estimates["sofar"] = sentence(claim, words)
     if whole:
         estimates["share"] = _shares(film, who, words)
@@ -474,7 +473,6 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
     clips = [clip for judged in seen for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
-    found = rates_in_language(found, film.timeline, words)
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
     rest = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
     named = [judged_share(rate) for rate in found.rates if rate not in rest]
