@@ -348,6 +348,8 @@ def _rows_in(rows: pd.DataFrame, marked: pd.DataFrame) -> pd.DataFrame:
 def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and speak for it, in half of the time of the rows or more.
 
+    One that is against it in the rest, so that over all of the time it does not speak for it, is not found.
+
     Parameters
     ----------
     model : ModelRecord
@@ -359,17 +361,16 @@ def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[Freque
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     for concept in model.concepts if model.by_concepts else ():
-        effect = changes.get(concept.name)
+        effect, least = changes.get(concept.name), LEAST_CHANGE
         if effect is None:  # without a usual value, as of a tree
             effect = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-            is_for = effect >= LEAST_CONTRIBUTION
-        else:
-            is_for = effect >= LEAST_CHANGE
+            least = LEAST_CONTRIBUTION
+        is_for = effect >= least
         is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         time_s = float(seconds[is_seen & is_for].sum())
         # Sums of decimals differ in their last digits: half of the time is half of it.
         share = round(time_s / float(seconds.sum()), 9) if time_s else 0.0
-        if share >= HALF:
+        if share >= HALF and float(np.average(effect, weights=seconds)) >= least:
             added = float((effect * seconds)[is_seen & is_for].sum())
             called = names.concept(concept.name)
             found.append((added, FrequentConcept(called, concept.name in near_chance, share)))

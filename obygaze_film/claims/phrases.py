@@ -392,14 +392,22 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         elif min(shares) > HALF:
             key = "mostly_more"
         mostly = words.counted(key, len(claim.concepts), names=words.listed(names))
+    known = {"called": "", "means": words.say("as_level", positive=means)}
+    if called != marked:
+        known["called"] = words.say("sentence_called", called=called)
+    if claim.positive.is_concept:
+        # A concept is found where the threshold is reached, and not in all of a passage.
+        key = "marked_concept" if called == marked else "marked_concept_called"
+        known = {"called": "", "means": words.say(key, positive=means, called=called)}
+    is_all = claim.judged.judged_s - claim.marked_s < SLACK_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
         n=round(claim.number),
         time=marked,
-        called="" if called == marked else words.say("sentence_called", called=called),
-        means=words.say("marked_concept" if claim.positive.is_concept else "as_level", positive=means),
+        whole=words["marked_all"] if is_all else "",
         mostly=mostly,
+        **known,
     )
 
 

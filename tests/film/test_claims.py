@@ -449,7 +449,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                     assert is_more == p_is_more
             said = phrases.sentence(reason, words)
             if abs(p - at_usual) < 0.0098:
-                assert reason.what not in said
+                assert words.again(reason.what) not in said
             elif abs(p - at_usual) > 0.0102:
                 side = side_of(p - at_usual, round(reason.contribution, 4))
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
@@ -462,7 +462,8 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             change = p - np.average(mean_probability(draws, moved.to_numpy()), weights=weights)
             is_seen = np.average(inside[f"{concept.name}_p"], weights=weights) >= concept.threshold_p
             if abs(change) > 0.0102:
-                phrase = words.say(f"why_{reasons[concept.name].amount}", concept=concept.name)
+                known = reasons[concept.name]
+                phrase = words.say(f"why_{known.amount}", concept=known.what)
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
                 shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
                 side = side_of(change, reasons[concept.name].contribution)
@@ -644,6 +645,12 @@ def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_ov
     assert frequent_concepts(against) == []
 
 
+def test_a_concept_that_is_for_it_in_most_of_the_time_and_against_it_over_all_of_it_is_not_named():
+    """Planted: it adds a little in six of ten seconds, and takes away much in the others."""
+    weak = with_passage({"Look": np.repeat([0.3, -2.0], [6, 4]), "Body": 1.0}, {"Look": 0.9, "Body": 0.9})
+    assert frequent_concepts(weak) == ["Body"]
+
+
 @settings(max_examples=30, deadline=None)
 @given(films())
 def test_each_concept_that_is_named_is_seen_and_for_it_in_half_of_the_time_and_no_other_is(film):
@@ -663,7 +670,9 @@ def test_each_concept_that_is_named_is_seen_and_for_it_in_half_of_the_time_and_n
         moved = rows["p"].to_numpy() - mean_probability(draws, without.to_numpy())
         is_seen = (rows[f"{concept.name}_p"] >= concept.threshold_p).to_numpy()
         share = seconds[is_seen & (moved >= 0.01)].sum() / seconds.sum()
-        assert (concept.name in named) == (share >= 0.5) or abs(share - 0.5) < 1e-9
+        over_all = np.average(moved, weights=seconds)
+        is_near = abs(share - 0.5) < 1e-9 or abs(over_all - 0.01) < 1e-9
+        assert (concept.name in named) == (share >= 0.5 and over_all >= 0.01) or is_near
 
 
 def test_concepts_of_one_effect_come_in_the_codebooks_order():

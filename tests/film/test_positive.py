@@ -89,16 +89,17 @@ def test_whatever_is_said_of_a_concepts_model_names_the_concept_and_no_level(lan
     named = [claim for claim in of_model if claim.KIND in {"marked passages", "expected share", "passage"}]
     assert {claim.what for claim in named} == {"Body"}
     marked = first_sentence(FILM, language=language)
-    assert {"en": "Body", "fr": "Corps"}[language] in marked
+    name = {"en": "Body", "fr": "Corps"}[language]
+    assert name in marked
     assert means_in(language)["Body"] in marked
     assert BOOK.means["S"] not in marked
     for claim in named:
         if claim.KIND == "expected share":
-            assert "Body" in phrases.sentence(claim, words)
+            assert name in phrases.sentence(claim, words)
         if claim.KIND == "passage":
-            assert "Body" in phrases.passage_label(claim, words)
+            assert name in phrases.passage_label(claim, words)
     none = first_sentence(with_model(FILM, threshold_p=1.0), language=language)
-    assert {"en": "Body", "fr": "Corps"}[language] in none
+    assert name in none
     page = text_of(film_page([FILM], language=language))
     assert BOOK.means["S"] not in page
     assert "(Sure)" not in page

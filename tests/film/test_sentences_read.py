@@ -200,8 +200,8 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"), [((0.5,), "in half of that time"), ((0.5, 0.7), "in at least half of that time"),
-                         ((0.51,), "in more than half of that time")],
+    ("shares", "said"), [((0.5,), "in half of the marked time"), ((0.5, 0.7), "in at least half of the marked time"),
+                         ((0.51,), "in more than half of the marked time")],
 )  # fmt: skip
 def test_half_of_the_time_is_said_to_be_half(shares, said):
     film = invented_film(**SMALL)
@@ -211,6 +211,40 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
     assert said in sentence
     # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(language):
+    words, film = Words(language), invented_film(n_rows=400, duration_s=900.0)
+    film = with_model(film, concept="Look", positive=[], negative=[], means={})
+    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
+    claim = claim_of(film, kinds.MarkedPassages)
+    _, called = words.durations(claim.marked_s, claim.called_s)
+    assert claim.called_s < claim.marked_s
+    name = {"en": "Look", "fr": "Regard"}[language]
+    found = words.say("marked_concept_called", called=called, positive=words.say("quoted", text=name))
+    assert found in phrases.sentence(claim, words)
+    whole = replace(claim, called_s=claim.marked_s)
+    assert found not in phrases.sentence(whole, words)
+    assert words["marked_all"] not in phrases.sentence(whole, words)
+    every = replace(whole, judged=replace(claim.judged, judged_s=claim.marked_s))
+    assert words["marked_all"] in phrases.sentence(every, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_reason_calls_its_usual_probability_that_at_the_usual_value(language):
+    """It is no mean of the clips' probabilities, which is higher where few clips have much of the concept."""
+    words = Words(language)
+    (reason, *_) = (one for one in claim_of_passage(invented_film(**SMALL)).reasons if one.moves)
+    said = phrases.reason_phrase(reason, words)
+    value = {"en": f"{words.number(reason.usual_p)} at its usual value",
+             "fr": f"{words.number(reason.usual_p)} à sa valeur habituelle"}  # fmt: skip
+    assert value[language] in said
+
+
+def claim_of_passage(film):
+    """The first passage of a film."""
+    return next(one for one in film_claims(film) if isinstance(one, kinds.Passage))
 
 
 # --- passages
@@ -266,7 +300,9 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
     said = [phrases.sentence(claim, ENGLISH) for claim in film_claims(film)]
     assert any("in part more, in part less Activity than usual (0.4" in text for text in said)
     for text in said:
-        for p in re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), usual 0\.17", text):
+        for p in re.findall(
+            r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value", text
+        ):
             assert float(p) < 0.17
 
 
