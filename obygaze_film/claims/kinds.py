@@ -503,6 +503,9 @@ class PairKappa(FilmClaim):
 
     Attributes
     ----------
+    positive : str
+        As to what they agree: what they call each window, or do not. Of levels that are no part of it they
+        may give different ones to a window that they call alike.
     n, alike : int
         Windows that both judged and were sure of, and those that they call alike. Of fewer than kappa needs
         (`judged_windows.LEAST`) there is none, and the condition is `TOO_FEW`.
@@ -512,6 +515,7 @@ class PairKappa(FilmClaim):
 
     KIND: ClassVar[str] = "agreement of two"
 
+    positive: str
     n: int
     alike: int
     n_unsure: int = 0
@@ -537,6 +541,8 @@ class PanelAgreement(FilmClaim):
 
     Attributes
     ----------
+    positive : str
+        As to what they agree, as in `PairKappa`.
     n_judges, n_windows : int
         Windows that two or more judged and were sure of.
     n_unsure : int
@@ -545,6 +551,7 @@ class PanelAgreement(FilmClaim):
 
     KIND: ClassVar[str] = "agreement of a panel"
 
+    positive: str
     n_judges: int
     n_windows: int
     n_unsure: int = 0

@@ -1180,6 +1180,7 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     share = words.share(claim.alike / claim.n)
     alike = words.counted("count_windows", claim.alike)
     known = {"who": who, "alike_windows": alike, "n": claim.n, "share": share, "kappa": kappa}
+    known["positive"] = claim.positive
     if claim.n_unsure:
         return words.say("pair_sure", unsure=claim.n_unsure, **known)
     return words.say("pair", **known)
@@ -1189,6 +1190,7 @@ def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
     """Say that two people judged too few windows for a kappa."""
     who = words.listed([words.judge(name) for name in claim.who])
     known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST}
+    known["positive"] = claim.positive
     return words.counted("pair_few_sure" if claim.n_unsure else "pair_few", claim.n, **known)
 
 
@@ -1205,7 +1207,8 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     alpha = words.number(claim.number or 0.0)
     key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
     unsure = words.counted("alpha_unsure", claim.n_unsure)
-    return words.counted(key, claim.n_windows, judges=claim.n_judges, unsure=unsure, alpha=alpha)
+    known = {"judges": claim.n_judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
+    return words.counted(key, claim.n_windows, **known)
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:

@@ -28,6 +28,7 @@ from obygaze_film.claims.of_judgements import (
     pair_agreement,
     pairs_agreement,
     panel_agreement,
+    positive_in,
     share_so_far,
 )
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
@@ -497,9 +498,10 @@ def _agreements(found: FilmRates) -> list[FilmClaim]:
     There is one for each of the first `MOST_NAMED` pairs, one for all judges together, and, if there are more
     pairs, one for the range over all pairs.
     """
-    claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
+    positive = positive_in(found)
+    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement[:MOST_NAMED]]
     if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha))
+        claims.append(panel_agreement(found.alpha, positive))
     every = pairs_agreement(found.agreement)
     if len(found.agreement) > MOST_NAMED and every is not None:
         claims.append(every)

@@ -64,6 +64,17 @@ def figure_of(found, language="en"):
     return f"{figure.value} {figure.interval} {figure.what} {figure.note}"
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_judges_are_alike_as_to_what_is_positive_whatever_else_they_say(language):
+    """Planted: they give no window one level, and call none positive."""
+    found = judged(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
+    (pair,) = (claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa))
+    assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
+    said = phrases.sentence(pair, Words(language))
+    assert {"en": "alike as to S (100%)", "fr": "même avis quant à S"}[language] in said
+    assert not any("level" in text or "niveau" in text for text in (said, figure_of(found, language)))
+
+
 @st.composite
 def levels(draw, least=10):
     """Levels of the first windows of a draw, of some of which the judge is not sure."""
@@ -231,8 +242,8 @@ def test_fewer_windows_than_an_interval_needs_have_no_kappa_and_no_alpha():
             assert (" [" in said) == (n_sure == 10)
     # What an earlier version kept is not said either.
     kept = JudgesAgreement(["AB", "CD"], 1, 1, 0.0, -0.82, 0.52)
-    assert pair_agreement(kept).number is None
-    said = phrases.sentence(pair_agreement(kept), Words("en"))
+    assert pair_agreement(kept, "S").number is None
+    said = phrases.sentence(pair_agreement(kept, "S"), Words("en"))
     assert said == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
 
 

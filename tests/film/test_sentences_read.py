@@ -200,7 +200,8 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"), [((0.5,), "in half of the marked time"), ((0.5, 0.7), "in at least half of the marked time"),
+    ("shares", "said"), [((0.5,), "in half of the marked time"),
+                         ((0.5, 0.7), "in at least half of the marked time"),
                          ((0.51,), "in more than half of the marked time")],
 )  # fmt: skip
 def test_half_of_the_time_is_said_to_be_half(shares, said):

@@ -376,14 +376,18 @@ PARTED = Words("en").say("why_parted", p="0.30", usual="0.20")
         ([reason("Look", 0.3)], "For it: more Look than usual (0.50, 0.20 at its usual value)."),
         (
             [reason("Look", 0.3, p=0.33, usual_p=0.18), reason("Body", 0.1, amount="less", p=0.1)],
-            "For it: more Look than usual (0.33, 0.18 at its usual value); "
-            "less Body than usual (0.10, 0.20 at its usual value).",
+            (
+                "For it: more Look than usual (0.33, 0.18 at its usual value); "
+                "less Body than usual (0.10, 0.20 at its usual value)."
+            ),
         ),
         (
             [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3)],
             # Means of the two scales part: it is said of which the words are.
-            f"For it: less Look than usual ({PARTED}). "
-            "Against it: more Body than usual (0.50, 0.20 at its usual value).",
+            (
+                f"For it: less Look than usual ({PARTED}). "
+                "Against it: more Body than usual (0.50, 0.20 at its usual value)."
+            ),
         ),
         (
             [reason("Body", 0.009), reason("Look", -0.01)],
