@@ -77,7 +77,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         if len(table):
             blocks.append(block(name, columns[name], table.to_dict("records")))
     claims = group_claims(compared)
-    record = {"by": compared.by, "positive": compared.positive.text, "model": compared.model}
+    record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
     return Report(
         name="film-compare",
         title=title,

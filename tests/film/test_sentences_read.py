@@ -220,7 +220,8 @@ def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_al
     film = with_model(film, concept="Look", positive=[], negative=[], means={})
     film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
     claim = claim_of(film, kinds.MarkedPassages)
-    _, called = words.durations(claim.marked_s, claim.called_s)
+    judged = claim.judged
+    *_, called = words.durations(judged.judged_s, claim.marked_s, judged.nothing_s, claim.called_s)
     assert claim.called_s < claim.marked_s
     name = {"en": "Look", "fr": "Regard"}[language]
     found = words.say("marked_concept_called", called=called, positive=words.say("quoted", text=name))
