@@ -220,6 +220,8 @@ class MarkedPassages(ModelClaim):
         Seconds of the passages that have a probability.
     called_s : float
         Of these, seconds at the threshold or above: passages go on over short falls.
+    short_s : float
+        Seconds at the threshold or above in places that are too short for a passage.
     concepts : tuple of FrequentConcept
         Those that add most to the probability, over the time of the passages, first; of equal ones, in the
         codebook's order.
@@ -236,6 +238,7 @@ class MarkedPassages(ModelClaim):
     positive: Positive
     marked_s: float
     called_s: float
+    short_s: float
     concepts: tuple[FrequentConcept, ...]
     n_listed: int
 

@@ -314,7 +314,9 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
     marked = segments[segments["reaches"] == 1]
-    inside = _rows_in(rows[is_counted(rows)], marked)
+    known = rows[is_counted(rows)]
+    inside = _rows_in(known, marked)
+    outside = known.drop(inside.index)
     positive = positive_of(model)
     limits = (TRAINED_ON,) if model.is_trained_on else ()
     return MarkedPassages(
@@ -331,6 +333,7 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
         positive=positive,
         marked_s=float(durations(inside).sum()),
         called_s=float(durations(inside[inside["p"] >= model.threshold_p]).sum()),
+        short_s=float(durations(outside[outside["p"] >= model.threshold_p]).sum()),
         concepts=_frequent_concepts(model, inside),
         n_listed=len(segments),
     )

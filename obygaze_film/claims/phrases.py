@@ -455,12 +455,24 @@ def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages the edges of the band give, and how many places are listed."""
-    return words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
+    note = words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
+    short = short_places_phrase(claim, words)
+    return f"{note}. {short[:1].upper()}{short[1:]}" if short else note
 
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages a model marks, in words of a table."""
-    return words.counted("passages", round(claim.number or 0))
+    """Say how many passages a model marks, in words of a table, and what is too short to be one."""
+    count = words.counted("passages", round(claim.number or 0))
+    short = short_places_phrase(claim, words)
+    return f"{count} ({short})" if short else count
+
+
+def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
+    """Say how much time reaches the threshold in places too short for a passage; empty if none."""
+    if not claim.short_s:
+        return ""
+    time = words.duration(claim.short_s)
+    return words.say("short_places", time=time, least=words.seconds(MIN_S))
 
 
 def passage_sentence(claim: Passage, words: Words) -> str:
@@ -1227,7 +1239,8 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
-        kappa += f" [{words.numbers(claim.interval)}]"
+        level = words.share(claim.interval.level)
+        kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
     of_films = words.counted("mean_of_films", claim.n_films)
     return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -484,6 +484,30 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
+
+
+class ShownJudgements(NamedTuple):
+    """Judgements of a film, and a note on how many are hidden; empty if none is."""
+
+    clips: tuple[Clip, ...]
+    note: str
+
+
+def shown_judgements(film: OpenFilm) -> ShownJudgements:
+    """Collect the judgements of a film that whoever decides at the desk may see.
+
+    Others' blind judgements are hidden until their own are finished: a share of all would tell them.
+    """
+    decisions = film.decisions
+    who = decisions.who
+    if not who or not decisions.hides(who):
+        return ShownJudgements(decisions.judgements().clips, "")
+    others = decisions.blind(any_definition=True)
+    others.pop(who, None)
+    own = decisions.judgements(decisions.blind().get(who, {}).values())
+    n_hidden = sum(len(judged) for judged in others.values())
+    note = said("note_of", movie=film.timeline.movie, notice=said("films_hidden", n=n_hidden))
+    return ShownJudgements(own.clips, note)
 
 
 def _left_out(notices: Sequence[str], words: Words) -> list[str]:

@@ -154,6 +154,7 @@ def test_rates_and_comparisons_say_in_french_what_is_marked(scored):
     assert {rate.positive for rate in found.rates} == {"violent"}
     kept = msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
     compared = compare_films([scored], manifest)
+    assert f"modèle {compared.model}." in shown(comparison_page(compared, language="fr"))
     for language in LANGUAGES:
         for rates in (found, named_rates(kept, scored)):  # those of a file are named as those that are made
             said = " ".join(sentences(rate_claims(rates), language))

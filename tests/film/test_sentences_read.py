@@ -280,6 +280,24 @@ def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp
         assert said in evidence["cited"]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
+    """Planted: rows of 4 s, one of which, far from any other, is likely."""
+    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike=())
+    starts = np.arange(0.0, 240.0, 4.0)
+    table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
+    table.loc[30, "p"] = 0.9
+    film = replace(film, table=table)
+    claim = claim_of(film, kinds.MarkedPassages)
+    assert (claim.number, claim.short_s) == (0, 4.0)
+    said = words.say("short_places", time=words.duration(4.0), least="5")
+    assert said in " ".join(lines_of_film(film, words))
+    assert said[1:] in text_of(film_page([film], language=language))
+    table.loc[31, "p"] = 0.9
+    longer = claim_of(replace(film, table=table), kinds.MarkedPassages)
+    assert (longer.number, longer.short_s) == (1, 0.0)
+
+
 def test_only_an_export_with_contributions_explains_them():
     film = invented_film(**SMALL)
     assert "Contributions are shares" in export(film, "csv")
