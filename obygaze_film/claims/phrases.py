@@ -1059,15 +1059,26 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     """Say why the share of a panel may be below, or above, that of each of its judges.
 
-    And why a share need not be the quotient of the windows that are counted beside it.
+    And why a share is not the quotient of the windows that are counted beside it, where it is not.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     has_panel = any(claim.is_of_panel for claim in shares)
-    if not has_panel or len(shares) < 2:
-        return []
-    # A share that is counted over all windows has no interval, and no model corrects it.
-    is_estimated = any(share.interval is not None for share in shares)
-    return [words["own_shares"], words["windows_corrected" if is_estimated else "windows_by_content"]]
+    parts = []
+    if has_panel and len({claim.n for claim in shares}) > 1:
+        parts.append(words["own_shares"])
+    if any(_differs_from_counts(claim, words) for claim in shares):
+        # A share that is counted over all windows has no interval, and no model corrects it.
+        is_estimated = any(share.interval is not None for share in shares)
+        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
+    return parts
+
+
+def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
+    """Whether a share is written otherwise than the quotient of the windows that are counted beside it."""
+    if claim.number is None or not claim.n or not claim.positives:
+        return False
+    quotient = sum(claim.positives) / len(claim.positives) / claim.n
+    return words.share(claim.number) != words.share(quotient)
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
@@ -1135,7 +1146,8 @@ def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
     """Say that each share is a judge's own, with its interval, and why there is none together."""
     parts = judges_sentences([*claims, *others], words)
-    return " ".join([*parts, *alone_expected_sentences(claims[0], words)])
+    parts += alone_expected_sentences(claims[0], words)
+    return " ".join([*parts, *own_shares_sentences(claims, words)])
 
 
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:

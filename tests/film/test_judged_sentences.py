@@ -261,6 +261,23 @@ def test_who_has_no_share_is_told_what_one_needs(language):
         judged(AB=[POSITIVE])
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_that_is_not_the_quotient_of_its_counts_says_why_of_one_judge_too(language):
+    words = Words(language)
+    (share,) = shares_in(judged(AB=[POSITIVE] * N))
+    assert phrases.own_shares_sentences([share], words) == []  # all of the time, and all windows
+    # Of two windows of 12 and 8 s one is positive.
+    other = replace(share, number=0.6, positives=(1,), n=2)
+    assert phrases.own_shares_sentences([other], words) == [words["windows_by_content"]]
+
+
+def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_windows():
+    same = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 6, CD=[POSITIVE, NEGATIVE] * 6)
+    assert Words("en")["own_shares"] not in figure_of(same)
+    fewer = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 7, CD=[POSITIVE, NEGATIVE] * 5)
+    assert Words("en")["own_shares"] in figure_of(fewer)
+
+
 def test_the_terminal_says_why_the_share_together_is_below_both(tmp_path, capsys):
     """Planted: AB and CD judge more than the ten windows that both judged."""
     FILM.write(tmp_path / "f1")
