@@ -842,10 +842,18 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     if claim.interval is not None:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
     if claim.n_windows is not None:
-        parts.append(words.counted("bracket_few", round(claim.n_windows)))
+        parts.append(_few_windows_phrase(claim.n_windows, words))
     if claim.error is not None:
         parts.append(words.say("expects_error", error=words.apart(claim.error)))
     return words["semicolon"].join(parts)
+
+
+def _few_windows_phrase(n_windows: float, words: Words) -> str:
+    """Say that a bracket is wider as the film has the time of few windows, in parts of one where it has."""
+    tenths = round(n_windows, 1)
+    if tenths.is_integer():
+        return words.counted("bracket_few", int(tenths))
+    return words.say("bracket_few", n=words.number(tenths, 1))
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
@@ -864,7 +872,7 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
     """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
     if claim.n_windows is not None:
-        few = words.counted("bracket_few", round(claim.n_windows))
+        few = _few_windows_phrase(claim.n_windows, words)
         parts.append(f"{few[:1].upper()}{few[1:]}.")
     if claim.error is not None and claim.worst_error is not None:
         off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}

@@ -14,7 +14,7 @@ from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ClaimTime, Passage
 from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
-from obygaze_film.film_time import told_flags_in
+from obygaze_film.film_time import EDGE_S, is_enough, seconds_inside, told_flags_in
 from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from obygaze_film.workspace.pages import OpenFilm
 
 Floats = NDArray[np.float64]
-
-EDGE_S: Final = 0.01
-"""A cut so near to the end of a span is that end: spans often end at cuts, in times that were rounded."""
 
 MOST_SIMILAR: Final = 4
 """Maximum number of similar spans that are shown."""
@@ -91,9 +88,12 @@ def span_evidence(
             Similar spans of the open films.
     """
     view = film.view(words.language)
-    overlap_s = _overlap_s(view.rows, start_s, end_s)
-    rows_inside = view.rows[overlap_s > 0]
-    is_used = is_counted(view.rows) & (overlap_s > 0)
+    overlap_s = seconds_inside(view.rows, start_s, end_s)
+    is_inside = overlap_s > 0
+    rows_inside = view.rows[is_inside]
+    is_used = is_counted(view.rows) & is_inside
+    if not is_enough(overlap_s[is_used], overlap_s):
+        rows_inside, is_used = view.rows[is_inside & ~is_used], np.zeros(len(is_used), dtype=bool)
     cut_times_s = film.timeline.shots["start_s"]
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     evidence: dict[str, Any] = {
@@ -115,14 +115,6 @@ def span_evidence(
     else:
         evidence |= _no_model_evidence(view, rows_inside, time)
     return evidence
-
-
-def _overlap_s(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute for how many seconds each of N rows lies in a span; returns [N]."""
-    row_starts = rows["start_s"].to_numpy(dtype=np.float64)
-    row_ends = rows["end_s"].to_numpy(dtype=np.float64)
-    overlap_s: Floats = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
-    return np.maximum(overlap_s, 0.0)
 
 
 def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
@@ -36,6 +36,7 @@ from obygaze_film.claims.words import clock
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.film_stores import stores_near, windows_store
+from obygaze_film.film_time import is_enough, seconds_inside
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Said, said
@@ -202,18 +203,17 @@ class OpenFilm:
 
     def probability_of(self, start_s: float, end_s: float) -> float | None:
         """Return the mean probability of a span, by duration; None where it has none."""
-        starts, ends, p = self._known_rows.T
-        seconds = np.minimum(ends, end_s) - np.maximum(starts, start_s)
-        inside = seconds > 0
-        if not inside.any():
+        rows = self._rows
+        seconds, p = seconds_inside(rows, start_s, end_s), rows["p"].to_numpy(dtype=np.float64)
+        inside = (seconds > 0) & ~np.isnan(p)
+        if not is_enough(seconds[inside], seconds):
             return None
         return float(np.average(p[inside], weights=seconds[inside]))
 
     @cached_property
-    def _known_rows(self) -> NDArray[np.float64]:
-        """Starts, ends and probabilities [R, 3] of the rows that have one."""
-        rows = self.timeline.rows(self.timeline.model().key).dropna(subset="p")
-        return np.asarray(rows[["start_s", "end_s", "p"]], dtype=np.float64)
+    def _rows(self) -> pd.DataFrame:
+        """The rows of the film by the model that decides."""
+        return self.timeline.rows(self.timeline.model().key)
 
     def view(self, language: str = "en") -> FilmView:
         """Return the content of the page in a language."""

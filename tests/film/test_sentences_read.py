@@ -81,10 +81,20 @@ def test_the_bracket_of_a_film_of_few_windows_is_wider_and_says_so(trained, tmp_
         claim = claim_of(film, kinds.ExpectedShare)
         widths[end_s] = claim.interval.high - claim.interval.low
         said = " ".join(lines_of_film(film, ENGLISH))
-        assert ("2 windows only" in said) == (end_s == 13)
-        assert ("2 windows only" in text_of(film_page([film]))) == (end_s == 13)
+        n = claim.n_windows or 0.0
+        few = f"{ENGLISH.number(n, 0 if round(n, 1).is_integer() else 1)} windows only"
+        assert (few in said) == (end_s == 13)
+        assert (few in text_of(film_page([film]))) == (end_s == 13)
     assert widths[600.0] <= 2 * margin + 1e-9
     assert widths[13.0] > widths[600.0] + 0.02
+
+
+@pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
+                                         (1.0, "1 window only")])  # fmt: skip
+def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
+    claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
+    assert said in phrases.expected_sentence(claim, ENGLISH)
+    assert said in phrases.expected_note(claim, ENGLISH)
 
 
 # --- a model that tells nothing apart
