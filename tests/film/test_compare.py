@@ -84,7 +84,10 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     assert len(named) == 2
     assert min(named) >= "tt08"
     assert "a rate needs 10 films" in trend["reason"]
+    together = "share of a group: estimated from its films together"
+    assert any(note.startswith(together) for note in comparison_report(found).notes)
     nothing = compare_films(films, Manifest((), Path()))
+    assert not any(note.startswith(together) for note in comparison_report(nothing).notes)
     assert nothing.groups["value"].isna().all()
     assert "%" not in sentence_of(nothing)
     assert "%" in sentence_of(found)
