@@ -28,6 +28,7 @@ from obygaze_film.claims.kinds import (
     OF_CONCEPT,
     OF_LABELS,
     OTHER_JUDGES,
+    PARTLY_READ,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
     SOME_LESS,
@@ -443,7 +444,9 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     if claim.judged.has(LITTLE_JUDGED):
         limits = words.say("sentence_little", **known)
         return f"{limits} {words['sentence_of_these']}"
-    return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
+    if not claim.judged.is_whole:
+        return words.say("sentence_of", **known)
+    return words.say("sentence_all_read" if claim.judged.has(PARTLY_READ) else "sentence_all", **known)
 
 
 def _frequent_concept(concept: FrequentConcept, words: Words) -> str:

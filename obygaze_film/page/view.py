@@ -187,7 +187,8 @@ class FilmView:
         """How long the windows are, how far apart they begin, and whether the last one was moved back."""
         windows = self.film.record.windows
         window = self.words.seconds(windows.window_s)
-        if windows.hop_s is None:
+        # Of two windows nobody can tell whether the second one was moved back to end with the film.
+        if windows.hop_s is None or windows.n == 2:
             return self.words.say("windows", window=window)
         said = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
         beyond_s = (windows.n - 1) * windows.hop_s + windows.window_s - self.whole_s

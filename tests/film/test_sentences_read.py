@@ -158,6 +158,19 @@ def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched):
     assert "like" in says["both"]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_not_all_of_it(language):
+    words, film = Words(language), invented_film(unlike=(), **SMALL)
+    film = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
+    begins = {key: words[key].format(begins="", judged="|").split("|")[0]
+              for key in ("sentence_all", "sentence_all_read")}  # fmt: skip
+    said = first_sentence(film, language=language)
+    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (True, False)
+    cut = with_model(film, flags={"partial": 900.0})
+    said = first_sentence(cut, language=language)
+    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (False, True)
+
+
 def test_the_terminal_names_no_drawing():
     film = invented_film(unlike=((0.0, 0.5),), **SMALL)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
@@ -440,6 +453,16 @@ def test_windows_of_a_short_film_begin_every_hop_and_the_last_is_moved_back(
     assert ("every 4 s, the last one moved back" in page) == is_moved
     page = text_of(film_page([film], language="fr"))
     assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
+
+
+def test_of_two_windows_no_step_is_said(trained, tmp_path):
+    """Windows of 8 s every 4 s of a film of 9 s begin at 0 and 1 s."""
+    store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
+    film = score_film(store, [trained.paths["pcbm_lr"]])
+    assert film.record.windows.n == 2
+    page = text_of(film_page([film]))
+    assert "windows of 8 s" in page
+    assert "windows of 8 s every" not in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
