@@ -27,6 +27,7 @@ from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
+from obygaze_film.segments import GAP_S, MIN_S
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
 from obygaze_models.report import Block, Report, interval, number
@@ -232,7 +233,9 @@ def evaluate_films(
     positive = positive_of(model)
     people = annotated(truth, positive, ids)
     annotated_films = [film for film in films if film.movie in people]
-    unknown_names = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
+    # A film that has annotations of its own is not another one that was spelled otherwise.
+    without = [movie for movie in ids if movie not in people]
+    unknown_names = [f"{name}{name_hint(name, without)}" for name in people if name not in ids]
     if not annotated_films:
         raise FilmError(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
@@ -583,10 +586,11 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     if len(people) < 2:
         yield "One annotator only: nothing says how far people agree on these films."
     else:
-        yield "'human' is another annotator, measured as the model is: a yardstick, not an upper bound."
+        yield "'human' is another annotator: a yardstick, not an upper bound."
     yield (
-        "F1 of segments and boundaries: those that reach the model's threshold, matched one to one; segments "
-        "that touch are one."
+        "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
+        f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
+        "short ones too, and those that touch are one."
     )
     for what, words in (
         ("left_out", "not annotated, left out"),

@@ -45,8 +45,8 @@ from obygaze_film.judged_rate import (
     counted_windows,
     main_rate,
 )
-from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, votes
-from obygaze_film.notes import LATER, judge_name, said, said_counted
+from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, needed_windows, votes
+from obygaze_film.notes import LATER, Said, judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
 from obygaze_film.timeline import Timeline
@@ -602,10 +602,17 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
             rate = _film_rate(film, own, key, labels)
             return _Judged(sample, rate, counts, notices, judged)
-        key = "note_few" if counts.left else "note_none_left"
-        notices.append(said(key, counted=counted_windows(counts), least=counts.least))
+        notices.append(_why_not_counted(counts))
     nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
     return _Judged(nothing, None, counts, notices)
+
+
+def _why_not_counted(counts: WindowCounts) -> Said:
+    """Say how many windows of a film were judged, which are too few, and how many a share needs."""
+    counted = counted_windows(counts)
+    if not counts.left:
+        return said("note_none_left", counted=counted)
+    return said("note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least))
 
 
 def _film_rate(

@@ -28,6 +28,9 @@ pictures or credits, whatever else they are. Of what is not judged a part may be
 SLACK_S: Final = 0.5
 """Seconds that a part must have to be said."""
 
+EDGE_S: Final = 0.01
+"""Seconds by which ends of spans may miss those of rows and shots, where they often lie, by rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class FilmTime:
@@ -142,6 +145,23 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
     if rows is not None and schema.BLACK in means:
         means[schema.BLACK] = share_of_black(rows)
     return means
+
+
+def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
+    """Compute for how many seconds each of N rows lies in a span; returns [N].
+
+    A row into which it goes by no more than times are rounded is none of it, unless it is so short itself.
+    """
+    row_starts = rows["start_s"].to_numpy(dtype=np.float64)
+    row_ends = rows["end_s"].to_numpy(dtype=np.float64)
+    overlap_s: NDArray[np.float64] = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
+    least_s = EDGE_S if end_s - start_s > 2 * EDGE_S else 0.0
+    return np.where(overlap_s > least_s, overlap_s, 0.0).astype(np.float64)
+
+
+def is_enough(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> bool:
+    """Whether enough of a span is judged for its mean to be one of it: half a second, or half of it."""
+    return float(judged_s.sum()) >= min(SLACK_S, float(overlap_s.sum()) / 2) > 0
 
 
 def told_flags_in(rows: pd.DataFrame) -> list[str]:

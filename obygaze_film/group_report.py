@@ -36,6 +36,8 @@ def notes_of_shares(compared: FilmComparison) -> list[Said]:
     if compared.is_of_labels:
         alone = said("note_labels_alone", who=judge_name(compared.model))
     notes = [said("note_share"), said("note_worth"), alone]
+    if len(compared.groups) and compared.groups["value"].notna().any():
+        notes.insert(1, said("note_together"))
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
         notes.append(said("note_windows"))
     return notes
@@ -77,7 +79,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         if len(table):
             blocks.append(block(name, columns[name], table.to_dict("records")))
     claims = group_claims(compared)
-    record = {"by": compared.by, "positive": compared.positive.text, "model": compared.model}
+    record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
     return Report(
         name="film-compare",
         title=title,

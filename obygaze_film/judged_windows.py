@@ -86,7 +86,7 @@ class JudgedWindows:
     @property
     def sure_cells(self) -> Cells:
         """The cells to which a rate refers: all but those of which nobody was sure."""
-        return self.cells if self.law == SEQUENTIAL_POISSON else self.cells.without(self.unsure)
+        return self.cells.without(self.unsure)
 
     @property
     def counts(self) -> WindowCounts:

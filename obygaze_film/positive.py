@@ -1,17 +1,19 @@
 """Decide what a model calls positive, levels of a codebook or a concept, for all that names or counts it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from obygaze_features.manifest import BUILTIN, PLANTED, Clip, Codebook, builtin_codebook
+from obygaze_features.manifest import PLANTED, Clip, Codebook
+from obygaze_film.codebook_names import beside, composed, in_languages, names_of
 from obygaze_film.schema import ModelRecord
 
 
 class Meaning(NamedTuple):
     """A level or a concept that a model finds: its name, its title if that differs, and what it means.
 
-    Title and meaning are empty where the codebook has none, or is not known.
+    Title and meaning are empty where the codebook has none, or is not known. Each is in the languages that
+    the codebook has (`codebook_names.InLanguages`).
     """
 
     name: str
@@ -21,7 +23,7 @@ class Meaning(NamedTuple):
     @property
     def titled(self) -> str:
         """The name with its title."""
-        return f"{self.name} ({self.title})" if self.title else self.name
+        return composed(beside, self.name, self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,6 @@ class Positive:
         Whether it is a concept: then clips of any level are positive that have it.
     otherwise : str
         What to call it where there is neither, as of a bank of concepts that decides nothing.
-    codebook : str
-        Name of the codebook; empty if unknown.
     is_planted : bool
         Whether the labels that the model was trained on were planted by a program (`PLANTED`).
     """
@@ -45,42 +45,7 @@ class Positive:
     meanings: tuple[Meaning, ...]
     is_concept: bool
     otherwise: str
-    codebook: str = ""
     is_planted: bool = False
-
-    def concept_name(self, name: str, language: str) -> str:
-        """Name a concept of a built-in codebook in a language; one of a lab's own keeps its name."""
-        if self.codebook not in BUILTIN:
-            return name
-        for concept in builtin_codebook(self.codebook).concepts:
-            if concept.name == name:
-                return concept.told(language).title
-        return name
-
-    def in_language(self, language: str) -> "Positive":
-        """Give levels and concepts of a built-in codebook their titles and meanings in a language.
-
-        Those of a lab's own codebook stay as they are.
-        """
-        if self.codebook not in BUILTIN:
-            return self
-        codebook = builtin_codebook(self.codebook)
-        levels = {level.name: level for level in codebook.levels}
-        concepts = {concept.name: concept for concept in codebook.concepts}
-        meanings = []
-        for meaning in self.meanings:
-            name, title, text = meaning
-            part = concepts.get(name) if self.is_concept else levels.get(name)
-            if part is not None:
-                told = part.told(language)
-                is_builtin_text = text == part.told("en").means
-                text = told.means if is_builtin_text else text
-                if self.is_concept:
-                    name = told.title
-                else:
-                    title = "" if told.title == name else told.title
-            meanings.append(Meaning(name, title, text))
-        return replace(self, meanings=tuple(meanings))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,12 +55,13 @@ class Positive:
     @property
     def text(self) -> str:
         """The names as one text."""
-        return " / ".join(self.names) or self.otherwise
+        return composed(_joined, *self.names) if self.names else self.otherwise
 
     @property
     def titled(self) -> str:
         """The names with their titles as one text."""
-        return " / ".join(meaning.titled for meaning in self.meanings) or self.otherwise
+        titled = [meaning.titled for meaning in self.meanings]
+        return composed(_joined, *titled) if titled else self.otherwise
 
     def calls(self, clip: Clip, labels: Collection[str]) -> bool | None:
         """Say whether a labelled clip is positive; None where it has no level, or its level does not count.
@@ -143,23 +109,21 @@ def positive_of(model: ModelRecord) -> Positive:
     >>> found.titled, found.calls(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
     ('S (Sure)', False)
     """
-    names = [model.concept] if model.concept else model.positive
+    names = names_of(model)
     meanings = []
-    for name in names:
-        title = "" if model.concept else level_title(model, name)
-        meanings.append(Meaning(name, "" if title == name else title, model.means.get(name, "")))
+    for name in [model.concept] if model.concept else model.positive:
+        called, title = names.concept(name), in_languages("", {})
+        if not model.concept:
+            called, title = names.level(name), names.title(name)
+        text = names.means(name, model.means.get(name, ""), is_concept=bool(model.concept))
+        meanings.append(Meaning(called, title, text))
     return Positive(
         tuple(meanings),
         bool(model.concept),
         model.task_title,
-        codebook=model.codebook,
         is_planted=model.labelled_by == [PLANTED],
     )
 
 
-def level_title(model: ModelRecord, name: str) -> str:
-    """Return the title of a level of a model's codebook; empty where it has none, or it is not known."""
-    if model.codebook in BUILTIN and not model.titles:
-        titles = {level.name: level.title for level in builtin_codebook(model.codebook).levels}
-        return titles.get(name, "")
-    return model.titles.get(name, "")
+def _joined(*names: str) -> str:
+    return " / ".join(names)

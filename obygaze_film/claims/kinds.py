@@ -15,6 +15,7 @@ ALL_NOTHING: Final = "all of it is black or credits"
 ALL_UNREAD: Final = "nothing of it could be read"
 ALL_UNLIKE: Final = "unlike every film of the training"
 LITTLE_JUDGED: Final = "little can be judged"
+PARTLY_READ: Final = "a part of its video could not be read"
 NO_SKILL: Final = "may be no better than chance"
 UNTESTED: Final = "no film was left out"
 UNDEFINED: Final = "undefined"
@@ -220,6 +221,8 @@ class MarkedPassages(ModelClaim):
         Seconds of the passages that have a probability.
     called_s : float
         Of these, seconds at the threshold or above: passages go on over short falls.
+    short_s : float
+        Seconds at the threshold or above in places that are too short for a passage.
     concepts : tuple of FrequentConcept
         Those that add most to the probability, over the time of the passages, first; of equal ones, in the
         codebook's order.
@@ -236,6 +239,7 @@ class MarkedPassages(ModelClaim):
     positive: Positive
     marked_s: float
     called_s: float
+    short_s: float
     concepts: tuple[FrequentConcept, ...]
     n_listed: int
 
@@ -503,6 +507,9 @@ class PairKappa(FilmClaim):
 
     Attributes
     ----------
+    positive : str
+        As to what they agree: what they call each window, or do not. Of levels that are no part of it they
+        may give different ones to a window that they call alike.
     n, alike : int
         Windows that both judged and were sure of, and those that they call alike. Of fewer than kappa needs
         (`judged_windows.LEAST`) there is none, and the condition is `TOO_FEW`.
@@ -512,6 +519,7 @@ class PairKappa(FilmClaim):
 
     KIND: ClassVar[str] = "agreement of two"
 
+    positive: str
     n: int
     alike: int
     n_unsure: int = 0
@@ -537,6 +545,8 @@ class PanelAgreement(FilmClaim):
 
     Attributes
     ----------
+    positive : str
+        As to what they agree, as in `PairKappa`.
     n_judges, n_windows : int
         Windows that two or more judged and were sure of.
     n_unsure : int
@@ -545,6 +555,7 @@ class PanelAgreement(FilmClaim):
 
     KIND: ClassVar[str] = "agreement of a panel"
 
+    positive: str
     n_judges: int
     n_windows: int
     n_unsure: int = 0

@@ -22,6 +22,7 @@ from obygaze_film.claims.kinds import (
     NEAR_CHANCE,
     NO_SKILL,
     OF_CONCEPT,
+    PARTLY_READ,
     REFUSED,
     TRAINED_ON,
     UNCALIBRATED,
@@ -51,12 +52,14 @@ from obygaze_film.claims.kinds import (
     UnjudgedSpan,
 )
 from obygaze_film.classes import classes_of_span
+from obygaze_film.codebook_names import names_of
 from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time, staging_means
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import (
     DETECTORS,
     NO_CLASSES,
     NO_CONTENT,
+    PARTIAL,
     ConceptRecord,
     ModelRecord,
     WindowsRecord,
@@ -193,13 +196,19 @@ def film_title(film: "Timeline", key: str | None = None) -> Title:
         what=film.record.title,
         time=ClaimTime("film", film.record.duration_s),
         conditions=tuple(warnings),
-        levels_left_out=tuple(model.levels_left_out) if LEVELS_LEFT_OUT in warnings else (),
+        levels_left_out=_levels_left_out(model) if LEVELS_LEFT_OUT in warnings else (),
     )
 
 
 def _levels_condition(model: ModelRecord) -> list[str]:
     """Tell whether a model was neither calibrated nor tested on levels that films have."""
     return [LEVELS_LEFT_OUT] if model.levels_left_out else []
+
+
+def _levels_left_out(model: ModelRecord) -> tuple[str, ...]:
+    """Name the levels that films have, and that a model was neither calibrated nor tested on."""
+    names = names_of(model)
+    return tuple(names.level(level) for level in model.levels_left_out)
 
 
 def _concept_condition(positive: Positive) -> list[str]:
@@ -233,7 +242,7 @@ def model_evidence(model: ModelRecord) -> ModelEvidence:
         conditions=tuple(conditions),
         n_clips=n_clips,
         n_films=n_films,
-        levels_left_out=tuple(model.levels_left_out),
+        levels_left_out=_levels_left_out(model),
     )
 
 
@@ -258,7 +267,11 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         what="judged",
         time=ClaimTime("film", time.whole_s),
         number=time.share(time.judged_s),
-        conditions=(*_limits_of_judged(model, time), *_found_by_detector(time, shots)),
+        conditions=(
+            *_limits_of_judged(model, time),
+            *_found_by_detector(time, shots),
+            *([PARTLY_READ] if model.flags.get(PARTIAL) else []),
+        ),
         judged_s=time.judged_s,
         unlike_s=time.unlike_s,
         nothing_s=time.nothing_s,
@@ -307,7 +320,9 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
     marked = segments[segments["reaches"] == 1]
-    inside = _rows_in(rows[is_counted(rows)], marked)
+    known = rows[is_counted(rows)]
+    inside = _rows_in(known, marked)
+    outside = known.drop(inside.index)
     positive = positive_of(model)
     limits = (TRAINED_ON,) if model.is_trained_on else ()
     return MarkedPassages(
@@ -316,7 +331,7 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
         time=ClaimTime("judged", judged.judged_s),
         number=len(marked),
         conditions=(*limits, *_levels_condition(model), *_concept_condition(positive)),
-        levels_left_out=tuple(model.levels_left_out),
+        levels_left_out=_levels_left_out(model),
         judged=judged,
         is_one_of_several=len(film.record.models) > 1,
         at_low_edge=n_reaching(rows, model, "p_low"),
@@ -324,6 +339,7 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
         positive=positive,
         marked_s=float(durations(inside).sum()),
         called_s=float(durations(inside[inside["p"] >= model.threshold_p]).sum()),
+        short_s=float(durations(outside[outside["p"] >= model.threshold_p]).sum()),
         concepts=_frequent_concepts(model, inside),
         n_listed=len(segments),
     )
@@ -341,6 +357,8 @@ def _rows_in(rows: pd.DataFrame, marked: pd.DataFrame) -> pd.DataFrame:
 def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and speak for it, in half of the time of the rows or more.
 
+    One that is against it in the rest, so that over all of the time it does not speak for it, is not found.
+
     Parameters
     ----------
     model : ModelRecord
@@ -350,20 +368,21 @@ def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[Freque
     seconds, found = durations(inside), []
     changes = changes_of_rows(inside, model)
     near_chance = concepts_near_chance(model)
+    names = names_of(model)
     for concept in model.concepts if model.by_concepts else ():
-        effect = changes.get(concept.name)
+        effect, least = changes.get(concept.name), LEAST_CHANGE
         if effect is None:  # without a usual value, as of a tree
             effect = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-            is_for = effect >= LEAST_CONTRIBUTION
-        else:
-            is_for = effect >= LEAST_CHANGE
+            least = LEAST_CONTRIBUTION
+        is_for = effect >= least
         is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         time_s = float(seconds[is_seen & is_for].sum())
         # Sums of decimals differ in their last digits: half of the time is half of it.
         share = round(time_s / float(seconds.sum()), 9) if time_s else 0.0
-        if share >= HALF:
+        if share >= HALF and float(np.average(effect, weights=seconds)) >= least:
             added = float((effect * seconds)[is_seen & is_for].sum())
-            found.append((added, FrequentConcept(concept.name, concept.name in near_chance, share)))
+            called = names.concept(concept.name)
+            found.append((added, FrequentConcept(called, concept.name in near_chance, share)))
     # Sums of decimals differ in their last digits: equal ones keep the codebook's order.
     found.sort(key=lambda one: -round(one[0], 6))
     return tuple(concept for _, concept in found)
@@ -407,7 +426,7 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
         `Timeline.classes`, of which those that are likely there are named.
     """
     time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
-    found = reasons(row)
+    reasons_found = passage_reasons(model, reasons(row), time)
     return Passage(
         who=(model.key,),
         what=positive_of(model).text,
@@ -415,11 +434,11 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
         number=row["p"],
         interval=Bounds(row["p_low"], row["p_high"], BAND),
         conditions=_limits_of_passage(model, reaches=bool(row["reaches"]), p=row["p"]),
-        levels_left_out=tuple(model.levels_left_out),
+        levels_left_out=_levels_left_out(model),
         name=str(row["number"]),
         judged_s=row["judged_s"],
-        reasons=passage_reasons(model, found, time),
-        present=tuple(reason.concept for reason in found if reason.is_present),
+        reasons=reasons_found,
+        present=tuple(reason.what for reason in reasons_found if reason.is_present),
         flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),
         classes=classes_seen(classes, time),
         threshold_p=model.threshold_p,
@@ -469,6 +488,7 @@ def passage_reasons(
 ) -> tuple[ConceptReason, ...]:
     """Make a claim of each concept that weighs in a span of a film."""
     near_chance = concepts_near_chance(model)
+    names = names_of(model)
     claims = []
     for reason in found:
         conditions = []
@@ -478,7 +498,7 @@ def passage_reasons(
             conditions.append(BOTH_SIDES)
         claim = ConceptReason(
             who=(model.key,),
-            what=reason.concept,
+            what=names.concept(reason.concept),
             time=time,
             number=reason.change,
             conditions=tuple(conditions),
@@ -517,13 +537,21 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         conditions=tuple(dict.fromkeys(limits)),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
-        clips=calibration.clips if calibration else {},
-        levels_left_out=tuple(model.levels_left_out),
+        clips=_calibration_clips(model),
+        levels_left_out=_levels_left_out(model),
         unlike=rate.unreliable,
         reason=rate.reason,
         unread=time.share_of_content(time.unread_s),
         n_windows=rate.n_windows,
     )
+
+
+def _calibration_clips(model: ModelRecord) -> dict[str, int]:
+    """Count the clips of each level that a model's calibration was fitted on."""
+    if model.calibration is None:
+        return {}
+    names = names_of(model)
+    return {names.level(level): n for level, n in model.calibration.clips.items()}
 
 
 def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
@@ -591,7 +619,7 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
     """Tell how well a concept is found on films left out."""
     return ConceptFound(
         who=(model.key,),
-        what=concept.name,
+        what=names_of(model).concept(concept.name),
         time=OTHER_FILMS,
         number=concept.ap,
         interval=_interval(concept.low, concept.high, LEVEL),

@@ -47,8 +47,8 @@ def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
     positive = compared.positive
     shares = [group_share(row, positive) for row in _rows(compared.groups)]
     changes = [group_change(row, positive) for row in _rows(compared.changes)]
-    pairs = [pair_agreement(pair) for pair in compared.agreement]
-    panel = [] if compared.alpha is None else [panel_agreement(compared.alpha)]
+    pairs = [pair_agreement(pair, positive.text) for pair in compared.agreement]
+    panel = [] if compared.alpha is None else [panel_agreement(compared.alpha, positive.text)]
     same = same_share(compared)
     return [*shares, *changes, *pairs, *panel, *([] if same is None else [same])]
 

@@ -69,10 +69,16 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
 
 def agreement_claims(found: "FilmRates") -> list[FilmClaim]:
     """Claim how far every two judges agree, and three or more together."""
-    claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement]
+    positive = positive_in(found)
+    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement]
     if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha))
+        claims.append(panel_agreement(found.alpha, positive))
     return claims
+
+
+def positive_in(found: "FilmRates") -> str:
+    """Return what the judges of a film call windows, or do not: what its rates are of."""
+    return next((rate.positive for rate in found.rates), "")
 
 
 def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -> NoJudgedShare:
@@ -123,7 +129,7 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
     is_one_of_definitions : bool
         Whether the film was judged under several definitions, so that a sentence must name this one.
     """
-    agreement = tuple(pair_agreement(pair) for pair in rate.agreement)
+    agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
     conditions = [BLIND]
     if rate.is_census:
         conditions.append(ALL_JUDGED)
@@ -170,8 +176,8 @@ def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
     return ()
 
 
-def pair_agreement(pair: JudgesAgreement) -> PairKappa:
-    """Take how far two judges agree; of fewer windows than an interval needs there is no kappa."""
+def pair_agreement(pair: JudgesAgreement, positive: str) -> PairKappa:
+    """Take how far two judges agree as to what is positive; of too few windows there is no kappa."""
     is_enough = pair.n >= LEAST  # earlier versions kept a kappa of any number
     is_known = is_enough and pair.low is not None and pair.high is not None
     return PairKappa(
@@ -181,6 +187,7 @@ def pair_agreement(pair: JudgesAgreement) -> PairKappa:
         number=pair.kappa if is_enough else None,
         interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
         conditions=(*_doubts(pair), *_sure_alone(pair.n_unsure)),
+        positive=positive,
         n=pair.n,
         alike=pair.alike,
         n_unsure=pair.n_unsure,
@@ -203,14 +210,15 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
     )
 
 
-def panel_agreement(alpha: JudgesAlpha) -> PanelAgreement:
-    """Take how far three judges or more agree."""
+def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
+    """Take how far three judges or more agree as to what is positive."""
     return PanelAgreement(
         who=(),
         what="alpha",
         time=_time_of_windows(alpha.n_unsure),
         number=alpha.value,
         conditions=(NO_INTERVAL, *_sure_alone(alpha.n_unsure)),
+        positive=positive,
         n_judges=alpha.n_judges,
         n_windows=alpha.n_windows,
         n_unsure=alpha.n_unsure,

@@ -28,6 +28,7 @@ from obygaze_film.claims.kinds import (
     OF_CONCEPT,
     OF_LABELS,
     OTHER_JUDGES,
+    PARTLY_READ,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
     SOME_LESS,
@@ -172,6 +173,21 @@ def share_value(claim: FilmClaim, words: Words) -> str:
 def share_ends(claim: FilmClaim, words: Words) -> str:
     """Write the interval of a share; empty without one."""
     return "" if claim.interval is None else words.shares(claim.interval, "–")
+
+
+def probability_value(p: float | None, words: Words) -> str:
+    """Write the probability of a place in a list; empty where it has none."""
+    return "" if p is None else words.probability(p)
+
+
+def count_value(claim: FilmClaim) -> str:
+    """Write the number of a claim that counts things; a dash where it has none."""
+    return NO_NUMBER if claim.number is None else str(round(claim.number))
+
+
+def worth_value(claim: GroupShare) -> str:
+    """Write how many judged windows would be needed without the model; a dash where that is not known."""
+    return NO_NUMBER if claim.worth is None else str(round(claim.worth))
 
 
 def number_value(claim: FilmClaim, words: Words) -> str:
@@ -365,7 +381,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         return words.say(key, before=before, means=means)
     mostly = ""
     if claim.concepts:
-        names = [_frequent_concept(concept, claim.positive, words) for concept in claim.concepts[:MOST_NAMES]]
+        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
         n_more = len(claim.concepts) - len(names)
         if n_more:
             names.append(words.counted("more_concepts", n_more))
@@ -377,14 +393,22 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         elif min(shares) > HALF:
             key = "mostly_more"
         mostly = words.counted(key, len(claim.concepts), names=words.listed(names))
+    known = {"called": "", "means": words.say("as_level", positive=means)}
+    if called != marked:
+        known["called"] = words.say("sentence_called", called=called)
+    if claim.positive.is_concept:
+        # A concept is found where the threshold is reached, and not in all of a passage.
+        key = "marked_concept" if called == marked else "marked_concept_called"
+        known = {"called": "", "means": words.say(key, positive=means, called=called)}
+    is_all = claim.judged.judged_s - claim.marked_s < SLACK_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
         n=round(claim.number),
         time=marked,
-        called="" if called == marked else words.say("sentence_called", called=called),
-        means=words.say("marked_concept" if claim.positive.is_concept else "as_level", positive=means),
+        whole=words["marked_all"] if is_all else "",
         mostly=mostly,
+        **known,
     )
 
 
@@ -394,14 +418,14 @@ def _meanings(positive: Positive, words: Words) -> str:
     Of labels that a program planted, that is said in place of what people mean by a level.
     """
     named = []
-    for meaning in positive.in_language(words.language).meanings:
-        means = meaning.text
+    for meaning in positive.meanings:
+        name, title, means = (words.again(text) for text in meaning)
         if positive.is_planted:
-            means = words.say("planted_means", name=meaning.name)
-        about = [text for text in (meaning.title, means) if text]
-        quoted = words.say("quoted", text=meaning.name)
+            means = words.say("planted_means", name=name)
+        about = [text for text in (title, means) if text and text != name]
+        quoted = words.say("quoted", text=name)
         text = words["colon"].join(about)
-        named.append(words.say("meaning", name=meaning.name, text=text) if about else quoted)
+        named.append(words.say("meaning", name=name, text=text) if about else quoted)
     if not named:
         return words.say("quoted", text=positive.otherwise)
     return f" {words['or']} ".join(named)
@@ -420,11 +444,13 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     if claim.judged.has(LITTLE_JUDGED):
         limits = words.say("sentence_little", **known)
         return f"{limits} {words['sentence_of_these']}"
-    return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
+    if not claim.judged.is_whole:
+        return words.say("sentence_of", **known)
+    return words.say("sentence_all_read" if claim.judged.has(PARTLY_READ) else "sentence_all", **known)
 
 
-def _frequent_concept(concept: FrequentConcept, positive: Positive, words: Words) -> str:
-    name = positive.concept_name(concept.name, words.language)
+def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+    name: str = words.again(concept.name)
     if concept.is_near_chance:
         return f"{name} ({words['why_near_chance']})"
     return name
@@ -432,12 +458,24 @@ def _frequent_concept(concept: FrequentConcept, positive: Positive, words: Words
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages the edges of the band give, and how many places are listed."""
-    return words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
+    note = words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
+    short = short_places_phrase(claim, words)
+    return f"{note}. {short[:1].upper()}{short[1:]}" if short else note
 
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages a model marks, in words of a table."""
-    return words.counted("passages", round(claim.number or 0))
+    """Say how many passages a model marks, in words of a table, and what is too short to be one."""
+    count = words.counted("passages", round(claim.number or 0))
+    short = short_places_phrase(claim, words)
+    return f"{count} ({short})" if short else count
+
+
+def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
+    """Say how much time reaches the threshold in places too short for a passage; empty if none."""
+    if not claim.short_s:
+        return ""
+    time = words.duration(claim.short_s)
+    return words.say("short_places", time=time, least=words.seconds(MIN_S))
 
 
 def passage_sentence(claim: Passage, words: Words) -> str:
@@ -528,11 +566,12 @@ def passage_label(claim: Passage, words: Words) -> str:
 
     Where the probability is of a part of it, that is said.
     """
-    parts = [f"{claim.name}. {claim.what.replace(' / ', '/')} {passage_p(claim, words)}"]
+    what = words.again(claim.what).replace(" / ", "/")
+    parts = [f"{claim.name}. {what} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
     if claim.present:
-        parts.append(", ".join(claim.present))
+        parts.append(", ".join(words.again(name) for name in claim.present))
     below = below_phrase(claim, words)
     if below:
         parts.append(below)
@@ -629,12 +668,12 @@ def concept_label(claim: ConceptFound, words: Words) -> str:
 
 def concept_span_label(name: str, p: float, words: Words) -> str:
     """Write a concept with its mean probability in a span where it is seen."""
-    return f"{name} {words.number(p)}"
+    return f"{words.again(name)} {words.number(p)}"
 
 
 def concept_sentence(claim: ConceptFound, words: Words) -> str:
     """Say how well a concept is found."""
-    return f"{claim.what}: {concept_label(claim, words)}"
+    return f"{words.again(claim.what)}: {concept_label(claim, words)}"
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
@@ -712,7 +751,7 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
     """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
-    amount = claim.what
+    amount: str = words.again(claim.what)
     if claim.amount:
         amount = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
@@ -806,10 +845,18 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     if claim.interval is not None:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
     if claim.n_windows is not None:
-        parts.append(words.counted("bracket_few", round(claim.n_windows)))
+        parts.append(_few_windows_phrase(claim.n_windows, words))
     if claim.error is not None:
         parts.append(words.say("expects_error", error=words.apart(claim.error)))
     return words["semicolon"].join(parts)
+
+
+def _few_windows_phrase(n_windows: float, words: Words) -> str:
+    """Say that a bracket is wider as the film has the time of few windows, in parts of one where it has."""
+    tenths = round(n_windows, 1)
+    if tenths.is_integer():
+        return words.counted("bracket_few", int(tenths))
+    return words.say("bracket_few", n=words.number(tenths, 1))
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
@@ -828,13 +875,13 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
     """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
     if claim.n_windows is not None:
-        few = words.counted("bracket_few", round(claim.n_windows))
+        few = _few_windows_phrase(claim.n_windows, words)
         parts.append(f"{few[:1].upper()}{few[1:]}.")
     if claim.error is not None and claim.worst_error is not None:
         off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
     if claim.clips:
-        clips = [f"{n} {level}" for level, n in claim.clips.items()]
+        clips = [f"{n} {words.again(level)}" for level, n in claim.clips.items()]
         parts.append(words.say("calibrated_on", clips=words.listed(clips)))
     return " ".join(parts)
 
@@ -1023,15 +1070,26 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     """Say why the share of a panel may be below, or above, that of each of its judges.
 
-    And why a share need not be the quotient of the windows that are counted beside it.
+    And why a share is not the quotient of the windows that are counted beside it, where it is not.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     has_panel = any(claim.is_of_panel for claim in shares)
-    if not has_panel or len(shares) < 2:
-        return []
-    # A share that is counted over all windows has no interval, and no model corrects it.
-    is_estimated = any(share.interval is not None for share in shares)
-    return [words["own_shares"], words["windows_corrected" if is_estimated else "windows_by_content"]]
+    parts = []
+    if has_panel and len({claim.n for claim in shares}) > 1:
+        parts.append(words["own_shares"])
+    if any(_differs_from_counts(claim, words) for claim in shares):
+        # A share that is counted over all windows has no interval, and no model corrects it.
+        is_estimated = any(share.interval is not None for share in shares)
+        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
+    return parts
+
+
+def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
+    """Whether a share is written otherwise than the quotient of the windows that are counted beside it."""
+    if claim.number is None or not claim.n or not claim.positives:
+        return False
+    quotient = sum(claim.positives) / len(claim.positives) / claim.n
+    return words.share(claim.number) != words.share(quotient)
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
@@ -1099,7 +1157,8 @@ def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
     """Say that each share is a judge's own, with its interval, and why there is none together."""
     parts = judges_sentences([*claims, *others], words)
-    return " ".join([*parts, *alone_expected_sentences(claims[0], words)])
+    parts += alone_expected_sentences(claims[0], words)
+    return " ".join([*parts, *own_shares_sentences(claims, words)])
 
 
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
@@ -1156,6 +1215,7 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     share = words.share(claim.alike / claim.n)
     alike = words.counted("count_windows", claim.alike)
     known = {"who": who, "alike_windows": alike, "n": claim.n, "share": share, "kappa": kappa}
+    known["positive"] = claim.positive
     if claim.n_unsure:
         return words.say("pair_sure", unsure=claim.n_unsure, **known)
     return words.say("pair", **known)
@@ -1165,6 +1225,7 @@ def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
     """Say that two people judged too few windows for a kappa."""
     who = words.listed([words.judge(name) for name in claim.who])
     known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST}
+    known["positive"] = claim.positive
     return words.counted("pair_few_sure" if claim.n_unsure else "pair_few", claim.n, **known)
 
 
@@ -1181,7 +1242,8 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     alpha = words.number(claim.number or 0.0)
     key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
     unsure = words.counted("alpha_unsure", claim.n_unsure)
-    return words.counted(key, claim.n_windows, judges=claim.n_judges, unsure=unsure, alpha=alpha)
+    known = {"judges": claim.n_judges, "unsure": unsure, "alpha": alpha, "positive": claim.positive}
+    return words.counted(key, claim.n_windows, **known)
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
@@ -1200,7 +1262,8 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
-        kappa += f" [{words.numbers(claim.interval)}]"
+        level = words.share(claim.interval.level)
+        kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
     of_films = words.counted("mean_of_films", claim.n_films)
     return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
 

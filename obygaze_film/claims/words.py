@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
+from obygaze_film.codebook_names import InLanguages, told_in
 from obygaze_film.notes import Said, texts
 from obygaze_film.schema import FLAGS, NO_CONTENT, UNRELIABLE
 from obygaze_models.report import asset
@@ -68,7 +69,9 @@ class Words:
         return key in self._texts
 
     def say(self, key: str, **values: object) -> str:
-        """Fill a text; French "de" and "que" are elided before what is filled in and begins with a vowel.
+        """Fill a text; what is filled in, and has translations, is written in this language.
+
+        French "de" and "que" are elided before what is filled in and begins with a vowel.
 
         Examples
         --------
@@ -78,10 +81,11 @@ class Words:
         ['plus de Look que d’habitude', 'plus d’Expression que d’habitude']
         """
         text = self._texts[key]
+        written = {name: self.again(value) for name, value in values.items()}
         elided = ELIDED.get(self.language)
         if elided is not None:
-            text = elided.sub(lambda found: _elided(found, values), text)
-        return text.format(**values)
+            text = elided.sub(lambda found: _elided(found, written), text)
+        return text.format(**written)
 
     def counted(self, key: str, n: int, **values: object) -> str:
         """Fill the text of a number of things: of none or of one the text may be one of its own.
@@ -96,11 +100,12 @@ class Words:
         return self.say(own if own in self._texts else key, n=n, **values)
 
     def again(self, note: Any) -> Any:
-        """Write a note in this language; what is none stays as it is."""
+        """Write a note, or a name of a codebook, in this language; what is neither stays as it is."""
+        if isinstance(note, InLanguages):
+            return told_in(note, self.language)
         if not isinstance(note, Said):
             return note
-        values = {name: self.again(value) for name, value in note.values.items()}
-        return self.say(note.key, **values)
+        return self.say(note.key, **note.values)
 
     def starting(self, prefix: str) -> dict[str, str]:
         """Return the texts of a script: those whose names begin so, by the rest of their names."""
@@ -259,10 +264,11 @@ class Words:
     # --- names
     # -----------------------------------------------------------------------
     def listed(self, names: Sequence[str]) -> str:
-        """Join names."""
-        if len(names) == 1:
-            return names[0]
-        return f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
+        """Join names, in this language where they have translations."""
+        written = [str(self.again(name)) for name in names]
+        if len(written) == 1:
+            return written[0]
+        return f"{', '.join(written[:-1])} {self._texts['and']} {written[-1]}"
 
     def flags(self, cell: str, *, is_judged: bool = False) -> str:
         """Name the flags of a cell.

@@ -161,7 +161,7 @@ def rate(
         rates = [rate for found in estimates.values() for rate in found.rates]
         if labels is None:
             write_rates(scored_folder, [*estimates.values()])
-        documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
+        documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
         lines.append(titles_sentence([film_title(timeline, key) for key in estimates], words))
         for key, found in estimates.items():
             own = rate_claims(found)

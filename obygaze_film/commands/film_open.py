@@ -1,6 +1,7 @@
 """`obygaze film open`: a workspace for scored films in the browser, served on this machine alone."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -14,7 +15,7 @@ from obygaze_film.commands.film_options import Folders
 from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Codebook, Manifest
+    from obygaze_features.manifest import Clip, Codebook, Manifest
     from obygaze_features.store import Store
     from obygaze_film.film_groups import Facts, FilmComparison
     from obygaze_film.timeline import Timeline
@@ -69,7 +70,7 @@ def open_(
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions, codebook_of
-    from obygaze_film.workspace.pages import OpenFilm
+    from obygaze_film.workspace.pages import OpenFilm, shown_judgements
     from obygaze_film.workspace.server import serve
 
     corpus_read = read_inputs(corpus[0], [corpus[1]]) if corpus else None
@@ -92,9 +93,17 @@ def open_(
 
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
-        clips = [clip for film in opened_first for clip in film.decisions.judgements()]
+        clips: list[Clip] = []
+        hidden: list[str] = []
+        for film in opened_first:
+            film.decisions.refresh()
+            shown = shown_judgements(film)
+            clips += shown.clips
+            if shown.note:
+                hidden.append(shown.note)
         judged = Manifest(tuple(clips), Path(), book)
-        return obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
+        compared = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
+        return replace(compared, notes=(*compared.notes, *hidden))
 
     def compared(language: str) -> str:
         """Write the page of the comparison."""

@@ -190,7 +190,8 @@ def evaluate(
 ) -> Answer:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
-    Each annotator of the manifest is the truth once; the others are measured as the model is. So are
+    Each annotator of the manifest is the truth once; the others are measured against it as the model is,
+    but for their segments, which are as they were marked. So are
     trivial timelines (every second, none, the other films' share), and the model's own moved in time
     (circular shifts, which keep its autocorrelation). Metrics are by film, with 95 % intervals over films.
 

@@ -35,6 +35,9 @@ KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "people")
 PEOPLE: Final = "people"
 
 ENGLISH: Final = Words("en")
+
+SHOT: Final = "shot"
+"""Text of a shot of which nothing is marked."""
 """Exports are in English."""
 
 PREFIX: Final = "obygaze: "
@@ -369,8 +372,8 @@ def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
 
 
 def _shots(film: "Timeline") -> list[TierSpan]:
-    rows = _records(film.shots)
-    return [TierSpan(row["start_s"], row["end_s"], row["flags"] or row["detector"]) for row in rows]
+    """Make a span of each shot: what is seen in it, if that was marked."""
+    return [TierSpan(row["start_s"], row["end_s"], row["flags"] or SHOT) for row in _records(film.shots)]
 
 
 def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:

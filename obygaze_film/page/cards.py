@@ -31,8 +31,9 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             1 of the strongest passage.
         `below` : bool
             Whether it stays below the threshold.
-        `length`, `value`, `band`, `spoken`, `sentence`, `classes`, `flags` : str
-            What is said of it; empty where there is nothing to say.
+        `length`, `value`, `band`, `limit`, `spoken`, `sentence`, `classes`, `flags` : str
+            What is said of it; empty where there is nothing to say. `limit` says that it, or its mean, is
+            below the threshold.
         `parts` : list of dict
             Its concepts (`concept_bar`).
         `frames` : dict
@@ -54,6 +55,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             "length": phrases.passage_length(claim, view.words),
             "value": phrases.passage_value(claim, view.words),
             "band": phrases.passage_band(claim, view.words),
+            "limit": phrases.below_phrase(claim, view.words),
             "spoken": phrases.passage_spoken(claim, view.words),
             "sentence": phrases.reasons_sentence(claim.reasons, view.words),
             "classes": phrases.classes_sentence(claim.classes, view.words),
@@ -80,7 +82,7 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
     """
     bar = HALF * reason.contribution / largest
     return {
-        "name": reason.what,
+        "name": view.words.again(reason.what),
         "p": phrases.reason_p(reason, view.words),
         "value": phrases.reason_weight(reason, view.words),
         "bar": 0.0 if math.isnan(bar) else round(bar, 1),
@@ -104,14 +106,13 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
     """
     frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
     inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
-    columns = {}
+    columns = []
     if frames["weight"].notna().any():
-        columns[view.words["weight"]] = "weight"
-    for concept in concepts:
-        columns[concept] = f"{concept}_p"
+        columns.append((view.words["weight"], "weight"))
+    columns += [(view.words.again(concept), f"{concept}_p") for concept in concepts]
     starts = inside["start_s"].to_numpy(dtype=np.float64).clip(start_s, end_s)
     rows = []
-    for name, column in columns.items():
+    for name, column in columns:
         if column in inside and inside[column].notna().any():
             values = inside[column].to_numpy(dtype=np.float64)
             # Weights add up to 1 over a clip: the largest of the film has the darkest colour.

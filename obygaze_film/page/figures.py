@@ -267,7 +267,7 @@ def film_figure(
         for name in names_of_kind:
             rows[kind].append(FigureRow(name, top, high))
             top += high + 4
-    notes = phrases.figure_notes(view.positive, model.title, model.threshold_p, words)
+    notes = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
     title = words.say("named", name=view.heading, what=" ".join(notes))
     high = top + 24 + 14 * len(notes)
     return _figure(

@@ -16,6 +16,7 @@ from obygaze_film.claims.words import Words, clock
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.judged_rate import FilmRates
 from obygaze_film.page import charts, modules
+from obygaze_film.page.translated import model_title, task_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import ScoredCopy, page_data
 from obygaze_models.report import asset, json_data, page
@@ -34,7 +35,6 @@ SCRIPT: Final = (
 
 SHARED: Final = (
     "agreed",
-    "below",
     "blindly",
     "counted",
     "cuts",
@@ -160,6 +160,8 @@ def film_page(
         data=[_in_ascii(json_data(data)) for data in described],
         stills=[own.copy is not None and bool(own.copy.stills) for own in added],
         models=models.values(),
+        model_title=model_title,
+        task_title=task_title,
         keys=READING_KEYS,
         boundaries=_boundaries(views, words),
         contributions=_contributions(views, words),

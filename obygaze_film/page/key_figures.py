@@ -76,7 +76,7 @@ def _passages(view: "FilmView") -> KeyFigure:
     if marked is None:
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", "", None, what, why)
-    return KeyFigure(str(round(marked.number or 0)), "", None, what, phrases.marked_note(marked, words))
+    return KeyFigure(phrases.count_value(marked), "", None, what, phrases.marked_note(marked, words))
 
 
 def _ranked(view: "FilmView") -> str:
@@ -88,7 +88,8 @@ def _ranked(view: "FilmView") -> str:
     others = [level for level in tested if level not in model.positive]
     if not others:
         return words["within_auc"]
-    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(others))
+    names = [words.again(view.names.level(level)) for level in others]
+    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(names))
 
 
 def _auc(view: "FilmView") -> KeyFigure:

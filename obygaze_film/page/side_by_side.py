@@ -15,7 +15,6 @@ from obygaze_film.group_report import notes_of_shares
 from obygaze_film.page import charts
 from obygaze_film.page.figures import scale_of, years_figure, years_legend
 from obygaze_film.page.html import template_page
-from obygaze_film.page.translated import comparison_in_language
 
 
 class GroupRow(NamedTuple):
@@ -55,7 +54,6 @@ def comparison_page(
     `addresses` of films' own pages, by movie, make their titles links.
     """
     addresses, words = addresses or {}, Words(language)
-    compared = comparison_in_language(compared, words)
     n_films = words.counted("count_films", len(compared.films))
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
     scale = scale_of(highest)
@@ -104,7 +102,7 @@ def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
         name=words.again(claim.group),
         bar=bar,
         share=phrases.group_value(claim, words),
-        worth="–" if claim.worth is None else str(round(claim.worth)),
+        worth=phrases.worth_value(claim),
         expected=phrases.group_expected(claim, words),
         reason=words.again(claim.reason),
     )

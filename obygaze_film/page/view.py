@@ -12,10 +12,11 @@ from obygaze_film.claims import of_film, phrases
 from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, Title
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
+from obygaze_film.codebook_names import names_of
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
-from obygaze_film.page.translated import film_in_language, rates_in_language, shown_names
+from obygaze_film.page.translated import model_title, named_rates, task_title
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import (
     FLAGS,
@@ -138,11 +139,10 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
-        self.names = shown_names(film.model(), words.language)
-        self.judges = self._judges(film, rates, words)
-        film = film_in_language(film, words)
+        self.judges = self._judges(film, rates)
         self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
+        self.names = names_of(self.model)
         self.whole_s = film.record.duration_s
         self.rows = film.rows(self.model.key)
         strongest_first = film.segments(self.model.key, top=top)
@@ -160,11 +160,11 @@ class FilmView:
         self.experts = of_film.corpus_experts(self.model)
 
     @staticmethod
-    def _judges(film: "Timeline", rates: "Sequence[FilmRates]", words: Words) -> list[FilmClaim]:
+    def _judges(film: "Timeline", rates: "Sequence[FilmRates]") -> list[FilmClaim]:
         """Claim what the film's judges say, by the model shown."""
         for found in rates:
             if any(rate.model == film.model().key for rate in found.rates):
-                return rate_claims(rates_in_language(found, film, words))
+                return rate_claims(named_rates(found, film))
         return []
 
     # --- sentences
@@ -187,7 +187,8 @@ class FilmView:
         """How long the windows are, how far apart they begin, and whether the last one was moved back."""
         windows = self.film.record.windows
         window = self.words.seconds(windows.window_s)
-        if windows.hop_s is None:
+        # Of two windows nobody can tell whether the second one was moved back to end with the film.
+        if windows.hop_s is None or windows.n == 2:
             return self.words.say("windows", window=window)
         said = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
         beyond_s = (windows.n - 1) * windows.hop_s + windows.window_s - self.whole_s
@@ -266,7 +267,17 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        return positive_of(self.model).titled
+        return str(self.words.again(positive_of(self.model).titled))
+
+    @property
+    def model_title(self) -> str:
+        """The model's title."""
+        return model_title(self.model, self.words)
+
+    @property
+    def construct(self) -> str:
+        """What the codebook says its levels measure; empty where it does not."""
+        return str(self.words.again(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
@@ -349,13 +360,13 @@ class FilmView:
         Models of one film share their rows. Concepts of another model than the one shown name it.
         """
         for model in (self.model, *self.film.record.models):
-            rows = self.film.rows(model.key)
+            rows, names = self.film.rows(model.key), names_of(model)
             concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
             if concepts:
                 concepts.sort(key=_order)
                 shown = []
                 for concept in concepts:
-                    name = concept.name
+                    name: str = self.words.again(names.concept(concept.name))
                     if model.key != self.model.key:
                         name = self.words.say("of_model", name=name, model=model.key)
                     p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
@@ -458,7 +469,7 @@ def _model_strip(key: str, model: ModelRecord, rows: pd.DataFrame, title: Title,
     if warnings:
         note = f"{note}{words['semicolon']}{warnings}"
     columns = [rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p")]
-    return Strip(key, f"{model.title}, {model.task_title}", note, *columns)
+    return Strip(key, f"{model_title(model, words)}, {task_title(model, words)}", note, *columns)
 
 
 def _average(values: pd.Series, weights: pd.Series) -> float:

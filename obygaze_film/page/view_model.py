@@ -158,11 +158,11 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     for number, one in enumerate(sorted(decided, key=lambda one: (one.start_s, one.end_s)), start=1):
         if not one.level:
             verdict = "note"
-        elif view.names.level(one.level) in view.model.positive:
+        elif one.level in view.model.positive:
             verdict = "agree"
         else:
             verdict = "disagree"
-        title = view.names.titled(one.level)
+        title = str(view.words.again(view.names.titled(one.level)))
         described.append(
             {
                 "id": f"d{number}",
@@ -171,7 +171,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "end": one.end_s,
                 "level": one.level,
                 "title": title,
-                "concepts": [view.names.concept(name) for name in one.concepts],
+                "concepts": [view.words.again(view.names.concept(name)) for name in one.concepts],
                 "note": one.note,
                 "who": ", ".join(one.judges),
                 "judges": ", ".join(one.judges),

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
-from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage
+from obygaze_film.claims.kinds import ClaimTime, Passage
 from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
-from obygaze_film.film_time import told_flags_in
+from obygaze_film.film_time import EDGE_S, is_enough, seconds_inside, told_flags_in
 from obygaze_film.page.cards import concept_bar, largest_contribution
+from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, is_counted
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from obygaze_film.workspace.pages import OpenFilm
 
 Floats = NDArray[np.float64]
-
-EDGE_S: Final = 0.01
-"""A cut so near to the end of a span is that end: spans often end at cuts, in times that were rounded."""
 
 MOST_SIMILAR: Final = 4
 """Maximum number of similar spans that are shown."""
@@ -68,8 +66,8 @@ def span_evidence(
         `p`, `band` : str
             Probability of the span and its uncertainty: means over the rows that count, weighted by the time
             that each row lies in the span. Empty if no row counts.
-        `reaches` : bool
-            Whether the probability reaches the model's threshold.
+        `limit` : str
+            That the span, or its mean, is below the model's threshold; empty where neither is.
         `sentence` : str
             The reasons for the probability.
         `classes` : str
@@ -90,15 +88,18 @@ def span_evidence(
             Similar spans of the open films.
     """
     view = film.view(words.language)
-    overlap_s = _overlap_s(view.rows, start_s, end_s)
-    rows_inside = view.rows[overlap_s > 0]
-    is_used = is_counted(view.rows) & (overlap_s > 0)
+    overlap_s = seconds_inside(view.rows, start_s, end_s)
+    is_inside = overlap_s > 0
+    rows_inside = view.rows[is_inside]
+    is_used = is_counted(view.rows) & is_inside
+    if not is_enough(overlap_s[is_used], overlap_s):
+        rows_inside, is_used = view.rows[is_inside & ~is_used], np.zeros(len(is_used), dtype=bool)
     cut_times_s = film.timeline.shots["start_s"]
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     evidence: dict[str, Any] = {
         "p": "",
         "band": "",
-        "reaches": False,
+        "limit": "",
         "sentence": "",
         "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
         "cited": "",
@@ -114,14 +115,6 @@ def span_evidence(
     else:
         evidence |= _no_model_evidence(view, rows_inside, time)
     return evidence
-
-
-def _overlap_s(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute for how many seconds each of N rows lies in a span; returns [N]."""
-    row_starts = rows["start_s"].to_numpy(dtype=np.float64)
-    row_ends = rows["end_s"].to_numpy(dtype=np.float64)
-    overlap_s: Floats = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
-    return np.maximum(overlap_s, 0.0)
 
 
 def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
@@ -148,12 +141,13 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
         The span.
     """
     means: dict[str, Any] = means_of(rows, weights, view.model)
-    threshold_p = view.model.threshold_p or 0.0
+    # As of a passage: its highest place reaches the threshold, and its mean may be below it.
+    reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
     segment = {
         **means,
         "start_s": time.start_s,
         "end_s": time.end_s,
-        "reaches": means["p"] >= threshold_p,
+        "reaches": bool(reaches),
         "number": "",
         "flags": "",
         "judged_s": float(weights.sum()),
@@ -164,7 +158,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
     """Explain why there is no probability of a span; `rows` are those that lie in it."""
     claim = unjudged_span(view.model, rows, time)
-    name = model_name(view.model)
+    name = model_name(view.model, view.words)
     return {
         "cited": phrases.citation_sentence(claim, view.positive, name, None, view.words),
         "note": phrases.unjudged_span_sentence(claim, view.words),
@@ -185,9 +179,9 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
     return {
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
-        "reaches": not claim.has(BELOW_THRESHOLD),
+        "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
-        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
+        "cited": phrases.citation_sentence(claim, view.positive, model_name(model, words), windows, words),
         "note": " ".join(note for note in notes if note),
         "parts": bars,
     }
@@ -212,9 +206,9 @@ def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
     return bars
 
 
-def model_name(model: ModelRecord) -> str:
+def model_name(model: ModelRecord, words: Words) -> str:
     """Name a model in a citation: its title and the beginning of its file's digest."""
-    return f"{model.title} {model.sha256[:12] or model.key}"
+    return f"{model_title(model, words)} {model.sha256[:12] or model.key}"
 
 
 def _similar_spans(

@@ -4,16 +4,16 @@ import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
@@ -28,18 +28,20 @@ from obygaze_film.claims.of_judgements import (
     pair_agreement,
     pairs_agreement,
     panel_agreement,
+    positive_in,
     share_so_far,
 )
-from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence
+from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
 from obygaze_film.claims.words import clock
+from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.film_stores import stores_near, windows_store
+from obygaze_film.film_time import is_enough, seconds_inside
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Said, said
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
-from obygaze_film.page.translated import concept_names, found_by, rates_in_language
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import RATE, common_data, timeline_data
 from obygaze_film.schema import TooFewJudged
@@ -201,18 +203,17 @@ class OpenFilm:
 
     def probability_of(self, start_s: float, end_s: float) -> float | None:
         """Return the mean probability of a span, by duration; None where it has none."""
-        starts, ends, p = self._known_rows.T
-        seconds = np.minimum(ends, end_s) - np.maximum(starts, start_s)
-        inside = seconds > 0
-        if not inside.any():
+        rows = self._rows
+        seconds, p = seconds_inside(rows, start_s, end_s), rows["p"].to_numpy(dtype=np.float64)
+        inside = (seconds > 0) & ~np.isnan(p)
+        if not is_enough(seconds[inside], seconds):
             return None
-        return round(float(np.average(p[inside], weights=seconds[inside])), 3)
+        return float(np.average(p[inside], weights=seconds[inside]))
 
     @cached_property
-    def _known_rows(self) -> NDArray[np.float64]:
-        """Starts, ends and probabilities [R, 3] of the rows that have one."""
-        rows = self.timeline.rows(self.timeline.model().key).dropna(subset="p")
-        return np.asarray(rows[["start_s", "end_s", "p"]], dtype=np.float64)
+    def _rows(self) -> pd.DataFrame:
+        """The rows of the film by the model that decides."""
+        return self.timeline.rows(self.timeline.model().key)
 
     def view(self, language: str = "en") -> FilmView:
         """Return the content of the page in a language."""
@@ -290,6 +291,7 @@ def _scores(view: FilmView) -> dict[str, Any]:
             "start": segment["start_s"],
             "end": segment["end_s"],
             "p": round(segment["p"], 3),
+            "value": probability_value(segment["p"], view.words),
             "number": segment["number"],
             "rank": segment["rank"],
         }
@@ -368,7 +370,8 @@ def shown_decisions(
                 p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
                 now["cited"] = cited_decision(film.described[key] | {"p": p}, words)
                 if not blind:
-                    now["p"] = p
+                    now["p"] = None if p is None else round(p, 3)
+                    now["value"] = probability_value(p, words)
                 shown.append(film.described[key] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
@@ -459,7 +462,6 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
         is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
         claim = share_so_far(who, ends, rate, is_of_earlier_law=is_of_earlier_law)
-        claim = replace(claim, what=found_by(film.timeline.model(rate.model), words).text)
         estimates["sofar"] = sentence(claim, words)
     if whole:
         estimates["share"] = _shares(film, who, words)
@@ -472,7 +474,6 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
     clips = [clip for judged in seen for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
-    found = rates_in_language(found, film.timeline, words)
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
     rest = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
     named = [judged_share(rate) for rate in found.rates if rate not in rest]
@@ -483,6 +484,30 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
+
+
+class ShownJudgements(NamedTuple):
+    """Judgements of a film, and a note on how many are hidden; empty if none is."""
+
+    clips: tuple[Clip, ...]
+    note: str
+
+
+def shown_judgements(film: OpenFilm) -> ShownJudgements:
+    """Collect the judgements of a film that whoever decides at the desk may see.
+
+    Others' blind judgements are hidden until their own are finished: a share of all would tell them.
+    """
+    decisions = film.decisions
+    who = decisions.who
+    if not who or not decisions.hides(who):
+        return ShownJudgements(decisions.judgements().clips, "")
+    others = decisions.blind(any_definition=True)
+    others.pop(who, None)
+    own = decisions.judgements(decisions.blind().get(who, {}).values())
+    n_hidden = sum(len(judged) for judged in others.values())
+    note = said("note_of", movie=film.timeline.movie, notice=said("films_hidden", n=n_hidden))
+    return ShownJudgements(own.clips, note)
 
 
 def _left_out(notices: Sequence[str], words: Words) -> list[str]:
@@ -497,9 +522,10 @@ def _agreements(found: FilmRates) -> list[FilmClaim]:
     There is one for each of the first `MOST_NAMED` pairs, one for all judges together, and, if there are more
     pairs, one for the range over all pairs.
     """
-    claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
+    positive = positive_in(found)
+    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement[:MOST_NAMED]]
     if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha))
+        claims.append(panel_agreement(found.alpha, positive))
     every = pairs_agreement(found.agreement)
     if len(found.agreement) > MOST_NAMED and every is not None:
         claims.append(every)

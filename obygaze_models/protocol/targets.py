@@ -193,8 +193,9 @@ def labels_of(manifest: Manifest) -> Labels:
 
 
 def _annotators(manifest: Manifest) -> tuple[str, ...]:
-    """Name who labelled clips of a manifest."""
-    return tuple(sorted({clip.annotator for clip in manifest if clip.level is not None and clip.annotator}))
+    """Name who labelled the clips of a manifest; nobody where some of them do not say who."""
+    names = {clip.annotator for clip in manifest if clip.level is not None}
+    return () if "" in names else tuple(sorted(names))
 
 
 def _mark_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:

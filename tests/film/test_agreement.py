@@ -300,6 +300,8 @@ def test_two_annotators_are_each_others_yardstick_and_films_of_none_are_named():
     summary = pd.DataFrame({"who": ["m", "human: a", "human: b"]})
     said = "\n".join(_notes({"positive": ["S"]}, summary))
     assert "yardstick" in said
+    assert "measured as" not in said  # passages are bridged, and short ones dropped; marks of people are not
+    assert "gaps of up to 5 s" in said
     assert "One annotator" not in said
     assert "One annotator" in "\n".join(_notes({"positive": ["S"]}, summary[:2]))
 
@@ -314,6 +316,12 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     other = replace(other, movie="nn")
     measured = evaluate_films(films, Manifest((*truth.clips, other), Path()), n_shifts=5)
     assert "nn (did you mean 'n'?)" in str(evaluation_report(measured).notes)
+    # Not where that film has annotations of its own.
+    own = replace(other, clip_id="c", movie="n")
+    measured = evaluate_films(films, Manifest((*truth.clips, other, own), Path()), n_shifts=5)
+    assert measured.record["not_scored"] == ["nn"]
+    (said,) = (sentence for sentence in evaluation_report(measured).answers if "ann" in sentence)
+    assert "(95%)" in said or "[" not in said
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
         evaluate_films(films, Manifest((other,), Path()), n_shifts=5)
     twin = replace(truth.clips[0], clip_id="b", annotator="Ann")

@@ -351,7 +351,10 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert rate(tmp_path / "imported.csv") == expected
     # Two who call every window alike, and none positive: chance would do as well.
     judged.assign(level="calm").to_csv(sheet, index=False)
-    assert "30 windows of 30 alike (100%), kappa undefined" in obygaze("film", "rate", films / "a", sheet)[0]
+    assert (
+        "30 windows of 30 alike as to violent (100%), kappa undefined"
+        in obygaze("film", "rate", films / "a", sheet)[0]
+    )
 
 
 class Fake(click.Command):

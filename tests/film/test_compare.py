@@ -11,11 +11,13 @@ from msgspec import structs
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
+from obygaze_film.cells import cells_of
 from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, read_facts
 from obygaze_film.group_report import comparison_report
+from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
@@ -82,7 +84,10 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     assert len(named) == 2
     assert min(named) >= "tt08"
     assert "a rate needs 10 films" in trend["reason"]
+    together = "share of a group: estimated from its films together"
+    assert any(note.startswith(together) for note in comparison_report(found).notes)
     nothing = compare_films(films, Manifest((), Path()))
+    assert not any(note.startswith(together) for note in comparison_report(nothing).notes)
     assert nothing.groups["value"].isna().all()
     assert "%" not in sentence_of(nothing)
     assert "%" in sentence_of(found)
@@ -93,7 +98,11 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     )
     found = compare_films(films, short, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
-    assert any("tt00" in note for note in found.notes)
+    (note,) = (note for note in found.notes if "tt00" in note)
+    n_windows = int((cells_of(films[0]).content > 0).sum())
+    # What a share needs is said as `film rate` and the desk say it.
+    assert needed_windows(9, n_windows - 9, 10) in note
+    assert Words("fr").again(needed_windows(9, n_windows - 9, 10)) in Words("fr").again(note)
 
 
 def test_a_film_under_two_names_is_refused(films, judged):

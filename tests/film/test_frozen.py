@@ -159,7 +159,8 @@ def test_evaluation_and_judgements(films, judged):
         *choose_next(films[:1], 9, judged=list(judged)),
     ]
     rows = [f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n" for clip in chosen]
-    frozen("judgements", numbers("".join(rows) + str(to_builtins(correct_rate(films[0], judged)[0]))))
+    rate = to_builtins(correct_rate(films[0], judged)[0], enc_hook=str)
+    frozen("judgements", numbers("".join(rows) + str(rate)))
 
 
 def test_what_commands_print(films, judged, trained, tmp_path, monkeypatch, capsys):

@@ -229,6 +229,11 @@ def windows_by_sequential_poisson(timeline, n):
     ]
 
 
+def windows_by_the_law_of_now(timeline, n):
+    """The first n windows of a draw as they are drawn now."""
+    return choose_next([timeline], n, blind=True)
+
+
 def test_a_film_that_was_drawn_before_windows_named_a_law_goes_on_by_the_earlier_one(timeline, tmp_path):
     first = judged(windows_by_sequential_poisson(timeline, 20), tmp_path)
     more = choose_next([timeline], 10, blind=True, judged=first)
@@ -291,12 +296,20 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
         choose_next([timeline], 10, blind=True, judged=[*first, *other])
 
 
-def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path):
-    blind = list(judged(choose_next([timeline], 30, blind=True), tmp_path))
+@pytest.mark.parametrize("draw", [windows_by_sequential_poisson, windows_by_the_law_of_now])
+def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path, draw):
+    blind = list(judged(draw(timeline, 30), tmp_path))
     unsure = [replace(clip, level="unsure") if place in (3, 9) else clip for place, clip in enumerate(blind)]
-    film = judged_film(timeline, Manifest(tuple(unsure), tmp_path, codebook(tmp_path)))
+    judgements = Manifest(tuple(unsure), tmp_path, codebook(tmp_path))
+    film = judged_film(timeline, judgements)
     windows = film.together()
     assert (len(windows.by_cell), len(windows.unsure)) == (28, 2)
+    # The share, and the time that it is said to be of, are those of the other windows.
+    rate, _ = correct_rate(timeline, judgements)
+    assert rate.content_s == pytest.approx(windows.cells.content.sum() - rate.unsure_s)
+    others, (order, y, _) = windows.cells.without(windows.unsure), votes(windows.by_cell)
+    expected = estimate_rate(others, order[None], y[None], law=windows.law)
+    assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
     assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
     assert list(windows.by_cell) == [
         cells_of(timeline).find(clip.start_s, clip.end_s) for clip in unsure if clip.level != "unsure"

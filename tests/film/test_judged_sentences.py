@@ -64,6 +64,17 @@ def figure_of(found, language="en"):
     return f"{figure.value} {figure.interval} {figure.what} {figure.note}"
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_judges_are_alike_as_to_what_is_positive_whatever_else_they_say(language):
+    """Planted: they give no window one level, and call none positive."""
+    found = judged(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
+    (pair,) = (claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa))
+    assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
+    said = phrases.sentence(pair, Words(language))
+    assert {"en": "alike as to S (100%)", "fr": "même avis quant à S"}[language] in said
+    assert not any("level" in text or "niveau" in text for text in (said, figure_of(found, language)))
+
+
 @st.composite
 def levels(draw, least=10):
     """Levels of the first windows of a draw, of some of which the judge is not sure."""
@@ -231,8 +242,8 @@ def test_fewer_windows_than_an_interval_needs_have_no_kappa_and_no_alpha():
             assert (" [" in said) == (n_sure == 10)
     # What an earlier version kept is not said either.
     kept = JudgesAgreement(["AB", "CD"], 1, 1, 0.0, -0.82, 0.52)
-    assert pair_agreement(kept).number is None
-    said = phrases.sentence(pair_agreement(kept), Words("en"))
+    assert pair_agreement(kept, "S").number is None
+    said = phrases.sentence(pair_agreement(kept, "S"), Words("en"))
     assert said == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
 
 
@@ -248,6 +259,23 @@ def test_who_has_no_share_is_told_what_one_needs(language):
     assert words.say("windows_needed", least=10, all=30) in phrases.sentence(many, words)
     with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
         judged(AB=[POSITIVE])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_that_is_not_the_quotient_of_its_counts_says_why_of_one_judge_too(language):
+    words = Words(language)
+    (share,) = shares_in(judged(AB=[POSITIVE] * N))
+    assert phrases.own_shares_sentences([share], words) == []  # all of the time, and all windows
+    # Of two windows of 12 and 8 s one is positive.
+    other = replace(share, number=0.6, positives=(1,), n=2)
+    assert phrases.own_shares_sentences([other], words) == [words["windows_by_content"]]
+
+
+def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_windows():
+    same = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 6, CD=[POSITIVE, NEGATIVE] * 6)
+    assert Words("en")["own_shares"] not in figure_of(same)
+    fewer = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 7, CD=[POSITIVE, NEGATIVE] * 5)
+    assert Words("en")["own_shares"] in figure_of(fewer)
 
 
 def test_the_terminal_says_why_the_share_together_is_below_both(tmp_path, capsys):

@@ -7,18 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pandas as pd
 import pytest
 
 from obygaze_features.manifest import Manifest, codebook_of_text
 from obygaze_film import read_films
-from obygaze_film.claims import LANGUAGES, Words
+from obygaze_film.claims import LANGUAGES, Words, document, film_claims, rate_claims, sentences
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
 from obygaze_film.page.side_by_side import comparison_page
-from obygaze_film.page.translated import rates_in_language
+from obygaze_film.page.translated import named_rates
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import read_record
 from obygaze_film.windows_to_judge import choose_next
@@ -29,6 +30,7 @@ from obygaze_film.workspace.pages import OpenFilm, desk_page
 from obygaze_models.prediction.saved_model import load_model
 from tests import planted_models
 from tests.film.films import scored_film
+from tests.film.page.invented import invented_film
 
 OWN = """\
 name = "violence"
@@ -149,14 +151,42 @@ def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
 def test_rates_and_comparisons_say_in_french_what_is_marked(scored):
     manifest = Manifest(tuple(judged_blindly(scored)), Path(), codebook_of_text(OWN))
     found = correct_rates(scored, manifest)
-    called = {rate.positive for rate in found.rates}
-    translated = rates_in_language(found, scored, Words("fr"))
-    assert called == {"violent"}
-    assert {rate.positive for rate in translated.rates} == {"brutal"}
-    assert [rate.value for rate in translated.rates] == [rate.value for rate in found.rates]
+    assert {rate.positive for rate in found.rates} == {"violent"}
+    kept = msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
     compared = compare_films([scored], manifest)
+    assert f"modèle {compared.model}." in shown(comparison_page(compared, language="fr"))
     for language in LANGUAGES:
+        for rates in (found, named_rates(kept, scored)):  # those of a file are named as those that are made
+            said = " ".join(sentences(rate_claims(rates), language))
+            assert words_in(said, OTHER_WORDS[language]) == []
+            assert OTHER_WORDS["fr" if language == "en" else "en"][2] in said
         assert words_in(shown(comparison_page(compared, language=language)), OTHER_WORDS[language]) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_of_claims_is_in_the_languages_of_an_own_codebook(scored, language):
+    claims = film_claims(scored)
+    said = " ".join(sentences(claims, language))
+    assert words_in(said, OTHER_WORDS[language]) == []
+    own = OTHER_WORDS["fr" if language == "en" else "en"]
+    assert {own[2], own[3], own[7]} <= set(words_in(said, own))
+    # Claims as data have the names of the records, whatever the language.
+    assert words_in(json.dumps([document(claim) for claim in claims], ensure_ascii=False), FRENCH) == []
+
+
+def test_models_of_two_codebooks_whose_concepts_have_one_name_in_french_are_on_one_page():
+    """Planted: a lab's `Regard`, and `Look` of the built-in codebook, which is called Regard in French."""
+    film = invented_film(n_rows=60, duration_s=600.0)
+    (look,) = (concept for concept in film.model().concepts if concept.name == "Look")
+    concepts = [msgspec.structs.replace(look, name="Regard")]
+    own = msgspec.structs.replace(film.model(), key="own", codebook="lab", concepts=concepts)
+    renamed = {f"Look_{value}": f"Regard_{value}" for value in ("value", "p", "contribution")}
+    table = pd.concat([film.table, film.table.rename(columns=renamed).assign(model="own")])
+    record = msgspec.structs.replace(film.record, models=[film.model(), own])
+    both = replace(film, record=record, table=table.reset_index(drop=True))
+    for language, name in (("en", "Look"), ("fr", "Regard")):
+        assert name in shown(film_page([both], language=language))
+        assert "Regard" in " ".join(sentences(film_claims(both, "own"), language))
 
 
 def test_model_files_and_films_keep_translations_and_digests_do_not_count_them(shelf, scored):

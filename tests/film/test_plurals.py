@@ -17,7 +17,7 @@ PLURAL_OF_ONE = re.compile(
 
 
 def pair(place, conditions=()):
-    known = {"what": "kappa", "time": CONTENT, "number": 0.1, "n": 1, "alike": 1}
+    known = {"what": "kappa", "time": CONTENT, "number": 0.1, "positive": "S", "n": 1, "alike": 1}
     return kinds.PairKappa(who=(f"A{place}", f"B{place}"), conditions=conditions, **known)
 
 
@@ -38,7 +38,8 @@ def of_one(words):
         words,
     )
     for n_unsure in (0, 1):
-        known = {"who": (), "what": "alpha", "time": CONTENT, "number": 0.1, "n_judges": 3, "n_windows": 1}
+        known = {"who": (), "what": "alpha", "time": CONTENT, "number": 0.1, "positive": "S"}
+        known |= {"n_judges": 3, "n_windows": 1}
         yield phrases.sentence(kinds.PanelAgreement(n_unsure=n_unsure, **known), words)
     few = kinds.NoJudgedShare(who=("A",), what="share", time=CONTENT, judged=1, sure=0, left=1, least=1)
     yield phrases.sentence(few, words)

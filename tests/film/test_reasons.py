@@ -84,7 +84,10 @@ def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
     (card,) = (one for one in passages if one["start"] == film.segments().iloc[0]["start_s"])
     words = card["sentence"]
     parted = Words("en").say("why_parted", p="0.01", usual="0.17")
-    assert f"For it: more Activity than usual ({parted}); more Body than usual (0.95, usual 0.17)" in words
+    assert (
+        f"For it: more Activity than usual ({parted}); more Body than usual (0.95, 0.17 at its usual value)"
+        in words
+    )
     against = words[words.index("Against it: more Look than usual") :]
     assert Words("en")["why_near_chance"] in against
     said = {part["name"]: (part["p"], part["value"]) for part in card["parts"]}

@@ -32,6 +32,9 @@ from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.pages import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store
@@ -78,10 +81,20 @@ def test_the_bracket_of_a_film_of_few_windows_is_wider_and_says_so(trained, tmp_
         claim = claim_of(film, kinds.ExpectedShare)
         widths[end_s] = claim.interval.high - claim.interval.low
         said = " ".join(lines_of_film(film, ENGLISH))
-        assert ("2 windows only" in said) == (end_s == 13)
-        assert ("2 windows only" in text_of(film_page([film]))) == (end_s == 13)
+        n = claim.n_windows or 0.0
+        few = f"{ENGLISH.number(n, 0 if round(n, 1).is_integer() else 1)} windows only"
+        assert (few in said) == (end_s == 13)
+        assert (few in text_of(film_page([film]))) == (end_s == 13)
     assert widths[600.0] <= 2 * margin + 1e-9
     assert widths[13.0] > widths[600.0] + 0.02
+
+
+@pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
+                                         (1.0, "1 window only")])  # fmt: skip
+def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
+    claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
+    assert said in phrases.expected_sentence(claim, ENGLISH)
+    assert said in phrases.expected_note(claim, ENGLISH)
 
 
 # --- a model that tells nothing apart
@@ -145,6 +158,19 @@ def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched):
     assert "like" in says["both"]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_not_all_of_it(language):
+    words, film = Words(language), invented_film(unlike=(), **SMALL)
+    film = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
+    begins = {key: words[key].format(begins="", judged="|").split("|")[0]
+              for key in ("sentence_all", "sentence_all_read")}  # fmt: skip
+    said = first_sentence(film, language=language)
+    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (True, False)
+    cut = with_model(film, flags={"partial": 900.0})
+    said = first_sentence(cut, language=language)
+    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (False, True)
+
+
 def test_the_terminal_names_no_drawing():
     film = invented_film(unlike=((0.0, 0.5),), **SMALL)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
@@ -197,8 +223,9 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"), [((0.5,), "in half of that time"), ((0.5, 0.7), "in at least half of that time"),
-                         ((0.51,), "in more than half of that time")],
+    ("shares", "said"), [((0.5,), "in half of the marked time"),
+                         ((0.5, 0.7), "in at least half of the marked time"),
+                         ((0.51,), "in more than half of the marked time")],
 )  # fmt: skip
 def test_half_of_the_time_is_said_to_be_half(shares, said):
     film = invented_film(**SMALL)
@@ -208,6 +235,41 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
     assert said in sentence
     # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(language):
+    words, film = Words(language), invented_film(n_rows=400, duration_s=900.0)
+    film = with_model(film, concept="Look", positive=[], negative=[], means={})
+    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
+    claim = claim_of(film, kinds.MarkedPassages)
+    judged = claim.judged
+    *_, called = words.durations(judged.judged_s, claim.marked_s, judged.nothing_s, claim.called_s)
+    assert claim.called_s < claim.marked_s
+    name = {"en": "Look", "fr": "Regard"}[language]
+    found = words.say("marked_concept_called", called=called, positive=words.say("quoted", text=name))
+    assert found in phrases.sentence(claim, words)
+    whole = replace(claim, called_s=claim.marked_s)
+    assert found not in phrases.sentence(whole, words)
+    assert words["marked_all"] not in phrases.sentence(whole, words)
+    every = replace(whole, judged=replace(claim.judged, judged_s=claim.marked_s))
+    assert words["marked_all"] in phrases.sentence(every, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_reason_calls_its_usual_probability_that_at_the_usual_value(language):
+    """It is no mean of the clips' probabilities, which is higher where few clips have much of the concept."""
+    words = Words(language)
+    (reason, *_) = (one for one in claim_of_passage(invented_film(**SMALL)).reasons if one.moves)
+    said = phrases.reason_phrase(reason, words)
+    value = {"en": f"{words.number(reason.usual_p)} at its usual value",
+             "fr": f"{words.number(reason.usual_p)} à sa valeur habituelle"}  # fmt: skip
+    assert value[language] in said
+
+
+def claim_of_passage(film):
+    """The first passage of a film."""
+    return next(one for one in film_claims(film) if isinstance(one, kinds.Passage))
 
 
 # --- passages
@@ -222,6 +284,41 @@ def test_an_export_marks_a_passage_whose_mean_is_below_the_threshold_and_names_i
     text = export(film, kind)
     assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
     assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp_path, language):
+    film = invented_film(n_rows=400, duration_s=900.0)
+    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+    below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
+    assert below
+    page = film_page([film], language=language)
+    for claim in below:
+        said = phrases.below_phrase(claim, Words(language))
+        assert said in page
+        evidence = span_evidence(opened, [opened], claim.time.start_s, claim.time.end_s, Words(language))
+        assert said == evidence["limit"]
+        assert said in evidence["cited"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
+    """Planted: rows of 4 s, one of which, far from any other, is likely."""
+    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike=())
+    starts = np.arange(0.0, 240.0, 4.0)
+    table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
+    table.loc[30, "p"] = 0.9
+    film = replace(film, table=table)
+    claim = claim_of(film, kinds.MarkedPassages)
+    assert (claim.number, claim.short_s) == (0, 4.0)
+    said = words.say("short_places", time=words.duration(4.0), least="5")
+    assert said in " ".join(lines_of_film(film, words))
+    assert said[1:] in text_of(film_page([film], language=language))
+    table.loc[31, "p"] = 0.9
+    longer = claim_of(replace(film, table=table), kinds.MarkedPassages)
+    assert (longer.number, longer.short_s) == (1, 0.0)
 
 
 def test_only_an_export_with_contributions_explains_them():
@@ -246,7 +343,9 @@ def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither
     said = [phrases.sentence(claim, ENGLISH) for claim in film_claims(film)]
     assert any("in part more, in part less Activity than usual (0.4" in text for text in said)
     for text in said:
-        for p in re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), usual 0\.17", text):
+        for p in re.findall(
+            r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value", text
+        ):
             assert float(p) < 0.17
 
 
@@ -356,11 +455,23 @@ def test_windows_of_a_short_film_begin_every_hop_and_the_last_is_moved_back(
     assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
 
 
+def test_of_two_windows_no_step_is_said(trained, tmp_path):
+    """Windows of 8 s every 4 s of a film of 9 s begin at 0 and 1 s."""
+    store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
+    film = score_film(store, [trained.paths["pcbm_lr"]])
+    assert film.record.windows.n == 2
+    page = text_of(film_page([film]))
+    assert "windows of 8 s" in page
+    assert "windows of 8 s every" not in page
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_model_corrects_shares_that_are_counted(language):
     film, words = invented_film(**SMALL), Words(language)
-    n = len(choose_next([film], 40, blind=True))
-    whole = correct_rates(film, judged(film, AB=[("EN",)] * n, CD=[("EN",)] * n))
+    windows = choose_next([film], 40, blind=True)
+    last = max(clip.start_s for clip in windows)  # which has another content than the others
+    levels = [("S",) if clip.start_s == last else ("EN",) for clip in windows]
+    whole = correct_rates(film, judged(film, AB=levels, CD=levels))
     part = correct_rates(film, judged(film, AB=[("EN",), ("S",)] * 5, CD=[("S",), ("EN",)] * 5))
     for found, said, other in (
         (whole, "windows_by_content", "windows_corrected"),

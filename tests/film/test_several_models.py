@@ -159,6 +159,6 @@ def test_the_desk_says_why_blind_judgements_of_a_concept_do_not_count(tmp_path, 
     words = Words(language)
     few = next_window(opened, "AB", 10, words, tell=True)["few"]
     assert words["counted_0"] in few
-    why = words.say("why_no_concept", who="AB", concept="Body")
+    why = words.say("why_no_concept", who="AB", concept={"en": "Body", "fr": "Corps"}[language])
     assert why in few
     assert "4" in few

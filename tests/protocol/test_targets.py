@@ -1,5 +1,7 @@
 """What a model is asked: tasks by name or by levels, concepts, ordered levels and scales of any codebook."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,13 @@ def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_def
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(CODEBOOK, None, None)
+
+
+def test_who_labelled_is_named_where_every_clip_says_it():
+    """Of clips of which some say nothing, nobody is named: they would be called the labels of the others."""
+    clips = [Clip(f"c{n}", "m", level="S", annotator="AB") for n in range(3)]
+    assert labels_of(Manifest(tuple(clips), Path())).annotators == ("AB",)
+    unsaid = Clip("c3", "m", level="HN")
+    assert labels_of(Manifest((*clips, unsaid), Path())).annotators == ()
+    unlabelled = Clip("c3", "m")
+    assert labels_of(Manifest((*clips, unlabelled), Path())).annotators == ("AB",)

@@ -210,14 +210,15 @@ who.onchange = refresh;
 addEventListener("focus", refresh);
 
 // A citation, with a still of the user's own copy and the figure of the span, each to keep.
-function cite() {
+async function cite() {
+ await panel.coming; // what the model says of the span
  const it = store.selected, {title, year, file, made} = state.cited;
  if (!it) return unchosen();
  const own = store.decision, by = own ? own.cited : it.type !== "passage" ? "" : it.below ? words.by_model_below : words.by_model;
  const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
  find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
- save.hidden = still.hidden = !video?.videoWidth;
+ find("#d-rights").hidden = save.hidden = still.hidden = !video?.videoWidth;
  if (!still.hidden) {
   [still.width, still.height] = [video.videoWidth, video.videoHeight];
   still.getContext("2d").drawImage(video, 0, 0);

@@ -23,7 +23,7 @@ export class Evidence {
   const text = (name, value) => { part(name).textContent = value ?? ""; };
   text("p", found ? found.p || words.unknown : why);
   text("band", found?.band ? `[${found.band}]` : "");
-  text("flags", found && [found.length, filled(words.cuts, {n: found.cuts}), !found.reaches && found.p ? words.below : "", found.flags].filter(Boolean).join(" · "));
+  text("flags", found && [found.length, filled(words.cuts, {n: found.cuts}), found.limit, found.flags].filter(Boolean).join(" · "));
   text("sentence", found?.sentence);
   text("classes", found?.classes);
   text("evidence-note", found?.note);

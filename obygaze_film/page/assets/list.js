@@ -6,7 +6,7 @@ const near = (a, b) => Math.abs(a.start - b.start) < 2e-3 && Math.abs(a.end - b.
 export const disagreementsOf = ({differ, decisions}) => differ.map(({start, end, parents, agreed}) => {
  const people = parents.map((id) => decisions.find((one) => one.id === id)).filter(Boolean);
  const settled = decisions.find((one) => one.id === agreed);
- return {type: "differ", start, end, parents, settled, people, p: people[0]?.p, said: people.map((one) => `${one.who}: ${one.title}`).join(" · ")};
+ return {type: "differ", start, end, parents, settled, people, p: people[0]?.p, value: people[0]?.value, said: people.map((one) => `${one.who}: ${one.title}`).join(" · ")};
 });
 export const openOf = (store) => disagreementsOf(store).filter((one) => !one.settled);
 // The next one that is open, after a time, and round to the first.

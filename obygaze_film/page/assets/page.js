@@ -96,7 +96,7 @@ class FilmPage {
  found(it) {
   const cuts = cutsWithin(this.cuts, it.start, it.end), said = linesIn(this.said, this.data.lines, it.start, it.end);
   const isPassage = it.type === "passage";
-  return isPassage ? {...it, p: it.value, reaches: !it.below, cuts, said} : {p: it.title || "–", reaches: true, note: it.note, classes: it.concepts?.join(", "), cuts, said};
+  return isPassage ? {...it, p: it.value, cuts, said} : {p: it.title || "–", note: it.note, classes: it.concepts?.join(", "), cuts, said};
  }
  moved(t, isPlaying) {
   const {part, rows} = this, known = rows.tell(t);

@@ -36,12 +36,14 @@ export class Panel {
   this.evidence();
  }
  // Asked anew where the span is another; an answer that comes late is of no use.
- async evidence() {
+ evidence() {
   const {store} = this, it = store.selected, asked = it && store.mode === "read" ? `span?a=${it.start}&b=${it.end}` : "";
   if (asked === this.asked) return;
   this.asked = asked;
   this.show(null);
-  if (!asked) return;
+  this.coming = asked ? this.ask(asked) : null;
+ }
+ async ask(asked) {
   const answer = await fetch(asked).catch(() => null), found = await answer?.json().catch(() => null);
   if (asked === this.asked) this.show(answer?.ok ? found : null, found?.said ?? this.words.stopped);
  }

@@ -19,9 +19,10 @@ export const numbersOf = (text) => new Uint16Array(bytesOf(text).buffer);
 export const saidOf = ({starts, ends}) => ({starts: timesOf(starts), ends: timesOf(ends)});
 export const filled = (text, values) => text.replace(/{(\w+)}/g, (_, name) => values[name]);
 
-// The last of ascending times in milliseconds that is not after `t` seconds: its place, or -1.
+// The last of ascending times in milliseconds that is not after `t` seconds: its place, or -1. Times were rounded to
+// milliseconds: who goes to where a row begins is in that row, though it may begin by its rounded time half of one later.
 export function placeOf(times, t) {
- const latest = 1000 * t + 1e-3;
+ const latest = 1000 * t + .5 + 1e-3;
  let low = 0, high = times.length;
  while (low < high) {
   const middle = (low + high) >> 1;

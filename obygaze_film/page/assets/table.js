@@ -73,7 +73,7 @@ export class DecisionTable {
   const isOn = this.store.selected && this.store.selected.start === one.start && this.store.selected.end === one.end;
   return make("tr", {className: one.settled ? "d-settled" : isOn ? "d-on" : ""},
    make("th", {scope: "row"}, this.button(one, "jump", clock(one.start), title)), cell,
-   make("td", {className: "n", textContent: one.p?.toFixed(2).replace(".", words.decimal) ?? ""}));
+   make("td", {className: "n", textContent: one.value ?? ""}));
  }
  decision(one) {
   const {store, words} = this, isMine = Boolean(this.act.edit) && one.who === store.name, title = one.title || one.note;

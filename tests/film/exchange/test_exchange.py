@@ -95,6 +95,14 @@ def test_a_span_of_no_millisecond_has_one_in_elan():
     assert re.findall('TIME_VALUE="(.*?)"', export(film, "eaf", tiers=["shots"]))[:2] == ["0", "1"]
 
 
+def test_a_shot_of_which_nothing_is_marked_is_called_a_shot_and_not_by_its_detector():
+    film = invented_film(**SMALL)
+    film.shots.loc[0, "flags"] = "black"
+    words = re.findall('text = "(.*?)"', export(film, "textgrid", tiers=["shots"]))
+    assert words[:2] == ["black", "shot"]
+    assert "own" not in words
+
+
 def test_only_concepts_that_are_found_have_tiers(eaf):
     names = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
     found = ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]

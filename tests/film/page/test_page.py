@@ -373,19 +373,25 @@ PARTED = Words("en").say("why_parted", p="0.30", usual="0.20")
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ([reason("Look", 0.3)], "For it: more Look than usual (0.50, usual 0.20)."),
+        ([reason("Look", 0.3)], "For it: more Look than usual (0.50, 0.20 at its usual value)."),
         (
             [reason("Look", 0.3, p=0.33, usual_p=0.18), reason("Body", 0.1, amount="less", p=0.1)],
-            "For it: more Look than usual (0.33, usual 0.18); less Body than usual (0.10, usual 0.20).",
+            (
+                "For it: more Look than usual (0.33, 0.18 at its usual value); "
+                "less Body than usual (0.10, 0.20 at its usual value)."
+            ),
         ),
         (
             [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3)],
             # Means of the two scales part: it is said of which the words are.
-            f"For it: less Look than usual ({PARTED}). Against it: more Body than usual (0.50, usual 0.20).",
+            (
+                f"For it: less Look than usual ({PARTED}). "
+                "Against it: more Body than usual (0.50, 0.20 at its usual value)."
+            ),
         ),
         (
             [reason("Body", 0.009), reason("Look", -0.01)],
-            "Against it: more Look than usual (0.50, usual 0.20).",
+            "Against it: more Look than usual (0.50, 0.20 at its usual value).",
         ),
         ([reason("Body", 0.009)], "No concept moves the probability by 0.01."),
         (

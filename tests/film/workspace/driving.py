@@ -107,7 +107,7 @@ class Keyboard:
         """Write a name, and judge the windows of the draw."""
         until(self.page, TITLE)
         self._write("Your name", name)
-        self._write("How many", str(len(levels)))
+        self._write("How many in all", str(len(levels)))
         self.page.get_by_role("button", name="Begin").focus()
         self.page.keyboard.press("Enter")
         for number, level in enumerate(levels, 1):

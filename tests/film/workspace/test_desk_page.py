@@ -139,6 +139,18 @@ def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags):
         assert why in note
 
 
+@pytest.mark.parametrize(("start_s", "end_s", "has_p"), [(50.0, 60.0003, False), (50.0, 60.4, False),
+                                                         (50.0, 60.6, True), (59.0, 60.6, True)])  # fmt: skip
+def test_a_span_that_hardly_reaches_what_is_judged_has_no_probability(tmp_path, start_s, end_s, has_p):
+    """Planted: the first minute is unlike everything; a time is rounded into the row behind it."""
+    film = with_seconds(dict.fromkeys(range(60), "unlike"))
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12")))
+    found = span_evidence(opened, [opened], start_s, end_s, Words("en"))
+    assert bool(found["p"]) == bool(found["parts"]) == has_p
+    assert (opened.probability_of(start_s, end_s) is not None) == has_p
+    assert (Words("en")["no_probability_unlike"] in found["note"]) != has_p
+
+
 def test_black_that_is_unlike_everything_too_is_black_on_the_desk(tmp_path):
     film = with_seconds(dict.fromkeys(range(60), "unlike;black"))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12")))

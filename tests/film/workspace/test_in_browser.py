@@ -108,7 +108,7 @@ def test_forty_windows_in_two_sittings(opened, tmp_path):
         if number in {1, 15}:  # the number is fixed by the first sitting
             page.reload()
             named(page)
-            page.get_by_label("How many").fill("40" if number == 1 else "20")
+            page.get_by_label("How many in all").fill("40" if number == 1 else "20")
             page.get_by_role("button", name="Begin").click()
         until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 40')")
         page.keyboard.press("1" if number % 4 else "3")
@@ -393,7 +393,7 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     again()  # the windows of the draw come again by themselves
     page.wait_for_url("**/blind")
     named(page)
-    page.get_by_label("How many").fill("10")
+    page.get_by_label("How many in all").fill("10")
     page.get_by_role("button", name="Begin").click()
     for number in range(1, 11):
         until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')")

@@ -10,7 +10,7 @@ from obygaze_film import Timeline
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.pages import OpenFilm, desk_page, what_stands
+from obygaze_film.workspace.pages import OpenFilm, desk_page, shown_judgements, what_stands
 from obygaze_film.workspace.server import _door
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS
@@ -193,8 +193,13 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
     seen = {who: what_stands(film, who) for who in ("AB", "CD", "")}
     assert [len(seen[who]["differ"]) for who in ("AB", "CD", "")] == [6, 0, 0]
     assert [seen[who]["hidden"] for who in ("AB", "CD", "")] == [0, 10, 16]
+    # What all films are compared by has their own alone until then: of both they could tell the other's.
+    shown = shown_judgements(film)
+    assert {clip.annotator for clip in shown.clips} == {"CD"}
+    assert shown.note.endswith("10")
     judge_blindly(made, *["violent"] * 4, who="CD", n=10)
     assert len(what_stands(film, "CD")["differ"]) == 10
+    assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
 def test_where_one_judges_blindly_nothing_tells_the_score(place):
@@ -209,7 +214,7 @@ def test_where_one_judges_blindly_nothing_tells_the_score(place):
     stands = what_stands(OpenFilm(0, made.film, made), "AB", blind=True)
     assert {one["kind"] for one in stands["you"]} == {"judgement", "agreed"}
     assert sum(one["kind"] == "agreed" for one in stands["you"]) == 1
-    assert all("p" not in one for one in stands["you"])
+    assert all(one.keys().isdisjoint({"p", "value"}) for one in stands["you"])
     assert len(stands["differ"]) == 10
 
 

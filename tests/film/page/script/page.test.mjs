@@ -20,6 +20,8 @@ test("a time is told with its row, the band, concepts that are seen and found, a
  assert.equal(rows.said(9), "0:00:06–0:00:10; credits");
  assert.deepEqual([rows.startAfter(1, 1), rows.startAfter(1, -1), rows.startAfter(9, 5)], [2, 0, 5.5]);
  assert.deepEqual([-1, 0, 1.9, 99].map((t) => placeOf([0, 2000, 5000], t)), [-1, 0, 0, 2]);
+ // A row begins at 112.916667 s, which is rounded to 112917 ms: a passage that begins there is in that row.
+ assert.deepEqual([112.9, 112.916667, 112.9173].map((t) => placeOf([0, 112917], t)), [0, 1, 1]);
 });
 
 test("paths go through every step and break where there is no value", () => {

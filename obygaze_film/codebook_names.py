@@ -1,0 +1,145 @@
+"""Name the levels and concepts of a model's codebook, with what it calls them in other languages.
+
+A built-in codebook has its translations itself; those of a lab's own codebook are in the record of a film.
+
+A concept is called by its translated title. A level that has a title in English keeps its name, with the
+translated title beside it: `S (Sûr)`. A level without one is called by its translated title, as its name is
+an English word.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from obygaze_features.manifest import BUILTIN, Codebook, CodebookTexts, builtin_codebook
+from obygaze_film.schema import ModelRecord
+
+
+class InLanguages(str):
+    """A text in English, with the same text in other languages: `claims.Words.again` writes it in one.
+
+    It is equal to the text in English, which is what records and `--json` keep.
+    """
+
+    __slots__ = ("translations",)
+    translations: Mapping[str, str]
+
+
+def in_languages(text: str, translations: Mapping[str, str]) -> InLanguages:
+    """Put translations beside a text, by language."""
+    both = InLanguages(text)
+    both.translations = dict(translations)
+    return both
+
+
+def told_in(text: str, language: str) -> str:
+    """Return a text in a language; in English where it is not translated."""
+    if isinstance(text, InLanguages):
+        return text.translations.get(language, str(text))
+    return text
+
+
+def composed(write: Callable[..., str], *texts: str) -> InLanguages:
+    """Make a text of several, in each language that one of them has.
+
+    Examples
+    --------
+    >>> level, title = in_languages("S", {}), in_languages("Sure", {"fr": "Sûr"})
+    >>> both = composed("{} ({})".format, level, title)
+    >>> both, told_in(both, "fr")
+    ('S (Sure)', 'S (Sûr)')
+    """
+    languages: dict[str, None] = {}
+    for text in texts:
+        if isinstance(text, InLanguages):
+            languages |= dict.fromkeys(text.translations)
+    translations = {language: write(*(told_in(text, language) for text in texts)) for language in languages}
+    return in_languages(write(*texts), translations)
+
+
+@dataclass(frozen=True)
+class CodebookNames:
+    """What a codebook calls levels and concepts.
+
+    Attributes
+    ----------
+    texts : dict of str to CodebookTexts
+        What it says in other languages, by language.
+    titles : dict of str to str
+        Titles of levels in English.
+    builtin : Codebook or None
+        The codebook, if it is a built-in one.
+    """
+
+    texts: Mapping[str, CodebookTexts]
+    titles: Mapping[str, str]
+    builtin: Codebook | None = None
+
+    def level(self, name: str) -> InLanguages:
+        """Return what a level is called."""
+        return in_languages(name, {} if self.titles.get(name) else self._translated_titles(name))
+
+    def title(self, name: str) -> InLanguages:
+        """Return the title of a level that keeps its name; empty where it has none in English."""
+        title = self.titles.get(name, "")
+        translated = self._translated_titles(name) if title else {}
+        return in_languages("" if title == name else title, translated)
+
+    def titled(self, name: str) -> InLanguages:
+        """Return what a level is called, with its title beside it if that differs."""
+        return composed(beside, self.level(name), self.title(name))
+
+    def concept(self, name: str) -> InLanguages:
+        """Return what a concept is called."""
+        titles = {}
+        for language, texts in self.texts.items():
+            if name in texts.concepts and texts.concepts[name].title:
+                titles[language] = texts.concepts[name].title
+        return in_languages(name, titles)
+
+    def means(self, name: str, text: str, *, is_concept: bool) -> InLanguages:
+        """Return what a level or a concept means; `text` is that in English, as a model's record has it.
+
+        A text that a built-in codebook does not have, as of an earlier version of it, is not translated.
+        """
+        is_other = self.builtin is not None and text != self.builtin.means.get(name, "")
+        if not text or is_other:
+            return in_languages(text, {})
+        meanings = {}
+        for language, texts in self.texts.items():
+            parts = texts.concepts if is_concept else texts.levels
+            if name in parts and parts[name].means:
+                meanings[language] = parts[name].means
+        return in_languages(text, meanings)
+
+    def construct(self, text: str) -> InLanguages:
+        """Return what the levels measure; `text` is that in English."""
+        constructs = {language: texts.construct for language, texts in self.texts.items() if texts.construct}
+        return in_languages(text, constructs)
+
+    def _translated_titles(self, name: str) -> dict[str, str]:
+        titles = {}
+        for language, texts in self.texts.items():
+            if name in texts.levels and texts.levels[name].title:
+                titles[language] = texts.levels[name].title
+        return titles
+
+
+def beside(name: str, title: str) -> str:
+    """Write a name with its title beside it if that differs."""
+    return f"{name} ({title})" if title and title != name else name
+
+
+def names_of(model: ModelRecord) -> CodebookNames:
+    """Return what a model's codebook calls levels and concepts."""
+    if model.codebook not in BUILTIN:
+        return CodebookNames(model.translations, model.titles)
+    codebook = builtin_codebook(model.codebook)
+    texts = {language: codebook.texts(language) for language in codebook.languages}
+    titles = model.titles or {level.name: level.title for level in codebook.levels}
+    return CodebookNames(texts, titles, codebook)
+
+
+def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
+    """Return the names of those concepts that have another one in a language, by name."""
+    names = {concept.name: concept.told(language).title for concept in codebook.concepts}
+    return {name: title for name, title in names.items() if title != name}
