@@ -364,24 +364,34 @@ def _check_inputs_of_later_steps(
 
 
 def _suggest_year_option(films: Sequence[str], title: str | None, year: int | None) -> None:
-    """Suggest the option --year on stderr if the title of the only film has a year in brackets.
+    """Suggest on stderr how years are kept that titles or names of films have in brackets, if none is given.
 
-    Without a title, the name of the film's file is searched for the year. Nothing is suggested if a year is
-    given.
+    Of one film that is the option --year; without a title, the name of its file is searched. Years of several
+    films are kept by a table.
     """
-    if year is not None or len(films) > 1:
+    if year is not None:
         return
-    if title:
-        source = "title"
-        text = title
-    else:
-        source = "name"
-        text = Path(films[0]).stem
-    found = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
-    if found:
-        found_year = found[1]
+    if len(films) > 1:
+        dated = [film for film in films if _year_in(Path(film).stem)]
+        if dated:
+            notice = (
+                f"{len(dated)} of {len(films)} films have a year in their names, as {Path(dated[0]).name}: "
+                "'film open --films films.csv --by decade', and 'film compare', compare by years that "
+                "films.csv has, in the columns movie and year"
+            )
+            click.echo(notice, err=True)
+        return
+    source = "title" if title else "name"
+    found_year = _year_in(title or Path(films[0]).stem)
+    if found_year:
         notice = f"{films[0]}: its {source} says {found_year}: 'film run --year {found_year}' keeps that"
         click.echo(notice, err=True)
+
+
+def _year_in(text: str) -> str:
+    """Find a year in brackets, as in "Harbour Lights (1954)"; empty if there is none."""
+    found = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
+    return found[1] if found else ""
 
 
 def _load_people_detectors(sources: Sequence[str]) -> "People | None":

@@ -534,7 +534,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         text = composed(" ".join(cell.split()))
         written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
-    decade = f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else ""
+    decade = said("decade", year=f"{year[:3]}0") if len(year) == 4 and year.isdecimal() else ""
     staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
     return {**staged, "decade": decade, **recorded, **written}
 

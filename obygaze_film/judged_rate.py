@@ -176,10 +176,11 @@ def rates_by_definition(
 
 
 def _under(definition: str, found: FilmRates) -> FilmRates:
-    """Note under which definition judges have numbers, or too few windows for one."""
+    """Note under which definition judges have numbers, or too few windows for one, and agree so far."""
     rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
     too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
-    return structs.replace(found, rates=rates, too_few=too_few)
+    agreement = tuple(structs.replace(pair, definition=definition) for pair in found.agreement)
+    return structs.replace(found, rates=rates, too_few=too_few, agreement=agreement)
 
 
 def correct_rate(

@@ -498,6 +498,8 @@ class JudgesAgreement(Struct, frozen=True):
         (`judged_windows.LEAST`), and where both say one thing of all.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
+    definition : str
+        Digest of the definitions that they judged under; empty where nothing says.
     """
 
     annotators: list[str]
@@ -507,6 +509,7 @@ class JudgesAgreement(Struct, frozen=True):
     low: float | None
     high: float | None
     n_unsure: Count = 0
+    definition: str = ""
 
 
 class JudgesAlpha(Struct, frozen=True):

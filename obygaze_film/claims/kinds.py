@@ -515,6 +515,8 @@ class PairKappa(FilmClaim):
         (`judged_windows.LEAST`) there is none, and the condition is `TOO_FEW`.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
+    definition : str
+        Digest of the definitions that they judged under; empty where a sentence need not name it.
     """
 
     KIND: ClassVar[str] = "agreement of two"
@@ -523,6 +525,7 @@ class PairKappa(FilmClaim):
     n: int
     alike: int
     n_unsure: int = 0
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

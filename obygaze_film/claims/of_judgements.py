@@ -64,13 +64,16 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     are_several = len(definitions) > 1
     claims: list[FilmClaim] = [judged_share(rate, is_one_of_definitions=are_several) for rate in found.rates]
     claims += [no_judged_share(few, is_one_of_definitions=are_several) for few in found.too_few]
-    return [*claims, *agreement_claims(found)]
+    return [*claims, *agreement_claims(found, is_of_several_definitions=are_several)]
 
 
-def agreement_claims(found: "FilmRates") -> list[FilmClaim]:
+def agreement_claims(found: "FilmRates", *, is_of_several_definitions: bool = False) -> list[FilmClaim]:
     """Claim how far every two judges agree, and three or more together."""
     positive = positive_in(found)
-    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement]
+    claims: list[FilmClaim] = [
+        pair_agreement(pair, positive, is_one_of_definitions=is_of_several_definitions)
+        for pair in found.agreement
+    ]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha, positive))
     return claims
@@ -176,7 +179,7 @@ def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
     return ()
 
 
-def pair_agreement(pair: JudgesAgreement, positive: str) -> PairKappa:
+def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definitions: bool = False) -> PairKappa:
     """Take how far two judges agree as to what is positive; of too few windows there is no kappa."""
     is_enough = pair.n >= LEAST  # earlier versions kept a kappa of any number
     is_known = is_enough and pair.low is not None and pair.high is not None
@@ -191,6 +194,7 @@ def pair_agreement(pair: JudgesAgreement, positive: str) -> PairKappa:
         n=pair.n,
         alike=pair.alike,
         n_unsure=pair.n_unsure,
+        definition=pair.definition if is_one_of_definitions else "",
     )
 
 

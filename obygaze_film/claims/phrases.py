@@ -1,6 +1,7 @@
 """Write claims as sentences, one function for each kind, in the words and numbers of a language."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from obygaze_features.arguments import checked
@@ -1202,6 +1203,9 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
 
 def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
+    if claim.definition:
+        text = pair_sentence(replace(claim, definition=""), words)
+        return words.say("rate_under", definition=claim.definition[:12], rate=text)
     if claim.has(TOO_FEW):
         return _few_windows_of_pair(claim, words)
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)

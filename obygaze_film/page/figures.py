@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from obygaze_film.claims import phrases
 from obygaze_film.claims.of_groups import compared_share
-from obygaze_film.claims.words import Words
+from obygaze_film.claims.words import Words, clock
 from obygaze_film.notes import LATER
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
@@ -24,7 +24,10 @@ LEFT, RIGHT, HIGH = 50, 735, 250
 """Ends of the axis of years, and height of the chart, in units of the figure."""
 
 WIDTH: Final = 760
-"""Width of a figure, in units."""
+"""Width of a figure, in units; one whose names are long is wider."""
+
+LEAST_COLUMN: Final = 360
+"""Minimum width of what a film's figure draws beside its names, in units."""
 
 LINE: Final = 14
 """Height of a line of text, in units."""
@@ -39,7 +42,10 @@ STILLS_HIGH: Final = 40
 """Height of the strip of stills, in units."""
 
 MOST_TIMES: Final = 7
-"""Times on the axis of a film's figure."""
+"""Maximum number of times on the axis of a film's figure."""
+
+TIME_GAP: Final = 8
+"""Least room between two times on the axis, in units."""
 
 NARROW: Final = frozenset("iljtfrI.,:;'’|!()[] ")
 WIDE: Final = frozenset("mwMWœæŒÆ@%—…")
@@ -90,9 +96,9 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
 
     key = "as_concept" if compared.positive.is_concept else "as_level"
     axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
-    legend = [line for text in _legend(compared, words) for line in _wrapped(text)] if alone else []
+    legend = [line for text in _legend(compared, words) for line in _wrapped(text, WIDTH)] if alone else []
     return _figure(
-        "years", HIGH + 50 + LINE * len(legend), f"{words['years_title']}: {axis}", words,
+        "years", WIDTH, HIGH + 50 + LINE * len(legend), f"{words['years_title']}: {axis}", words,
         alone=alone, axis=axis, legend=legend, bottom=HIGH + 44,
         x=x, y=y, at=at, left=LEFT, right=RIGHT, dated=dated, trend=trend, ends=(min(years), max(years)),
         shares=np.linspace(0, scale, 5).tolist(), decades=range(int(begin), int(end) + 1, 10),
@@ -121,12 +127,12 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     return [words.say(key, **known) for key, is_there in is_drawn.items() if is_there]
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, figure_width: int) -> list[str]:
     """Break a text into lines that a figure has room for."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer) > WIDTH - 2 * GAP:
+        if lines[-1] and text_width(longer) > figure_width - 2 * GAP:
             lines.append(word)
         else:
             lines[-1] = longer
@@ -227,7 +233,8 @@ def film_figure(
     """Draw a span of a film as a figure of its own, with `CONTEXT_S` before and after it.
 
     The figure has the model's passages, what people decided, the probability with its band and the threshold,
-    and the concepts that are found better than chance. Its left margin is as wide as its longest name.
+    and the concepts that are found better than chance. Its left margin is as wide as its longest name, and
+    the figure is wider than `WIDTH` where little room is left beside that.
 
     Parameters
     ----------
@@ -253,8 +260,13 @@ def film_figure(
     names = [words["segments"], words["probability"], *decided]
     names += [shown.name for shown in concepts]
     left = GAP + max(math.ceil(text_width(name)) for name in names)
-    part = FigurePart(part_start_s, part_end_s, start_s, min(end_s, view.whole_s), left, WIDTH - GAP - left)
-    top = 26
+    right = math.ceil(text_width(clock(part_end_s)) / 2)  # half of a time that stands at the column's end
+    column = max(WIDTH - right - left, LEAST_COLUMN)
+    width = left + column + right
+    part = FigurePart(part_start_s, part_end_s, start_s, min(end_s, view.whole_s), left, column)
+    ends = f"{clock(part.span_start_s)}–{clock(part.span_end_s)}"
+    heading = _wrapped(f"{view.heading}, {ends}", width)
+    top = 12 + LINE * len(heading)
     rows: dict[str, list[FigureRow]] = {}
     for kind, names_of_kind, high in (
         ("stills", [""] if stills else [], STILLS_HIGH),
@@ -267,12 +279,13 @@ def film_figure(
         for name in names_of_kind:
             rows[kind].append(FigureRow(name, top, high))
             top += high + 4
-    notes = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
-    title = words.say("named", name=view.heading, what=" ".join(notes))
-    high = top + 24 + 14 * len(notes)
+    sentences = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
+    title = words.say("named", name=view.heading, what=" ".join(sentences))
+    notes = [line for text in sentences for line in _wrapped(text, width)]
+    high = top + 24 + LINE * len(notes)
     return _figure(
-        "film", high, title, words, alone=True, view=view, part=part, notes=notes, bottom=top,
-        rows=rows, strip=_strip(stills, part) if stills else (), passages=passages,
+        "film", width, high, title, words, alone=True, view=view, part=part, heading=heading, notes=notes,
+        bottom=top, rows=rows, strip=_strip(stills, part) if stills else (), passages=passages,
         decided=list(decided.values()), concepts=concepts, ticks=_tick_times(part),
     )  # fmt: skip
 
@@ -291,9 +304,13 @@ def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
 
 
 def _tick_times(part: FigurePart) -> list[float]:
-    """Choose the times of the figure's axis: full multiples of a step, counted from the film's start."""
+    """Choose the times of the figure's axis: full multiples of a step, counted from the film's start.
+
+    They are so few that their texts do not touch.
+    """
     length_s = part.end_s - part.start_s
-    step = next((step for step in charts.TICKS_S if length_s / step <= MOST_TIMES), charts.TICKS_S[-1])
+    most = min(MOST_TIMES, part.width / (text_width(clock(part.end_s)) + TIME_GAP))
+    step = next((step for step in charts.TICKS_S if length_s / step <= most), charts.TICKS_S[-1])
     first = math.ceil(part.start_s / step) * step
     return [float(time) for time in range(first, int(part.end_s) + 1, step)]
 
@@ -339,7 +356,7 @@ def text_width(text: str) -> float:
     return 12 * width
 
 
-def _figure(name: str, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:
+def _figure(name: str, width: int, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:
     own = Markup(asset("figures.css", "obygaze_film.page")) if alone else ""  # noqa: S704 - ours
-    values |= {"high": high, "title": title, "own": own}
+    values |= {"width": width, "high": high, "title": title, "own": own}
     return Markup(template_page(f"figure_{name}.svg.j2", words, (), **values))  # noqa: S704 - escaped

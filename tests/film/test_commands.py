@@ -617,3 +617,13 @@ def test_a_year_in_brackets_is_offered(capsys, name, options, offered):
     said = capsys.readouterr().err
     assert (f"--year {offered}'" in said) == bool(offered)
     assert bool(said) == bool(offered)
+
+
+def test_of_several_films_years_are_offered_by_a_table(capsys):
+    _suggest_year_option(["a/Harbour Lights (1954).mkv", "Ferry.mp4", "Salt (1963).mkv"], None, None)
+    said = capsys.readouterr().err
+    assert "2 of 3 films" in said
+    assert "Harbour Lights (1954).mkv" in said
+    assert "--films films.csv --by decade" in said
+    _suggest_year_option(["Harbour.mkv", "Ferry.mp4"], None, None)
+    assert capsys.readouterr().err == ""

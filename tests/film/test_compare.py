@@ -314,11 +314,13 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     assert re.findall('class="n">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
     assert found.positive.text == "S"
     french = side_by_side.comparison_page(found, language="fr")
-    assert ("1990s minus 2000s" in page, "1990s moins 2000s" in french, "minus" in french) == (
+    assert ("1990s minus 2000s" in page, "années 1990 moins années 2000" in french, "minus" in french) == (
         True,
         True,
         False,
     )
+    body = french.partition("<body")[2]
+    assert re.findall(r"\d0s\b|\bmodel\b", re.sub("<[^>]*>", " ", body)) == []
     assert "all films" not in side_by_side.comparison_page(compare_films(films, judged), language="fr")
 
 

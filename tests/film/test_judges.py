@@ -152,6 +152,20 @@ def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline,
     assert [rate.definition for rate in alone.rates] == [before] * 3
 
 
+def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):
+    every = []
+    for definition, one, other in (("a" * 64, "AB", "CD"), ("b" * 64, "EF", "GH")):
+        both = judged(tmp_path, drawn[:20], **{one: [YES, NO] * 10, other: [YES] * 15 + [NO] * 5})
+        every += [replace(clip, extras=clip.extras | {"definition": definition}) for clip in both]
+    found = rates_by_definition(timeline, judged(tmp_path, drawn).with_clips(every))
+    first, second = [text for text in sentences(rate_claims(found)) if "kappa" in text]
+    assert first.startswith("under aaaaaaaaaaaa: AB and CD: ")
+    assert second.startswith("under bbbbbbbbbbbb: EF and GH: ")
+    under_one = rates_by_definition(timeline, judged(tmp_path, drawn).with_clips(every[:40]))
+    (pair,) = [text for text in sentences(rate_claims(under_one)) if "kappa" in text]
+    assert pair.startswith("AB and CD: ")
+
+
 def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
     judgements = judged(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
     rate, _ = correct_rate(timeline, judgements, judge="CD")

@@ -3,6 +3,7 @@
 What only a browser can find: errors of the script and of the policy, what is read out, what does not fit.
 """
 
+import shutil
 from dataclasses import replace
 from time import monotonic
 
@@ -404,10 +405,13 @@ def test_the_page_is_toured_by_the_keyboard_alone_and_focus_is_seen(visit, watch
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (700, 450), (390, 844)])
-def test_film_and_cursor_are_in_view_at_every_size(visit, watched, width, height):
+def test_film_and_cursor_are_in_view_at_every_size(visit, watched, tmp_path, width, height):
     page = visit(watched / "film.html", width=width, height=height).page
-    page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
+    own = shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
+    page.get_by_label("Open your own copy").set_input_files(own)
     is_true(page, "document.querySelector('#f1-own').textContent")
+    said, shown = page.locator("#f1-own").bounding_box(), page.locator(".d-none").bounding_box()
+    assert said["y"] + said["height"] <= shown["y"] + shown["height"] + 1  # no line of it is cut
     page.keyboard.press("n")
     assert page.locator("video").bounding_box()["height"] > 120
     assert page.locator(".d-before").is_hidden()

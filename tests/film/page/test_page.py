@@ -515,6 +515,30 @@ def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
     assert float(x) - text_width(shown) >= 0
 
 
+@pytest.mark.parametrize(
+    ("duration_s", "title"), [(600.0, "Short"), (600.0, "A Very Long Title " * 12), (12 * 3600.0, "Long")]
+)
+@pytest.mark.parametrize("who", ["AB", "A name as long as the desk takes it, of " + 40 * "M"])
+def test_no_text_of_a_figure_is_cut_and_no_times_touch(duration_s, title, who):
+    film = invented_film(title=title, n_rows=60, duration_s=duration_s)
+    view = FilmView(film, "f1", Words("en"), top=5)
+    decided = [Decided(duration_s - 40, duration_s - 10, (who,), level="S", is_blind=True)]
+    figure = str(film_figure(view, duration_s - 30, duration_s, decisions_data(decided, view)))
+    (width,) = map(float, re.findall(r'viewBox="0 0 ([\d.]+)', figure))
+    right_of_time = 0.0
+    for kind, left, text in re.findall(r'<text class="([\w-]+)" x="([\d.]+)" y="[\d.]+">([^<]*)<', figure):
+        share_on_the_left = {"c-start": 0.0, "c-middle": 0.5, "c-end": 1.0}[kind]
+        start = float(left) - share_on_the_left * text_width(unescape(text))
+        end = start + text_width(unescape(text))
+        assert start >= 0, text
+        assert end <= width, text
+        if kind == "c-middle":
+            assert start > right_of_time
+            right_of_time = end
+    assert unescape(figure).count(who) == 1
+    assert right_of_time > 0
+
+
 def test_a_figure_says_who_decided_what_and_draws_the_threshold():
     film = invented_film(**SMALL)
     view = FilmView(film, "f1", Words("en"), top=5)

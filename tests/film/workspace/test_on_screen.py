@@ -10,8 +10,11 @@ import pandas as pd
 import pytest
 
 import obygaze_features
+from obygaze_features.manifest import builtin_codebook
+from obygaze_film.workspace.decisions import Decisions
 from tests.film.conftest import LONG_MS, axe_violations
 from tests.film.page.invented import invented_film
+from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import SCROLLS, TITLE, VIDEO, decided, drag, look, named, press, said, until
 from tests.video.encoding import encode
 
@@ -110,6 +113,52 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     said(page, "after the beginning")
     page.set_viewport_size({"width": 400, "height": 720})
     assert page.evaluate(HALVED) == []
+    page.context.close()
+
+
+DRAWN_OVER = """(() => {
+    const box = (node) => node.getBoundingClientRect();
+    const lowest = (node) => {
+        let bottom = box(node).bottom;
+        for (let above = node.parentElement; above !== document.body; above = above.parentElement) {
+            if (getComputedStyle(above).overflowY !== "visible") bottom = Math.min(bottom, box(above).bottom);
+        }
+        return bottom;
+    };
+    const top = box(document.querySelector(".d-overview")).top;
+    return [...document.querySelectorAll(":is(.d-film, .d-span, .d-side) *")]
+        .filter((one) => one.offsetHeight && lowest(one) > top + 1 && box(one).top < lowest(one))
+        .map((one) => one.outerHTML.slice(0, 99));
+})()"""
+"""What of film, evidence and decisions is drawn over the timeline below them."""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (900, 640)])
+def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(serve, browser, tmp_path, width, height):
+    """With all that a desk can have: a film that is encoded while it plays, two judges, what is said."""
+    lines = pd.DataFrame(
+        {"start_s": np.arange(0.0, 590.0, 6.0), "end_s": np.arange(3.0, 593.0, 6.0), "text": "Look"}
+    )
+    scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=lines)
+    scored.write(tmp_path / "tt1")
+    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
+    made = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
+    for who in ("AB", "CD"):
+        judge_blindly(made, *["S", "HN"] * 5, who=who, n=10)
+    made.ledger.close()
+    pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(600))
+    path = encode(tmp_path / "tt1.mkv", pictures, "mpeg2video", 1)
+    served = serve(tmp_path / "tt1", book, "--film", str(path), enter=False)
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.set_default_timeout(LONG_MS)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    named(page)
+    page.keyboard.press("n")
+    until(page, "document.querySelector('#d-p').textContent")
+    until(page, "document.querySelectorAll('#d-table tbody tr').length")
+    assert page.evaluate(DRAWN_OVER) == []
+    assert page.locator("video").bounding_box()["height"] >= 120
     page.context.close()
 
 
