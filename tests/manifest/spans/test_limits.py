@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -287,6 +288,17 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
     path = tmp_path / "t.csv"
     path.write_text(rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
     assert len(guess_codebook(path).concepts) == 20_000
+
+
+def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    boxes = "".join(
+        f'<box frame="{n}" outside="0"><attribute name="pose">pose {n}</attribute></box>' for n in range(25_000)
+    )
+    path = tmp_path / "a.xml"
+    path.write_text(f'<annotations><track id="1" label="S">{boxes}</track></annotations>')
+    (account,) = import_spans([path], tmp_path, rate=Fraction(25)).accounts
+    assert account.seen == 25_001  # the track, and each value, which lasts until the next one
 
 
 def leave_out(file: SpanFile) -> FileContent[RawSpan]:
