@@ -292,9 +292,9 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
 
 def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
-    boxes = "".join(
-        f'<box frame="{n}" outside="0"><attribute name="pose">pose {n}</attribute></box>' for n in range(25_000)
-    )
+    value = '<attribute name="pose">pose {0}</attribute>'
+    box = f'<box frame="{{0}}" outside="0">{value}</box>'
+    boxes = "".join(box.format(n) for n in range(25_000))
     path = tmp_path / "a.xml"
     path.write_text(f'<annotations><track id="1" label="S">{boxes}</track></annotations>')
     (account,) = import_spans([path], tmp_path, rate=Fraction(25)).accounts
