@@ -60,7 +60,7 @@ def test_whatever_runs_in_the_workflows_is_installed_by_its_digest():
     for path in files:
         text = path.read_text(encoding="utf-8")
         for command in re.findall(r"pip install (.*)", text):
-            is_of_checkout = re.search(r"--editable|--constraint|--upgrade|--no-deps$|uv", command)
+            is_of_checkout = re.search(r"--(editable|constraint|upgrade|resolution)|--no-deps$", command)
             assert "--require-hashes" in command or is_of_checkout, f"{path.name}: {command}"
 
 
