@@ -814,6 +814,21 @@ def test_players_above_a_table_of_boris_are_read_once(tmp_path, monkeypatch):
     assert cpu_s_of_import(path, kind="boris") < 5
 
 
+@pytest.mark.long
+def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
+    names = [f"L{number}" for number in range(700)]
+    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in names)
+    positive = ",".join(f'"{name}"' for name in names[1:])
+    tasks = "".join(
+        f'[tasks.t{number}]\nnegative = ["L0"]\npositive = [{positive}]\n' for number in range(600)
+    )
+    path = tmp_path / "codebook.toml"
+    path.write_text(f'name = "v"\nversion = "1"\n{levels}{tasks}')
+    begin_s = time.process_time()
+    assert len(load_codebook(path).tasks) == 600
+    assert time.process_time() - begin_s < 5
+
+
 @pytest.mark.parametrize("heading", ["", "Unnamed: 0"])
 def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
     """Tables of our own are read in this process, which nothing limits."""
