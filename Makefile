@@ -85,7 +85,7 @@ schema: .venv/with-dev
 INSTALL_pinned = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 INSTALL_newest = $(BIN)/python -m pip install --quiet --upgrade
 # pip takes no lowest versions; uv does.
-INSTALL_lowest = $(BIN)/python -m pip install --quiet uv && \
+INSTALL_lowest = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement .ci/uv.txt && \
 	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
 
 # Hashes can be asked for files alone, not for a checkout: it comes last, and brings nothing along.

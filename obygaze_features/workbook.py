@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from obygaze_features.errors import ObygazeError, install_command
-from obygaze_features.text import number_of
+from obygaze_features.text import first_few, number_of
 from obygaze_features.workbook_parts import (
     NO_FACTS,
     Cell,
@@ -27,6 +27,8 @@ from obygaze_features.workbook_parts import (
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
 MOST_CHARACTERS = 1 << 17
 """Of a cell; spreadsheets take 32,767, and Python's reader of CSV no more than this."""
+MOST_SHEETS_SHOWN = 10
+"""Sheets that messages name."""
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
 DAMAGES = (zipfile.BadZipFile, zlib.error)
@@ -284,10 +286,14 @@ def sheets_together(book: Workbook, own: str) -> Sheets:
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
     """Say which sheets are read together, which are left out, and what is odd in cells."""
     own = read.names[0]
-    notes = [f"sheet {name!r} left out: {own!r} is read" for name in book.sheets if name not in read.names]
+    names_read = set(read.names)
+    left_out = [name for name in book.sheets if name not in names_read]
+    notes = [f"sheet {name!r} left out: {own!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
+    if len(left_out) > MOST_SHEETS_SHOWN:
+        notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
     notes += book.notes
     if len(read.names) > 1:
-        shown = ", ".join(map(repr, read.names))
+        shown = first_few(list(map(repr, read.names)), MOST_SHEETS_SHOWN)
         notes.append(f"sheets {shown} read together, each row with its sheet and its line")
     return (*notes, *clock_notes(read.records))
 

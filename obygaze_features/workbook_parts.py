@@ -257,15 +257,28 @@ def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
 
 
 def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return which part of the archive holds each sheet: name of the sheet -> name of the part."""
+    """Return which part of the archive holds each sheet: name of the sheet -> name of the part.
+
+    Raises
+    ------
+    DamagedPartError
+        Two sheets have one name, or one part.
+    """
     targets = {
         each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
     }
-    parts = {}
+    parts: dict[str, str] = {}
+    taken = set[str]()
     for sheet in _elements(archive, WORKBOOK, "sheet"):
         identity = next((value for name, value in sheet.items() if name.endswith(":id")), "")
         target = targets.get(identity, "")
-        parts[sheet.get("name", "")] = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+        part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+        name = sheet.get("name", "")
+        # The library finds parts without regard to case, and would read one again for each sheet that has it.
+        if name in parts or (target and part.casefold() in taken):
+            raise DamagedPartError
+        parts[name] = part
+        taken.add(part.casefold())
     return parts
 
 

@@ -14,9 +14,11 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 
 
-def hashed():
-    """Yield every requirement of .ci/hashes.txt with its digests, read as pip reads it."""
-    for line in (ROOT / ".ci/hashes.txt").read_text().replace(" \\\n", " ").splitlines():
+def hashed(name=".ci/hashes.txt"):
+    """Yield every requirement of a file with its digests, read as pip reads it."""
+    for line in (ROOT / name).read_text().replace(" \\\n", " ").splitlines():
+        if line.startswith("#"):
+            continue
         requirement, *digests = re.split(r"\s+--hash=sha256:", line)
         yield Requirement(requirement), digests
 
@@ -39,10 +41,35 @@ def test_every_pin_has_its_digests(system, machine, built):
     assert all(re.fullmatch(r"[0-9a-f]{64}", one) for digests in result.values() for one in digests)
 
 
+def test_the_tools_that_run_the_tests_on_windows_are_those_of_the_pins():
+    tools = {str(one): digests for one, digests in hashed(".ci/test-tools.txt")}
+    pins = {str(one): digests for one, digests in hashed()}
+    on_windows_alone = tools.keys() - pins.keys()
+    assert {Requirement(tool).name for tool in on_windows_alone} == {"colorama"}
+    assert {tool: pins[tool] for tool in tools.keys() & pins.keys()}.items() <= tools.items()
+    named = {canonicalize_name(Requirement(tool).name) for tool in tools}
+    needed = {"pytest", "pytest-xdist", "hypothesis"}
+    for tool in ("pytest", "pytest-xdist", "hypothesis"):
+        needed |= brought_by(tool, SYSTEMS["Windows"] | {"python_version": "3.11"})
+    assert needed <= named
+
+
+def test_whatever_runs_in_the_workflows_is_installed_by_its_digest():
+    """But for this checkout, whose dependencies are what is tested."""
+    files = [*(ROOT / ".github/workflows").glob("*.yml"), ROOT / "Makefile", ROOT / ".ci/run"]
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for command in re.findall(r"pip install (.*)", text):
+            is_of_checkout = re.search(r"--(editable|constraint|upgrade|resolution)|--no-deps$", command)
+            assert "--require-hashes" in command or is_of_checkout, f"{path.name}: {command}"
+
+
 def test_no_index_is_named():
     for name in (
         "constraints.txt",
         ".ci/hashes.txt",
+        ".ci/test-tools.txt",
+        ".ci/uv.txt",
         "Makefile",
         ".ci/hashes.py",
         ".ci/run",

@@ -412,18 +412,21 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
         raise ManifestError(
             f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
         )
+    level_names = set(codebook.level_names)
+    labels = set(codebook.labels)
     for side, names in (("negative", task.negatives), ("positive", task.positives)):
         if not names:
             raise ManifestError(f"{key}: {side}: names no level")
         check_once(names, f"{key}: {side}")
         for name in names:
-            if name not in codebook.level_names:
+            if name not in level_names:
                 near = suggestion(name, spellings_of(codebook.levels))
                 raise ManifestError(f"{key}: {side}: unknown level {name!r}{near}")
-            if name not in codebook.labels:
+            if name not in labels:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
-    shared = [name for name in task.negatives if name in task.positives]
+    positives = set(task.positives)
+    shared = [name for name in task.negatives if name in positives]
     if shared:
         raise ManifestError(f"{key}: the level {shared[0]!r} is both negative and positive")

@@ -410,7 +410,7 @@ def table_of(
     fields = FIELDS if set(TIMES) <= set(needed) else ()
     spelling_of = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
     headings = [spelling_of.get(heading_name(cell), cell) for cell in written]
-    left_out = {n for n, name in enumerate(headings) if _is_empty_or_index(n, name, body)}
+    left_out = _empty_or_index(headings, body)
     columns = _without_places(headings, left_out)
     missing = [column for column in needed if column not in columns]
     if any_of and {*any_of}.isdisjoint(columns):
@@ -504,27 +504,35 @@ def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> Non
         before.add(column)
 
 
-def _is_empty_or_index(n: int, name: str, body: Records) -> bool:
-    """Return whether a column holds nothing, or only a data frame's index: different whole numbers.
+def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
+    """Return the places, from 0, of columns that hold nothing, or only a data frame's index.
+
+    An index is of different whole numbers, in the first column or below a heading that pandas makes. The time
+    grows with the cells that there are: a header may be much longer than the rows below it.
 
     Parameters
     ----------
-    n
-        Place of the column, from 0.
-    name
-        Its heading; pandas reads that of an index as `Unnamed: 0`.
+    headings
+        Those of all columns; pandas reads that of an index as `Unnamed: 0`.
     body
         The records below the header.
     """
-    is_unnamed_by_pandas = name.startswith("Unnamed: ")
-    if name and not is_unnamed_by_pandas:
-        return False
-    cells = [record[n] if n < len(record) else "" for _, record in body if any(record)]
-    can_be_index = n == 0 or is_unnamed_by_pandas
-    are_numbers = all(cell.isdecimal() for cell in cells)
-    if can_be_index and are_numbers and len(set(cells)) == len(cells):
-        return True
-    return name == "" and not any(cells)
+    unnamed = {n for n, name in enumerate(headings) if not name}
+    made_by_pandas = {n for n, name in enumerate(headings) if name.startswith("Unnamed: ")}
+    if not unnamed and not made_by_pandas:
+        return set()
+    records = [record for _, record in body if any(record)]
+    filled = set[int]()
+    for record in records:
+        filled.update(n for n, cell in enumerate(record) if cell)
+    shortest = min(map(len, records), default=len(headings))
+    left_out = unnamed - filled
+    for n in made_by_pandas | (unnamed & {0}):
+        if n < shortest:  # else some cell of it is empty
+            cells = [record[n] for record in records]
+            if all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells):
+                left_out.add(n)
+    return left_out
 
 
 def heading_name(cell: str) -> str:

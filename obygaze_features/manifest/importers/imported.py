@@ -150,24 +150,40 @@ def consumed(items: list[T]) -> Iterator[T]:
         yield items.pop()
 
 
-def unique_id(stem: str, number: int, ids: set[str]) -> str:
-    """Return the first id of `stem-0007`, `stem-0008`, ... that `ids` does not have, and add it to them.
+class ClipIds:
+    """Makes ids of clips that differ from each other: a stem and a number.
 
-    Parameters
-    ----------
-    stem
-        Beginning of the id.
-    number
-        Number that is tried first.
-    ids
-        The ids that are taken.
+    Examples
+    --------
+    >>> ids = ClipIds()
+    >>> ids.new("film", 1), ids.new("film", 1)
+    ('film-0001', 'film-0002')
     """
-    clip_id = f"{stem}-{number:04d}"
-    while clip_id in ids:
-        number += 1
-        clip_id = f"{stem}-{number:04d}"
-    ids.add(clip_id)
-    return clip_id
+
+    def __init__(self) -> None:
+        """Keep, by stem, for each number that is taken a higher one below which all from it on are taken."""
+        self._higher: dict[str, dict[int, int]] = {}
+
+    def new(self, stem: str, number: int) -> str:
+        """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.
+
+        Parameters
+        ----------
+        stem
+            Beginning of the id.
+        number
+            Number that is tried first.
+        """
+        higher = self._higher.setdefault(stem, {})
+        passed = []
+        while number in higher:
+            passed.append(number)
+            number = higher[number]
+        # Who tries one of these numbers again passes all others at once: files of one film try the same ones.
+        higher[number] = number + 1
+        for taken in passed:
+            higher[taken] = number + 1
+        return f"{stem}-{number:04d}"
 
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:

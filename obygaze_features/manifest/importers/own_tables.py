@@ -14,7 +14,7 @@ from obygaze_features.manifest.importers.column_contents import cells_of, conten
 from obygaze_features.manifest.importers.column_proposals import propose
 from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
 from obygaze_features.manifest.importers.folder import movie_of, name_of
-from obygaze_features.manifest.importers.imported import consumed, slug, unique_id
+from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, read_layout
@@ -44,6 +44,7 @@ JUDGEMENTS = "judgements"
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
+MOST_RESPELLED = 10
 
 MOST_COLUMNS = 1000
 """A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
@@ -102,7 +103,7 @@ class OwnTables:
     annotator
         Who annotated, where a table does not say it.
     ids
-        The ids of all clips that were made so far; new ids of judgements are added to it.
+        Makes the ids of judgements, over all files.
     holding
         What the process holds of the files, which is limited.
 
@@ -112,12 +113,14 @@ class OwnTables:
         All rows of judgements, with those that have no level.
     """
 
-    def __init__(self, films: FilmNames, annotator: str, ids: set[str], holding: Holding) -> None:
+    def __init__(self, films: FilmNames, annotator: str, ids: ClipIds, holding: Holding) -> None:
         self._films = films
         self._annotator = annotator
         self._ids = ids
         self._holding = holding
-        self._movie_of_slug: dict[str, str] = {}
+        self._slugs: dict[str, str] = {}  # title of a film -> its slug, which no other film has
+        self._taken_slugs = set[str]()
+        self._next_of_slug: dict[str, int] = {}
         self._judgement_ids: dict[tuple[str, ...], str] = {}
         self._judged: set[str] = set()
         self.decisions: list[DecisionRow] = []
@@ -265,12 +268,18 @@ class OwnTables:
         return composed(name_of(file))
 
     def _unique_slug(self, movie: str) -> str:
-        """Return a film's name as a part of ids; with `-2` behind it where another film has that one."""
+        """Return a film's name as a part of ids; with `-2`, `-3`, ... behind it where another film has it."""
         title = composed(movie)
-        name = slug(movie)
-        while self._movie_of_slug.setdefault(name, title) != title:
-            name += "-2"
-        return name
+        if title not in self._slugs:
+            shared = slug(movie)
+            name = shared
+            while name in self._taken_slugs:
+                number = self._next_of_slug.get(shared, 2)
+                self._next_of_slug[shared] = number + 1
+                name = f"{shared}-{number}"
+            self._taken_slugs.add(name)
+            self._slugs[title] = name
+        return self._slugs[title]
 
     def _judgement_id(self, cells: Mapping[str, str]) -> str:
         """Return the id of a judgement: that of the same person's earlier one of its span, else a new one."""
@@ -281,7 +290,7 @@ class OwnTables:
         key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
         if key not in self._judgement_ids:
             stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
-            self._judgement_ids[key] = unique_id(stem, len(self._judgement_ids) + 1, self._ids)
+            self._judgement_ids[key] = self._ids.new(stem, len(self._judgement_ids) + 1)
         return self._judgement_ids[key]
 
 
@@ -537,17 +546,23 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     A row that says nothing new, or a second level, is not joined: it is refused later, as its clip has a row.
     """
     joined: dict[object, Row] = {}  # span, or number of a row that is not joined -> row
+    further: dict[object, _RowsOfSpan] = {}  # span -> its rows, if it has several
     n_joined = 0
     for number, row in enumerate(rows):
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
-        first = joined.get(span)
-        if first is None:
+        if span not in joined:
             joined[span] = row
-        elif _can_be_joined(first, row):
-            joined[span] = _with_label(first, row)
+            continue
+        rows_of_span = further.get(span)
+        if rows_of_span is None:
+            rows_of_span = further[span] = _RowsOfSpan(joined[span])
+        if rows_of_span.can_join(row):
+            rows_of_span.join(row)
             n_joined += 1
         else:
             joined[number] = row
+    for span, rows_of_span in further.items():
+        joined[span] = rows_of_span.row()
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -571,28 +586,64 @@ def _are_of_one_concept(rows: Sequence[Row]) -> bool:
     return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
 
 
-def _can_be_joined(first: Row, row: Row) -> bool:
-    """Return whether a row adds a concept or a level to another row of its span, and no second level."""
-    level = row.cells["level"]
-    first_level = first.cells["level"]
-    if level and first_level and level != first_level:
-        return False
-    new_concepts = set(split_concepts(row.cells["concepts"])) - set(split_concepts(first.cells["concepts"]))
-    has_new_level = bool(level) and not first_level
-    return bool(new_concepts) or has_new_level
+class _RowsOfSpan:
+    """Rows of one span and annotator, which are joined into one: in time that grows with their number.
+
+    Parameters
+    ----------
+    first
+        The first of them.
+    """
+
+    def __init__(self, first: Row) -> None:
+        """Keep the texts of each cell in parts, which are joined once, and their length as one text."""
+        self._line = first.line
+        self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
+        self._lengths = {name: len(cell) for name, cell in first.cells.items()}
+        self._concepts = set(split_concepts(first.cells["concepts"]))
+
+    def can_join(self, row: Row) -> bool:
+        """Return whether a row adds a concept or a level to the others, and no second level."""
+        level = row.cells["level"]
+        first_level = "".join(self._parts["level"])
+        if level and first_level and level != first_level:
+            return False
+        has_new_concepts = not self._concepts.issuperset(split_concepts(row.cells["concepts"]))
+        has_new_level = bool(level) and not first_level
+        return has_new_concepts or has_new_level
+
+    def join(self, row: Row) -> None:
+        """Add the labels of a row, and those of its texts that differ."""
+        for name, cell in row.cells.items():
+            if name == "concepts":
+                self._parts[name] += [cell] if cell else []
+                self._concepts.update(split_concepts(cell))
+                continue
+            is_of_person = name not in OUR_COLUMNS
+            is_new = not self._parts[name] or (is_of_person and not self._says(name, cell))
+            if cell.strip() and is_new:
+                self._add(name, cell)
+
+    def _add(self, name: str, cell: str) -> None:
+        """Add a text to a cell."""
+        between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
+        self._lengths[name] += between + len(cell)
+        self._parts[name].append(cell)
+
+    def _says(self, name: str, cell: str) -> bool:
+        """Return whether a cell has this text so far."""
+        return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
+
+    def row(self) -> Row:
+        """Return the row of all."""
+        cells = {}
+        for name, parts in self._parts.items():
+            between = ";" if name == "concepts" else _BETWEEN_TEXTS
+            cells[name] = between.join(parts)
+        return Row(self._line, cells)
 
 
-def _with_label(first: Row, row: Row) -> Row:
-    """Return the first row of a span with the labels of a further row, and those of its texts that differ."""
-    cells = dict(first.cells)
-    for name, cell in row.cells.items():
-        if name == "concepts":
-            cells[name] = ";".join(filter(None, (cells[name], cell)))
-        elif not cells[name]:
-            cells[name] = cell
-        elif name not in OUR_COLUMNS and cell.strip() and cell != cells[name]:
-            cells[name] = f"{cells[name]}; {cell}"
-    return Row(first.line, cells)
+_BETWEEN_TEXTS = "; "
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
@@ -656,8 +707,8 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
         return ""
     readings = []
     for (text, label), n_rows in sorted(respelled.items()):
-        readings.append(f"{text!r} as {label} ({counted(n_rows, 'row')})")
-    return f"read {', '.join(readings)}"
+        readings.append(f"{text!r:.60} as {label} ({counted(n_rows, 'row')})")
+    return f"read {first_few(readings, MOST_RESPELLED)}"
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:

@@ -9,8 +9,11 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.manifest.clip import seen_of
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
+from obygaze_features.text import first_few
 
 SITTING = timedelta(hours=4)
+MOST_LINES = 100
+"""Lines that a notice names."""
 """Decisions this far apart, or less, may have been made on a page that stayed open between them."""
 
 
@@ -43,7 +46,7 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
         notes[path] = (
             f"{counted(len(numbers), 'decision has', 'decisions have')} the concepts of the one just before, "
             "which an earlier version of the page kept ticked; look at them again: "
-            f"{places} {', '.join(map(str, sorted(numbers)))}"
+            f"{places} {first_few(list(map(str, sorted(numbers))), MOST_LINES)}"
         )
     return notes
 

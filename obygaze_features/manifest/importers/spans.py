@@ -17,7 +17,7 @@ from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.imported import Imported, consumed, with_columns
+from obygaze_features.manifest.importers.imported import ClipIds, Imported, consumed, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from obygaze_features.manifest.importers.own_tables import (
     JUDGEMENTS,
@@ -366,7 +366,7 @@ class _ManifestMaker:
     def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
         """Make the manifest, with notices of what was left out, changed or is doubtful."""
         roles = self._roles(contents, reading)
-        ids = set[str]()
+        ids = ClipIds()
         tables = OwnTables(self._films, self._annotator, ids, self._holding)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
@@ -543,12 +543,15 @@ def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
     for number, read_clip in joined.items():
         if read_clip.clip.level:
             owner_of_span[span_of(read_clip.clip)] = number
+    further_concepts: dict[int, list[str]] = {}
     for number in numbers:
         owner_number = owner_of_span.setdefault(span_of(joined[number].clip), number)
         if owner_number != number:
-            owner = joined[owner_number]
-            concepts = (*owner.clip.concepts, *joined.pop(number).clip.concepts)
-            joined[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
+            further_concepts.setdefault(owner_number, []).extend(joined.pop(number).clip.concepts)
+    for owner_number, further in further_concepts.items():
+        owner = joined[owner_number]
+        concepts = (*owner.clip.concepts, *further)
+        joined[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
     return list(joined.values())
 
 

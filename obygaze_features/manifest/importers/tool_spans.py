@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.importers.imported import consumed, slug, unique_id
+from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
@@ -46,6 +46,9 @@ what it perceives."""
 APART: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
+MOST_ADDITIONS: Final = 50
+"""How often each level and concept of a file may be looked at to find those that belong together."""
+
 NO_CONCEPTS: Final = frozenset[str]()
 
 ANSWERS: Final = "answers"
@@ -79,11 +82,11 @@ class ToolSpans:
     annotator
         Who annotated, where a file does not say it.
     ids
-        The ids of all clips that were made so far; the ids of new clips are added to it.
+        Makes the ids of clips, over all files.
     """
 
     def __init__(
-        self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: set[str]
+        self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: ClipIds
     ) -> None:
         self._films = films
         self._words = words
@@ -272,13 +275,22 @@ class ToolSpans:
         for mark in levels:
             levels_of_span.setdefault(self._key_of_span(mark.raw, mark.movie), []).append(mark)
         without_level = []
-        for span in concepts:
+        names_of_concepts = [self._words.codebook.split_concepts(span.text) for span in concepts]
+        n_labels = len(levels) + sum(map(len, names_of_concepts))
+        n_additions = 0
+        for span, names in zip(concepts, names_of_concepts, strict=True):
             movie = self._movie(file, span)
-            names = self._words.codebook.split_concepts(span.text)
             owners = [level_of_id[span_id] for span_id in span.parent_ids if span_id in level_of_id]
             if not owners:
                 same_span = levels_of_span.get(self._key_of_span(span, movie), [])
+                n_additions += len(same_span)
                 owners = [mark for mark in same_span if _can_be_one_span(mark.raw, span)]
+            n_additions += len(owners) * len(names)
+            if n_additions > MOST_ADDITIONS * n_labels:
+                raise file.error(
+                    f"{span.where}: very many levels and concepts have its times and annotator: which belong "
+                    "together is unclear"
+                )
             for owner in owners:
                 owner.concepts += names
             if owners:
@@ -342,7 +354,7 @@ class ToolSpans:
             stem += f"-{slug(annotator)}"
         with placed(f"{file.path}: {raw.where}"):
             return Clip(
-                clip_id=raw.cells.get("clip_id") or unique_id(stem, number, self._ids),
+                clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
                 movie=marked.movie,
                 video=self._films.files.film_of(raw.cells.get("media", "") or marked.movie),
                 start_s=None if raw.is_whole_file else raw.start_s,

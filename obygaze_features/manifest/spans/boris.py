@@ -237,13 +237,18 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
 def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
     """Collect the lists of media of each observation from its rows; refuse an observation with an offset."""
     observations: dict[str, Observation] = {}
+    # Many rows have the same list, which stands above the table of version 7 once.
+    first_player_of: dict[str, str] = {}
     for row in rows:
         offset = row.cells[OFFSET]
         if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
             raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
         name = first_of(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
-        first_player = _first_player(row.cells[SOURCE])
+        source = row.cells[SOURCE]
+        if source not in first_player_of:
+            first_player_of[source] = _first_player(source)
+        first_player = first_player_of[source]
         observation.lengths[first_player] = row.cells.get(LENGTHS, "").partition("|")[0]
     return list(observations.values())
 

@@ -7,6 +7,7 @@ Source: CVAT's "XML annotation format" 1.1.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -121,10 +122,13 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
             frames_so_far = frames_of.setdefault(Statement(tier, text, seen_score), set())
             if frame is not None and frame in shown:
                 frames_so_far.add(frame)
+    next_frame = dict(pairwise(sorted(shown | outside)))
     for statement, frames_with_it in frames_of.items():
-        # A stretch ends where the track is outside, or shows with another value.
-        frames_without_it = outside | (shown - frames_with_it)
-        stretches = runs_of(sorted(frames_with_it), frames_without_it, step)
+        # A stretch ends where the track is outside, or shows with another value. Only the frames behind those
+        # of the statement can end one: a track has as many statements as it likes.
+        next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
+        ends = (next_frames & outside) | (next_frames - frames_with_it)
+        stretches = runs_of(sorted(frames_with_it), ends, step)
         yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
 
 

@@ -2,9 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
@@ -187,10 +188,12 @@ def are_apart(first: str, second: str) -> bool:
     return any(folder != other_folder for folder, other_folder in folders)
 
 
-def _folders_of(path: str) -> list[str]:
-    """List the folders of a path, each as `plain` writes it, from the one that holds the file upwards."""
-    folders = plain(str(path_of(path).parent)).split("/")
-    return [folder for folder in reversed(folders) if folder not in {"", "."}]
+def _folders_of(path: str) -> Iterator[str]:
+    """Yield the folders of a path, each as `plain` writes it, from the one that holds the file upwards."""
+    for folder in islice(reversed(path_of(path).parts), 1, None):
+        name = plain(folder)
+        if name not in {"", "/"}:
+            yield name
 
 
 def film_by_file(path: PurePath) -> str:

@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,12 @@ from obygaze_features.manifest import (
     UnreadColumnsError,
     guess_codebook,
     import_spans,
+    load_codebook,
+    read_manifest,
     read_subtitles,
 )
 from obygaze_features.manifest.importers import own_tables
+from obygaze_features.manifest.importers.imported import ClipIds
 from obygaze_features.manifest.spans import read_apart, span_file
 from obygaze_features.manifest.spans.account import MOST_LISTED, MOST_REASONS
 from obygaze_features.manifest.spans.read_apart import FileContent
@@ -289,6 +294,17 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
     assert len(guess_codebook(path).concepts) == 20_000
 
 
+def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    value = '<attribute name="pose">pose {0}</attribute>'
+    box = f'<box frame="{{0}}" outside="0">{value}</box>'
+    boxes = "".join(box.format(n) for n in range(25_000))
+    path = tmp_path / "a.xml"
+    path.write_text(f'<annotations><track id="1" label="S">{boxes}</track></annotations>')
+    (account,) = import_spans([path], tmp_path, rate=Fraction(25)).accounts
+    assert account.seen == 25_001  # the track, and each value, which lasts until the next one
+
+
 def leave_out(file: SpanFile) -> FileContent[RawSpan]:
     """Leave out very many records, one of them of a text that no UTF-8 has."""
     file.account.leave("line \ud83d", "no end")
@@ -549,7 +565,7 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
     assert "131,072 characters" in account.line()
 
 
-@pytest.mark.parametrize("what", ["a long text", "languages", "headings"])
+@pytest.mark.parametrize("what", ["a long text", "languages", "headings", "spellings", "lines"])
 def test_what_an_import_says_is_a_line_that_can_be_read(tmp_path, what):
     name, text = LONG_NOTICES[what]
     (tmp_path / name).write_text(text)
@@ -574,6 +590,16 @@ LONG_NOTICES = {
         + "</div></body></tt>",
     ),
     "headings": ("a.csv", "movie,start_s,end_s" + "".join(f",c{k}" for k in range(900)) + "\n"),
+    "spellings": (
+        "a.csv",
+        "movie,start_s,end_s,level,annotator\n"
+        + "".join(f"m,{k},{k}.5,S{' ' * k}(S),a\n" for k in range(1, 500)),
+    ),
+    "lines": (
+        "a.csv",
+        "movie,start_s,end_s,level,concepts,annotator,seen_score,judged_at\n"
+        + "".join(f"m,{k},{k}.5,S,Body,a,1,2024-01-01T00:00:00\n" for k in range(1000)),
+    ),
 }
 
 
@@ -616,6 +642,23 @@ def gaps(n: int) -> str:
         for k in range(n)
     )
     return f"<fcpxml><spine>{opened}{'</gap>' * n}</spine></fcpxml>"
+
+
+def titles(n: int) -> list[str]:
+    """Write titles that differ in their signs alone."""
+    return ["a" + f"{number:b}".translate({48: "!", 49: "?"}) for number in range(n)]
+
+
+def region(name: str, label: str) -> str:
+    """Write a region of Label Studio of always the same times."""
+    value = f'{{"ranges": [{{"start": 1, "end": 50}}], "timelinelabels": ["{label}"]}}'
+    return f'{{"type": "timelinelabels", "from_name": "{name}", "value": {value}}}'
+
+
+def task(regions: list[str]) -> str:
+    """Write a task of Label Studio with its regions."""
+    annotation = f'{{"id": 1, "result": [{",".join(regions)}]}}'
+    return f'[{{"id": 1, "data": {{"video": "a.mp4", "fps": 25}}, "annotations": [{annotation}]}}]'
 
 
 HOSTILE = {
@@ -686,6 +729,12 @@ HOSTILE = {
         lambda n: f"<fcpxml><spine>{lists_of_concepts(n // 200)}</spine></fcpxml>",
     ),
     "places with times of their own": ("a.fcpxml", lambda n: gaps(n // 10)),
+    "titles that ids write alike": (
+        "a.csv",
+        lambda n: (
+            "movie,start_s,end_s,level,annotator\n" + "".join(f"{t},1,2,S,a\n" for t in titles(n // 20))
+        ),
+    ),
     "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
 }
 
@@ -703,6 +752,92 @@ def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp
         except ManifestError as error:  # a line that gives it up is another error
             assert len(str(error)) < MOST_OF_AN_ERROR  # noqa: PT017
         assert time.process_time() - begin_s < 5  # which no system limits here
+
+
+def cpu_s_of_import(path: Path, **options) -> float:
+    """Import a file, or be refused; return the processor time that it takes in this process."""
+    begin_s = time.process_time()
+    with suppress(ManifestError):
+        import_spans([path], path.parent, annotator="a", **options)
+    return time.process_time() - begin_s
+
+
+def test_levels_and_concepts_of_one_span_are_not_looked_at_in_pairs(tmp_path):
+    """A few are joined; of very many it is unclear which belong together."""
+    path = tmp_path / "a.json"
+    path.write_text(task([region("level", "S"), *[region("concepts", name) for name in ("Body", "Look")]]))
+    (clip,) = import_spans([path], tmp_path, annotator="a", rate=Fraction(25)).manifest
+    assert clip.concepts == ("Look", "Body")
+    path.write_text(task([region("level", "S")] * 1000 + [region("concepts", "Body")] * 1000))
+    with pytest.raises(ManifestError, match="very many levels and concepts"):
+        import_spans([path], tmp_path, annotator="a", rate=Fraction(25))
+
+
+def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(task([region("concepts", "Body")] * 10_000))
+    assert cpu_s_of_import(path, rate=Fraction(25)) < 5
+
+
+def test_rows_of_one_span_are_joined_at_once(tmp_path):
+    names = [f"thing {number}" for number in range(10_000)]
+    book = tmp_path / "codebook.toml"
+    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
+    concepts = "".join(f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in names)
+    book.write_text(f'name = "v"\nversion = "1"\n{levels}{concepts}')
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "movie,start_s,end_s,concepts,annotator\n" + "".join(f"m,1,2,{name},a\n" for name in names)
+    )
+    codebook = load_codebook(book)
+    assert cpu_s_of_import(path, codebook=codebook) < 5
+    (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
+    assert len(clip.concepts) == 10_000
+
+
+def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
+    ids = ClipIds()
+    begin_s = time.process_time()
+    made = [ids.new("film", number) for _ in range(100) for number in range(1, 501)]
+    assert time.process_time() - begin_s < 5
+    assert made[:2] == ["film-0001", "film-0002"]
+    assert made[500] == "film-0501"
+    assert len(set(made)) == 50_000
+
+
+def test_players_above_a_table_of_boris_are_read_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    path = tmp_path / "a.tsv"
+    above = f"Player #1\t{'player #1 ' * 10_000}\n" * 10
+    head = "Observation id\tMedia file\tTime\tSubject\tBehavior\tBehavior type"
+    path.write_text(above + rows(head, 3000, "\t\t{0}\ts\tb\tSTART"))
+    assert cpu_s_of_import(path, kind="boris") < 5
+
+
+@pytest.mark.long
+def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
+    names = [f"L{number}" for number in range(700)]
+    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in names)
+    positive = ",".join(f'"{name}"' for name in names[1:])
+    tasks = "".join(
+        f'[tasks.t{number}]\nnegative = ["L0"]\npositive = [{positive}]\n' for number in range(600)
+    )
+    path = tmp_path / "codebook.toml"
+    path.write_text(f'name = "v"\nversion = "1"\n{levels}{tasks}')
+    begin_s = time.process_time()
+    assert len(load_codebook(path).tasks) == 600
+    assert time.process_time() - begin_s < 5
+
+
+@pytest.mark.parametrize("heading", ["", "Unnamed: 0"])
+def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
+    """Tables of our own are read in this process, which nothing limits."""
+    path = tmp_path / "a.csv"
+    path.write_text("movie,start_s,end_s,level" + f",{heading}" * 10_000 + "\n" + "m\n" * 20_000)
+    begin_s = time.process_time()
+    with pytest.raises(ManifestError):
+        read_manifest(path)
+    assert time.process_time() - begin_s < 5
 
 
 def test_films_are_found_by_their_names_not_one_by_one(tmp_path):

@@ -140,6 +140,35 @@ def test_sheets_of_one_header_are_read_together_and_may_name_the_films(read):
     assert "read together" in said
 
 
+@pytest.mark.parametrize("target", ["worksheets/sheet1.xml", "/xl/worksheets/SHEET1.xml"])
+def test_a_part_that_several_sheets_have_is_not_read_for_each_of_them(read, target):
+    """A workbook of some kilobytes could name a large part very often."""
+    content = patched(with_sheet(BOOK, "Again", [["S"]]), ("worksheets/sheet2.xml", target))
+    with pytest.raises(ManifestError, match="damaged"):
+        read({"a.xlsx": content})
+
+
+def test_of_very_many_sheets_some_are_named(read):
+    content = BOOK
+    rows = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
+    out = io.BytesIO(content)
+    names = [f"Sheet {number}" for number in range(2, 40)]
+    with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further, zipfile.ZipFile(out, "a") as book:
+        for name in names:
+            book.writestr(f"xl/worksheets/{name}.xml", further.read("xl/worksheets/sheet1.xml"))
+    sheets = "".join(f'<sheet name="{name}" sheetId="{name[6:]}" r:id="{name}"/>' for name in names)
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
+    parts = "".join(
+        f'<Relationship Id="{name}" Type="{kind}" Target="worksheets/{name}.xml"/>' for name in names
+    )
+    content = patched(
+        out.getvalue(), ("</sheets>", f"{sheets}</sheets>"), ("</Relationships>", f"{parts}</Relationships>")
+    )
+    _, said = read({"a.xlsx": content})
+    assert said.count("left out") == 11
+    assert "28 more sheets left out" in said
+
+
 def test_the_sheet_that_has_the_headings_is_read_where_a_legend_has_one_of_them(read):
     rows = [["Film", "Start", "End", "Code"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]]
     content = with_sheet(sheet(rows), "Codes", [["Code", "Meaning"], ["S", "sure"]])
