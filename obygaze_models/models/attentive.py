@@ -225,9 +225,11 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 self.n_epochs_ = epoch
                 self.parameters_ = probes.parameters_on_all_clips(lowest)
                 # The mean logit that the probe of each fold gives to clips that it learns from.
-                zero_of_fold = np.average(logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1])
+                training_mean_of_fold = np.average(
+                    logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1]
+                )
                 scores = held_out[:, lowest].astype(np.float64)
-                self.held_out_ = HeldOut(scores, y, movies, folds, zero_of_fold[folds])
+                self.held_out_ = HeldOut(scores, y, movies, folds, training_mean_of_fold[folds])
             elif epoch - self.n_epochs_ >= self.patience:
                 break
         self.mean_ = probes.mean[-1]

@@ -86,7 +86,7 @@ class Chosen(NamedTuple):
         With what was chosen.
     candidates : tuple of Candidate
         What was tried.
-    scores, zeros : ndarray, shape [N]
+    scores, training_means : ndarray, shape [N]
         Held-out score of each training clip, and the mean score that the same model gives to the clips it was
         fitted on.
     curves : tuple of LossCurve
@@ -96,7 +96,7 @@ class Chosen(NamedTuple):
     estimator: Any
     candidates: tuple[Candidate, ...]
     scores: NDArray[np.float64]
-    zeros: NDArray[np.float64]
+    training_means: NDArray[np.float64]
     curves: tuple[Any, ...] = ()
 
 

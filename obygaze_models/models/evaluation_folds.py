@@ -191,7 +191,9 @@ def _fit_probes(
         first = selections[0]
         chosen_of_sides = search_probes(first.estimator, first.choose, X, labels, sides)
         for selection, side, chosen in zip(selections, sides, chosen_of_sides, strict=True):
-            held_out = HeldOut(chosen.scores, labels[side.rows], movies[side.rows], side.inner, chosen.zeros)
+            held_out = HeldOut(
+                chosen.scores, labels[side.rows], movies[side.rows], side.inner, chosen.training_means
+            )
             selection.accept(chosen, np.array([0, 1]), held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:

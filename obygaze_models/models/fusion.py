@@ -287,22 +287,22 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         n_clips = len(labels)
         scores = np.full(n_clips, np.nan)
-        zeros = np.full(n_clips, np.nan)
+        training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
         for number, (pattern, joined) in enumerate(self.models_.items()):
             has_set = np.flatnonzero(has_all(present, pattern))
             has_no_more = present[has_set].sum(axis=1) == len(pattern)
             rows = has_set[has_no_more]
             scores[rows] = joined.held_out.scores[has_no_more]
-            zeros[rows] = joined.held_out.zeros[has_no_more]
+            training_means[rows] = joined.held_out.training_means[has_no_more]
             # Folds of two sets were scored by different models, so that they get different numbers.
             folds[rows] = joined.held_out.folds[has_no_more] + number * n_clips
         # A clip without any modality has no score: it gets the means of the others.
         has_score = np.isfinite(scores)
-        values = np.stack([scores, zeros, folds])  # [3, N]
+        values = np.stack([scores, training_means, folds])  # [3, N]
         means = values[:, has_score].mean(axis=1)
-        scores, zeros, folds = np.where(has_score, values, means[:, np.newaxis])
-        return HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
+        scores, training_means, folds = np.where(has_score, values, means[:, np.newaxis])
+        return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] of X [N, D] by the model of the modalities that it has.

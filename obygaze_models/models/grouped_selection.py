@@ -130,7 +130,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         if self.pass_groups:
             params["groups"] = movies
         chosen = self._choose(InnerFolds(features, labels, folds, params))
-        held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.zeros)
+        held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.training_means)
         return self.accept(chosen, classes, held_out)
 
     def accept(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
@@ -200,21 +200,21 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         The estimator of the result is not fitted yet.
         """
         tried = [clone(self.estimator).set_params(**{grid.parameter: value}) for value in grid.values]
-        scores, zeros = score_candidates(tried, inner, grid.parameter)
+        scores, training_means = score_candidates(tried, inner, grid.parameter)
         losses = [log_loss(inner.y, logits) for logits in scores]
         best = int(np.argmin(losses))
         # Without the name of the pipeline's step.
         short_name = grid.parameter.rsplit("__", maxsplit=1)[-1]
         listed = candidates(short_name, grid.values, losses, best)
-        return Chosen(clone(tried[best]), listed, scores[best], zeros[best])
+        return Chosen(clone(tried[best]), listed, scores[best], training_means[best])
 
     def _choose_threshold_alone(self, inner: InnerFolds) -> Chosen:
         """Score held-out clips only, by which the threshold is tuned later.
 
         The estimator of the result is not fitted yet.
         """
-        scores, zeros = score_candidates([clone(self.estimator)], inner)
-        return Chosen(clone(self.estimator), (), scores[0], zeros[0])
+        scores, training_means = score_candidates([clone(self.estimator)], inner)
+        return Chosen(clone(self.estimator), (), scores[0], training_means[0])
 
     def _choose_epochs(self, stopping: EarlyStopping, inner: InnerFolds) -> Chosen:
         """Choose the number of epochs: the median of those at which the inner models stopped early.
@@ -224,7 +224,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         X = inner.X
         y = inner.y
         scores = np.empty(len(y))
-        zeros = np.empty(len(y))
+        training_means = np.empty(len(y))
         kept_epochs = []
         curves = []
         for fold, held_out in enumerate(inner.held_out_clips()):
@@ -234,7 +234,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
-            zeros[held_out] = mean_score(model, X[~held_out])
+            training_means[held_out] = mean_score(model, X[~held_out])
             kept_epochs.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
@@ -242,7 +242,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         epochs = int(np.ceil(np.median(kept_epochs)))
         candidate = Candidate(f"{stopping.parameter}={epochs}", log_loss(y, scores), chosen=True)
         estimator = clone(self.estimator).set_params(**{stopping.parameter: epochs})
-        return Chosen(estimator, (candidate,), scores, zeros, tuple(curves))
+        return Chosen(estimator, (candidate,), scores, training_means, tuple(curves))
 
     def _copy_for_fold(self, fold: int) -> Any:
         """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number."""

@@ -60,12 +60,12 @@ class InnerScores(NamedTuple):
     Attributes
     ----------
     scores : ndarray, shape [E, N]
-    zeros : ndarray, shape [E, N]
+    training_means : ndarray, shape [E, N]
         The mean score that the same model gives to the clips it was fitted on.
     """
 
     scores: NDArray[np.float64]
-    zeros: NDArray[np.float64]
+    training_means: NDArray[np.float64]
 
     @classmethod
     def empty(cls, n_candidates: int, n_clips: int) -> "InnerScores":
@@ -105,7 +105,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
         models = _fit_copies(candidates, X_fitted, inner, ~held_out)
         for index, model in enumerate(models):
             result.scores[index, held_out] = scores_of(model, X_held_out)
-            result.zeros[index, held_out] = mean_score(model, X_fitted)
+            result.training_means[index, held_out] = mean_score(model, X_fitted)
     return result
 
 
@@ -157,5 +157,5 @@ def _pick_held_out(logits: NDArray[np.float64], inside: NDArray[np.bool_]) -> In
     for fold, is_fitted in enumerate(inside.T):
         for candidate, logits_of_fit in enumerate(logits[:, fold]):
             result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
-            result.zeros[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
+            result.training_means[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
     return result

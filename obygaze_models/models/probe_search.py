@@ -132,14 +132,14 @@ class _SideScores:
     Attributes
     ----------
     scores : ndarray, shape [V, n]
-    zeros : ndarray, shape [V, n]
+    training_means : ndarray, shape [V, n]
         The mean score that the same model gives to the clips it was fitted on.
     """
 
     def __init__(self, side: TrainingSide, y: NDArray[np.int64], n_candidates: int) -> None:
         self.side = side
         self.scores = np.empty((n_candidates, len(side.rows)))
-        self.zeros = np.empty((n_candidates, len(side.rows)))
+        self.training_means = np.empty((n_candidates, len(side.rows)))
         self._y = y[side.rows]
 
     def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
@@ -157,7 +157,7 @@ class _SideScores:
         logits_of_side = logits[self.side.rows]
         held_out = self.side.inner == fold
         self.scores[candidate, held_out] = logits_of_side[held_out]
-        self.zeros[candidate, held_out] = evenly_spaced(logits_of_side[~held_out]).mean()
+        self.training_means[candidate, held_out] = evenly_spaced(logits_of_side[~held_out]).mean()
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
@@ -243,8 +243,8 @@ class _Search:
             tried = candidates(name, self.choose.values, losses_of_sides[index], best)
             side_scores = scores_of_sides[index]
             scores = side_scores.scores[best].copy()
-            zeros = side_scores.zeros[best].copy()
-            results.append(Chosen(fitted[index], tried, scores, zeros))
+            training_means = side_scores.training_means[best].copy()
+            results.append(Chosen(fitted[index], tried, scores, training_means))
         return results
 
     def _score_held_out(self, sides: Sequence[_SideScores]) -> None:

@@ -496,7 +496,7 @@ class _HeldOutAssessment(NamedTuple):
 
 
 def _assess_on_held_out_scores(
-    run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float
+    run: Run, data: Dataset, target: Target, fitted: Fitted, training_mean: float
 ) -> _HeldOutAssessment:
     """Calibrate a model on held-out scores, and measure how well they tell clips apart.
 
@@ -510,7 +510,7 @@ def _assess_on_held_out_scores(
     target : Target
         The target that the model learnt.
     fitted : Fitted
-    zero : float
+    training_mean : float
         The model's mean score of training clips.
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
@@ -527,7 +527,7 @@ def _assess_on_held_out_scores(
     calibration = None
     population = None
     if held_out is not None:
-        calibration = Calibration.fit(held_out, zero, seed=_first_seed(run))
+        calibration = Calibration.fit(held_out, training_mean, seed=_first_seed(run))
         population = _describe_population(data, tested, clip_ids)
         if left_out.empty:  # the run tested other clips than those of its task
             left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
@@ -542,17 +542,17 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
 
     The mean score of training clips is that of the model of each fold.
     """
-    zero_of_fold = {}
+    training_mean_of_fold = {}
     for fold in run.record["folds"]:
         if model in fold["zeros"]:
-            zero_of_fold[fold["fold"]] = fold["zeros"][model]
+            training_mean_of_fold[fold["fold"]] = fold["zeros"][model]
     folds = predictions["fold"].to_numpy()
     return HeldOut(
         predictions["score"].to_numpy(),
         predictions["label"].to_numpy(),
         predictions["movie"].to_numpy(),
         folds,
-        np.array([zero_of_fold[fold] for fold in folds.tolist()]),
+        np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
     )
 
 
