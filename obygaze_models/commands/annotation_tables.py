@@ -217,9 +217,11 @@ def _alt_test_table(alternative: "Alternative") -> list[str]:
     headings = ["", "by", "advantage\nprobability", "below\nannotators"]
     headings += [f"win\n{margin:g}" for margin in MARGINS]
     rows = []
-    for standing in alternative.standings:
+    for comparison in alternative.comparisons:
         for form, title in TITLES.items():
-            advantage = f"{standing.advantage:.2f}" if form == "clips" else ""
-            rates = [f"{standing.winning_rate(form, margin):.2f}" for margin in MARGINS]
-            rows.append([standing.name, title, advantage, f"{standing.below(form):+.3f}", *rates])
+            advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
+            rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
+            rows.append(
+                [comparison.name, title, advantage, f"{comparison.mean_shortfall(form):+.3f}", *rates]
+            )
     return table(rows, headings, right=range(2, len(headings))).split("\n")

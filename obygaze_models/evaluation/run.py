@@ -162,8 +162,8 @@ class SeededFold:
     split : Split
         The rows of training and of test.
     context_rows : ndarray of int
-        The rows that concepts are learnt from: those of training and, unless movies are seen, the other
-        annotated clips of the same movies.
+        Rows from which concepts are learnt: the training clips and, unless folds are blocks of scenes, the
+        other annotated clips of the training movies, which are not in the task.
     seed : int
         Seed of what is drawn in the fold.
     """

@@ -163,7 +163,7 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
-    rows, labels = asked_clips(data, task)
+    rows, labels = clips_in_task(data, task)
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
     summed_films = np.flatnonzero(n_clips >= least)
     if not len(summed_films):
@@ -211,8 +211,8 @@ def gram(
     )
 
 
-def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Find the clips of a dataset that are in a task: their rows [N], and their labels [N], 1 or 0."""
+def clips_in_task(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the rows [N] of a dataset's clips that are in a task, and their labels [N], 1 or 0."""
     labels = find_target(task, data.codebook).of(data.labels)
     rows = np.flatnonzero(labels != NOT_ASKED)
     return rows, labels[rows]
@@ -506,7 +506,7 @@ def _refuse_near_deliveries(film: SumsGiven, deliveries: Sequence[SumsGiven], le
 def _films_to_record(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
     """Yield the entry of each film in sums for the record: its clips, label and concepts."""
     about = sums.about
-    rows, labels = asked_clips(data, about.target["name"])
+    rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
     has_column = {"": labels == 1}
