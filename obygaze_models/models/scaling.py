@@ -167,7 +167,7 @@ def is_constant(
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
-def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) -> Moments:
+def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> Moments:
     """Compute means and standard deviations of K subsets of the rows of X, in one pass over X.
 
     They equal those of each subset's rows to rounding; the deviation of a constant feature is about 0.
@@ -175,7 +175,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
     Parameters
     ----------
     X : ndarray, shape [N, D]
-    inside : ndarray of bool, shape [N, K]
+    in_subset : ndarray of bool, shape [N, K]
         The rows of each subset, one at least.
 
     Returns
@@ -184,15 +184,15 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
         Of shape [K, D], in float64.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
-    sums = np.zeros((inside.shape[1], X.shape[1]))
+    sums = np.zeros((in_subset.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
     for start in range(0, len(X), ROWS):
         # Centred by the mean of all rows, so that the squared shift subtracted below is small.
         rows = X[start : start + ROWS] - centre
-        counts = inside[start : start + ROWS].T.astype(np.float64)
+        counts = in_subset[start : start + ROWS].T.astype(np.float64)
         sums += counts @ rows
         squares += counts @ (rows * rows)
-    n_rows = inside.sum(axis=0)[:, None]  # [K, 1]
+    n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows
     variance = squares / n_rows - shift * shift
     mean = centre + shift
@@ -201,7 +201,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
     is_unsure = variance <= UNSURE * shift * shift
     for subset, unsure in enumerate(is_unsure):
         if unsure.any():
-            rows = X[inside[:, subset]][:, unsure].astype(np.float64)
+            rows = X[in_subset[:, subset]][:, unsure].astype(np.float64)
             mean[subset, unsure] = rows.mean(axis=0)
             deviation[subset, unsure] = rows.std(axis=0)
     return Moments(mean, deviation)
