@@ -127,14 +127,14 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
         frames = self._frames(X).astype(self.mean_.dtype, copy=False)
-        layer = network.views(self.parameters_)
+        layers = network.layers_of(self.parameters_)
         # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
         # libraries choose their kernels by the size of the batch.
         with one_blas_thread():
             pooled = []
             for clip in frames:
                 ready = network.prepare(clip[None], self.mean_, self.scale_)
-                pooled.append(network.pool(layer, ready))
+                pooled.append(network.pool(layers, ready))
         return PooledFrames(
             weights=np.concatenate([clip.weights for clip in pooled]),
             evidence=np.concatenate([clip.evidence for clip in pooled]),

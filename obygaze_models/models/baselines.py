@@ -49,7 +49,7 @@ class Baseline(BinaryClassifier):
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __sklearn_tags__(self) -> Tags:
-        """Promise no good score, which a baseline is not meant to have, and accept NaN."""
+        """Tell scikit-learn that a baseline may score badly, and that it accepts NaN."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = True
@@ -80,9 +80,9 @@ class Baseline(BinaryClassifier):
         return self._labels_of(self.decision_function(X, groups))
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn from labels [N], 0 or 1, and the clips' movies [N]; return the threshold of `predict`.
+        """Learn from labels [N], 0 or 1, and the clips' movies [N], and return the threshold of `predict`.
 
-        This default learns nothing and returns the fixed threshold of the class.
+        Subclasses override it. This default learns nothing, and returns the fixed threshold of the class.
         """
         del labels, movies
         return self._fixed_threshold

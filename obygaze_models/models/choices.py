@@ -134,6 +134,6 @@ FEWEST_AVERAGED = 256
 
 
 def evenly_spaced(clips: Any) -> Any:
-    """Take every n-th of the clips [N, ...], such that at least `FEWEST_AVERAGED` of many are left."""
+    """Return a sample of clips [N, ...] at even distances: all of them, or at least `FEWEST_AVERAGED`."""
     step = max(1, len(clips) // FEWEST_AVERAGED)
     return clips[::step]

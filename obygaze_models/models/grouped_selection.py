@@ -91,7 +91,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose what is left open, tune the threshold, and fit the estimator on all clips.
+        """Choose by inner folds what `choose` leaves open, tune the threshold, and fit on all clips.
 
         Parameters
         ----------

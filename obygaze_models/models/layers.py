@@ -80,7 +80,9 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
             specs.append(spec)
             continue
         if spec.reads != "pooled":
-            raise ModelError(f"model {spec.name} reads {spec.reads}: layers are asked by models of vectors")
+            raise ModelError(
+                f"model {spec.name} reads {spec.reads}: layers are evaluated with models of vectors"
+            )
         if how == "chosen":
             title = f"{spec.title}, layer chosen of {len(names)}"
             specs.append(_layer_spec(spec, spec.name, title, names, columns))

@@ -105,7 +105,7 @@ class MLPProbe(NetworkClassifier):
         network = self._network(features.shape[1])
         with one_blas_thread():
             ready = network.prepare(features, self.mean_, self.scale_)
-            return network.logits(network.views(self.parameters_), ready)
+            return network.logits(network.layers_of(self.parameters_), ready)
 
     def _imbalance(self) -> Imbalance:
         """Return the handling of class imbalance."""

@@ -169,25 +169,27 @@ def train_many(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Train models, alike but for their seeds, each on its rows of X [N, ...] and labels [N], 0 or 1.
+    """Fit models that have the same parameters except for their seeds, each on its own rows of the clips.
 
-    A model stops after `patience` epochs without a lower loss on its validation rows, not before
-    `min_epochs`. Of equal losses the first is the lowest. Without validation rows nothing can be chosen:
-    `max_epochs` epochs are run and the last is kept. Models that differ in their validation rows alone are
-    one training, which goes on until the last of them stops. Each has the same bytes as if trained alone.
+    A model stops after `patience` epochs without a lower loss on its validation rows, but not before
+    `min_epochs`. If losses are equal, the earliest epoch counts as the lowest. Without validation rows, all
+    `max_epochs` epochs are run and the last is kept. Models with the same training rows and seed are trained
+    only once, until the last of them stops. Every model gets the same bytes as if it were trained alone.
 
     Parameters
     ----------
     models : sequence of NetworkClassifier
-        They are fitted.
+        The unfitted models, which are fitted in place.
     X : ndarray, shape [N, ...]
+        Features of all clips.
     labels : ndarray of int, shape [N]
+        0 or 1.
     train : sequence of ndarray of int
         The rows that each model is trained on.
     validation : sequence of ndarray of int, optional
         The rows by which each model is stopped.
     progress : callable, optional
-        Called now and then with the numbers of models trained and of all.
+        Called now and then with the number of models trained and the number of all models.
     """
     y = labels.astype(X.dtype)
     n_trained = 0
