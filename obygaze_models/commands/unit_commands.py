@@ -18,7 +18,7 @@ from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.text import counted
-from obygaze_models.commands.inputs import finish, parse_place
+from obygaze_models.commands.inputs import finish, parse_store_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +93,9 @@ def units(
     from obygaze_models.report import check_folder
 
     check_folder(out, force=force)
-    place = parse_place(store)
-    opened = of.open_store(place.store)
-    group = find_group(opened, place.backbone)
+    store_argument = parse_store_argument(store)
+    opened = of.open_store(store_argument.store)
+    group = find_group(opened, store_argument.backbone)
     if features not in group.arrays:
         raise click.UsageError(f"--features {features}: {group.name} has {', '.join(group.arrays)} here")
     vectors = None if texts is None else read_texts(of.open_store(texts), group.name, group)[1]

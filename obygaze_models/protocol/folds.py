@@ -17,10 +17,10 @@ from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
-MOVIES_ALONE = 500
+MOST_SINGLE_MOVIE_FOLDS = 500
 """Up to so many movies each is a fold of its own: with more, the work would grow with clips times movies."""
 
-N_GROUPED = 20
+N_GROUPED_FOLDS = 20
 """Folds of whole movies where there are more movies than that."""
 
 N_BLOCKS = 5
@@ -133,11 +133,11 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     table = leave_one_movie_out(clip_ids, movies)
     n_clips = np.bincount(table.folds)
     n_movies = len(n_clips)
-    most_alone = MOVIES_ALONE if n_folds is None else n_folds
+    most_alone = MOST_SINGLE_MOVIE_FOLDS if n_folds is None else n_folds
     if n_movies <= most_alone:
         return table
     fold_of = np.empty(n_movies, dtype=np.int64)
-    clips_in_fold = np.zeros(N_GROUPED if n_folds is None else n_folds)
+    clips_in_fold = np.zeros(N_GROUPED_FOLDS if n_folds is None else n_folds)
     for movie in np.argsort(-n_clips, kind="stable"):
         fold = int(np.argmin(clips_in_fold))
         fold_of[movie] = fold
