@@ -544,7 +544,7 @@ def _with_tables(
     data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
     """Add the variables of a table and the answers of a machine to a dataset, if their files are given."""
-    from obygaze_models.dataset.beside import with_answers, with_variables
+    from obygaze_models.dataset.variables_and_answers import with_answers, with_variables
 
     notes: list[str] = []
     digests: dict[str, str] = {}

@@ -51,9 +51,9 @@ class ConceptBank(Standardised):
         Of all concepts, in order.
     mean_, scale_ : ndarray, shape [K]
         Moments of the training clips' distances.
-    tuned_ : Tuned
+    tuned_ : TunedCavs
         With C None: the penalties chosen and their losses.
-    cross_distances_ : ndarray, shape [N, K]
+    held_out_distances_ : ndarray, shape [N, K]
         With C None: each training clip's signed distances to the CAVs fitted without its movie.
 
     Examples
@@ -117,7 +117,7 @@ class ConceptBank(Standardised):
         check_consistent_length(features, labels)
         present = self._read_presences(labels, columns_of_frame)
         # These are set with C None only; an earlier fit may have left them.
-        for name in ("tuned_", "cross_distances_"):
+        for name in ("tuned_", "held_out_distances_"):
             self.__dict__.pop(name, None)
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
@@ -132,7 +132,7 @@ class ConceptBank(Standardised):
                 balanced=self.balanced,
             )
         with one_blas_thread():
-            self.rescale(self.hyperplanes_.distances(self._scale(features)))
+            self.fit_moments(self.hyperplanes_.distances(self._scale(features)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -206,8 +206,8 @@ class ConceptBank(Standardised):
         names = self.concepts_.tolist()
         self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_ = self.tuned_.scaler
-        self.cross_distances_ = self.tuned_.distances
-        return self.tuned_.planes
+        self.held_out_distances_ = self.tuned_.distances
+        return self.tuned_.hyperplanes
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:

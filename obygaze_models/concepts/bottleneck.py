@@ -301,12 +301,12 @@ class ConceptBottleneck(LogitClassifier):
             check_consistent_length(X, columns)
             columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)
-        if not hasattr(self.bank_, "cross_distances_"):
-            self.bank_.cross_distances_ = crossfit(bank, X, columns, folds)
+        if not hasattr(self.bank_, "held_out_distances_"):
+            self.bank_.held_out_distances_ = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
         # larger than those of new clips.
-        return np.asarray(self.bank_.rescale(self.bank_.cross_distances_))
+        return np.asarray(self.bank_.fit_moments(self.bank_.held_out_distances_))
 
     def _fit_head(
         self,

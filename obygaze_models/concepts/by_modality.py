@@ -209,7 +209,7 @@ class ConceptsByModality(LogitClassifier):
             bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
             bank.fit(features[clips][..., columns], is_marked[:, learnable], groups=movies[clips])
             self.banks_.append((columns, bank))
-            values = bank.rescale(bank.cross_distances_)
+            values = bank.fit_moments(bank.held_out_distances_)
             values_of_banks.append(_spread_to_all_clips(values, clips))
         if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")

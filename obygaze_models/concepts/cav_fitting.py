@@ -109,20 +109,20 @@ def fit_hyperplanes(
             rows = np.flatnonzero(~np.isnan(column))
             problems.append((rows, column[rows] == 1, C))
         return svm_hyperplanes(X, problems, balanced=balanced)
-    planes = []
+    hyperplanes = []
     with one_blas_thread():
         for column in present.T:
             is_known = ~np.isnan(column)
             is_present = column[is_known] == 1
             features = X[is_known]
             if kind == "ridge":
-                planes.append(ridge_hyperplanes(features, is_present[:, None], C))
+                hyperplanes.append(ridge_hyperplanes(features, is_present[:, None], C))
             elif kind == "mean_difference":
-                planes.append(mean_difference_hyperplanes(features, is_present[:, None]))
+                hyperplanes.append(mean_difference_hyperplanes(features, is_present[:, None]))
             else:
-                planes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
-    weights = np.concatenate([plane.weights for plane in planes])
-    intercepts = np.concatenate([plane.intercepts for plane in planes])
+                hyperplanes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
+    weights = np.concatenate([hyperplane.weights for hyperplane in hyperplanes])
+    intercepts = np.concatenate([hyperplane.intercepts for hyperplane in hyperplanes])
     return Hyperplanes(weights, intercepts)
 
 

@@ -90,7 +90,7 @@ def _time_bottleneck_spec(
     *,
     disturb: Disturb = "none",
     head: HeadName = "elastic_net",
-    beside: tuple[str, ...] = (),
+    compared_with: tuple[str, ...] = (),
 ) -> ModelSpec:
     """Make the spec of a concept bottleneck on frames, or of a control of it.
 
@@ -100,8 +100,8 @@ def _time_bottleneck_spec(
     disturb : {"none", "concepts", "time"}
         What is shuffled in training; anything but "none" makes a control.
     head : {"logistic", "elastic_net", "tree"}
-    beside : tuple of str
-        Models to list beside it in tables.
+    compared_with : tuple of str
+        Models that are evaluated with it for comparison.
     """
 
     def make(seed: int) -> ConceptsInTime:
@@ -118,14 +118,21 @@ def _time_bottleneck_spec(
         uses=("groups", "present", "unlabelled"),
         kinds=(),
         control=disturb != "none",
-        beside=beside,
+        compared_with=compared_with,
     )
 
 
-BESIDE = ("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled", "concept_labels")
+COMPARED_WITH = (
+    "pcbm_lr",
+    "attention",
+    "attentive",
+    "pcbm_time_unordered",
+    "pcbm_time_shuffled",
+    "concept_labels",
+)
 
 SPECS = (
-    _time_bottleneck_spec("pcbm_time", "PCBM in time", beside=BESIDE),
+    _time_bottleneck_spec("pcbm_time", "PCBM in time", compared_with=COMPARED_WITH),
     _time_bottleneck_spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
     # A sparse head drops concepts that know nothing: its scores would not vary, and show no leak.
     _time_bottleneck_spec(

@@ -28,12 +28,12 @@ from obygaze_models.models.scaling import ClippedScaler
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
 """In mean variances of the features' directions; of equal losses the strongest is chosen."""
 
-N_TUNED = 2
+N_CACHED = 2
 """Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tuned:
+class TunedCavs:
     """Ridge CAVs of K concepts, each at its own penalty.
 
     Attributes
@@ -42,7 +42,7 @@ class Tuned:
         Mean squared error of the presence on the clips of movies left out.
     chosen : ndarray of int, shape [K]
         Indices in `PENALTIES`.
-    planes : Hyperplanes
+    hyperplanes : Hyperplanes
         Fitted on all clips.
     distances : ndarray, shape [N, K]
         Signed distance of each clip to the CAVs fitted without its movie, at the same penalties.
@@ -52,7 +52,7 @@ class Tuned:
 
     losses: NDArray[np.float64]
     chosen: NDArray[np.intp]
-    planes: Hyperplanes
+    hyperplanes: Hyperplanes
     distances: NDArray[np.float64]
     scaler: ClippedScaler | None
 
@@ -69,7 +69,7 @@ def tuned_ridge(
     clip: float | None = None,
     *,
     names: Sequence[str] | None = None,
-) -> Tuned:
+) -> TunedCavs:
     """Choose each concept's ridge penalty by leaving movies out, and fit its CAV with and without each movie.
 
     The fits equal those of `ridge_hyperplanes` on the same clips, to rounding.
@@ -100,7 +100,7 @@ def tuned_ridge(
     with one_blas_thread():
         axes = axes_of_features(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        tuned: Tuned = cached_result(axes.results, key, N_TUNED, lambda: _tune(axes, present, movie_of))
+        tuned: TunedCavs = cached_result(axes.results, key, N_CACHED, lambda: _tune(axes, present, movie_of))
     return tuned
 
 
@@ -140,7 +140,7 @@ class _BestFits(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
+def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> TunedCavs:
     """Choose penalties, and fit CAVs on all clips and without each movie, from decomposed features.
 
     `present` [N, K] is the presence of each concept, `movie_of` [N] the movie of each clip, numbered from 0.
@@ -164,8 +164,8 @@ def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.in
     offsets = _midway_offsets(best.weights, moments, np.zeros(len(axes.spread)), y)
     # From directions and offsets in coordinates to those in features.
     directions = np.ascontiguousarray((axes.axes @ best.weights).T)
-    planes = Hyperplanes(directions, offsets - directions @ axes.centre)
-    return Tuned(losses, chosen, planes, distances, axes.scaler)
+    hyperplanes = Hyperplanes(directions, offsets - directions @ axes.centre)
+    return TunedCavs(losses, chosen, hyperplanes, distances, axes.scaler)
 
 
 def _errors_without_movie(

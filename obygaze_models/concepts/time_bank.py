@@ -62,7 +62,7 @@ class TimeBank(ConceptBank):
         Moments of all frames, by which they are standardised.
     mean_, scale_ : ndarray, shape [2 K]
         Moments of the training clips' presences and positions.
-    cross_distances_ : ndarray of float64, shape [N, 2 K]
+    held_out_distances_ : ndarray of float64, shape [N, 2 K]
         Each training clip's presences and positions along directions fitted without its fold of movies. A
         concept that a fold leaves with one class has no direction there, and 0 for both.
     """
@@ -94,7 +94,7 @@ class TimeBank(ConceptBank):
         _, movie_of = np.unique(movies, return_inverse=True)
         with one_blas_thread():
             self._fit_directions_and_values(frames, present, movie_of)
-        self.rescale(self.cross_distances_)
+        self.fit_moments(self.held_out_distances_)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -145,7 +145,7 @@ class TimeBank(ConceptBank):
         centred = centre_frames(standard.astype(np.float32, copy=False), movies)
         scatter_of_all = centred.scatters.sum(axis=0)
         rng = np.random.default_rng(self.random_state)
-        self.cross_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
+        self.held_out_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
         folds = movies % N_FOLDS
         for fold in np.unique(folds):
             held_out = folds == fold
@@ -154,7 +154,7 @@ class TimeBank(ConceptBank):
             scores: Floats = centred.scores(held_out, movies, directions)
             if self.disturb == "time":
                 scores = shuffle_frames(scores, rng)
-            self.cross_distances_[held_out] = presences_and_positions(scores)
+            self.held_out_distances_[held_out] = presences_and_positions(scores)
         every_clip = np.ones(len(frames), np.bool_)
         self.weights_ = self._directions_on(every_clip, centred, present, scatter_of_all)
 

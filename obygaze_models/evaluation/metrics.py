@@ -310,11 +310,12 @@ class Metric:
     method_interval : bool
         Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
     shown : bool
-        Whether printed tables have it; the files of a run always do.
+        Whether printed tables show it; the files of a run always have it.
     by_movie : int
-        Its place in the order of the tables by movie; 0 for a metric that has none.
-    answers : bool
-        Whether a model with a better value of it is called the better model.
+        Its position among the tables by movie; 0 for a metric without such a table.
+    is_main : bool
+        Whether models are compared by this metric, to decide which one is better. One metric of two classes,
+        and one of ordered levels, is the main one.
     of_levels : bool
         Whether it is a metric of ordered levels rather than of two classes.
     """
@@ -329,7 +330,7 @@ class Metric:
     method_interval: bool = True
     shown: bool = True
     by_movie: int = 9
-    answers: bool = False
+    is_main: bool = False
     of_levels: bool = False
 
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
@@ -370,7 +371,7 @@ METRICS: dict[str, Metric] = {
         _metric_of_calls(
             "balanced_accuracy", "balanced accuracy", balanced_accuracy, method_interval=False, by_movie=4
         ),
-        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, answers=True),
+        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, is_main=True),
     )
 }
 """Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""
@@ -398,7 +399,7 @@ LEVEL_METRICS: dict[str, Metric] = {
             bounds=(0.0, float("inf")),
             higher_is_better=False,
             by_movie=3,
-            answers=True,
+            is_main=True,
         ),
     )
 }

@@ -28,8 +28,8 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import Sources, check_family, family
-from obygaze_models.persistence.model_file import ROWS, check_trained
+from obygaze_models.persistence.card import Sources, check_features_digest, features_digest
+from obygaze_models.persistence.model_file import ROWS, check_training_arrays
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol import find_target
@@ -197,7 +197,7 @@ def gram(
         store=data.store,
         n_features=X.shape[1],
         provenance=dict(data.group.provenance),
-        provenance_sha256=family(data.group.provenance),
+        provenance_sha256=features_digest(data.group.provenance),
         codebook=codebook_record(data.codebook),
         target=target.record(),
         concepts=list(data.labels.concepts),
@@ -357,8 +357,9 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     if about.holds_derivatives:
         shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
     expect({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
-    check_trained({name: arrays[name] for name in ROWS if name in arrays}, n_inputs=1, n_films=n_films)
-    check_family(about.provenance, about.provenance_sha256, "")
+    trained_rows = {name: arrays[name] for name in ROWS if name in arrays}
+    check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
+    check_features_digest(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # a clip refuses names that no manifest has
     with np.errstate(all="ignore"):

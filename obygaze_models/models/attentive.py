@@ -279,10 +279,10 @@ def _make(seed: int) -> AttentiveProbe:
 
 
 _SHARED: dict[str, Any] = {"choose": None, "uses": ("groups",), "kinds": ()}
-_BESIDE = ("linear", "mean_frames", "attention")
-_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "beside": ("linear",)}
+COMPARED_WITH = ("linear", "mean_frames", "attention")
+_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "compared_with": ("linear",)}
 
 SPECS = (
-    ModelSpec("attentive", "Attentive probe", _make, reads="frames", beside=_BESIDE, **_SHARED),
+    ModelSpec("attentive", "Attentive probe", _make, reads="frames", compared_with=COMPARED_WITH, **_SHARED),
     ModelSpec("attentive_tokens", "Attentive probe on tokens", _make, **_OF_TOKENS, **_SHARED),
 )

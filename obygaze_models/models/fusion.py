@@ -172,7 +172,7 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         make=partial(_make_fused_classifier, spec, columns_of_set, how),
         choose=None,
         uses=tuple(sorted({*spec.requests(), "groups"})),
-        beside=(),
+        compared_with=(),
     )
 
 

@@ -112,7 +112,7 @@ def _layer_spec(
     """
     uses = tuple(sorted({*spec.requests(), "groups"}))
     make = partial(_make_layer_classifier, spec, layers, columns)
-    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())
+    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, compared_with=())
 
 
 def _make_layer_classifier(

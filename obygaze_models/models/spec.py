@@ -41,18 +41,19 @@ class ModelSpec:
         What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D];
         or its length alone, numbers of a table, its annotated concepts, or a machine's answers.
     uses : tuple of str
-        What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
-        presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task
-        come along, with the label -1). What the estimator requests by scikit-learn's metadata routing is
-        added.
+        What ``fit`` takes in addition to X and y: "groups" (the movie of each clip), "present" (a data frame
+        of the presence of each visual concept), "unlabelled" (clips of the training movies that are not in
+        the task come along, with the label -1). What the estimator requests by scikit-learn's metadata
+        routing is added.
     looks_at_features : bool
         False for baselines.
     kinds : tuple of str
         The kinds of target it is for by default: "levels", "concept", "ordinal".
     control : bool
         Whether it is shown to be beaten, though it looks at features.
-    beside : tuple of str
-        Models of the zoo that stand beside it in every table, asked for or not.
+    compared_with : tuple of str
+        Models of the zoo that are evaluated with this one, for comparison, even if the user did not name
+        them.
     streams : bool
         Whether ``fit`` and ``decision_function`` take `StoredClips` for X, which need not fit in memory.
 
@@ -74,7 +75,7 @@ class ModelSpec:
     looks_at_features: bool = True
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")
     control: bool = False
-    beside: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
     streams: bool = False
 
     def estimator(self, seed: int) -> Any:
@@ -86,7 +87,7 @@ class ModelSpec:
         return GroupedSelection(estimator, self.choose, pass_groups="groups" in self.requests())
 
     def requests(self, method: str = "fit") -> frozenset[str]:
-        """Return the names of the metadata that a method of the estimator takes beside X and y.
+        """Return the names of the metadata that a method of the estimator takes in addition to X and y.
 
         They are among `METADATA`; `method` is "fit" or a method that scores clips.
         """

@@ -178,7 +178,7 @@ class CardFields(Sources, frozen=True, kw_only=True):
     provenance : mapping
         Of the store's group: another store's features must agree in all that makes numbers differ.
     provenance_sha256 : str
-        Digest of those fields: equal for stores of one family.
+        Digest of those fields (`features_digest`).
     store : str
         Fingerprint of the store trained on.
     codebook : mapping
@@ -331,17 +331,17 @@ class Card(CardFields, frozen=True, kw_only=True):
         return document
 
 
-def family(provenance: Mapping[str, Any]) -> str:
+def features_digest(provenance: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of the fields of a provenance that influence the features' values.
 
-    Stores with the same digest have features of the same kind.
+    A model can read the features of every store with the same digest.
     """
     numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
     return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
-    """Raise if a provenance is not valid, or has another digest (`family`) than the one given.
+def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
+    """Raise if a provenance is not valid, or has another digest (`features_digest`) than the one given.
 
     `where` begins the message.
     """
@@ -349,7 +349,7 @@ def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None
         validate_provenance(provenance, sealed=True)
     except StoreError as error:
         raise ModelError(f"{where}{error}") from error
-    if family(provenance) != digest:
+    if features_digest(provenance) != digest:
         raise ModelError(f"{where}provenance is not what its provenance_sha256 is of")
 
 
@@ -371,7 +371,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     modalities = document.get("modalities", ())
     for features in (document, *modalities):
-        check_family(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
+        check_features_digest(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
     if modalities and sum(modality["n_features"] for modality in modalities) != document["n_features"]:
         raise ModelError(
             f"{name}: the card's modalities have not its {counted(document['n_features'], 'feature')}"

@@ -84,7 +84,8 @@ def push_model(
         )
     if file_name(name) != name:
         raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
-    entry = entry_of(file.card, data, name, version, "0" * 64)
+    # The page is written from an entry, and the entry holds the page's digest: a placeholder comes first.
+    entry = entry_of(file.card, data, name, version, page_sha256="0" * 64)
     page = model_page(entry, file, notes).encode("utf-8")
     entry = msgspec.structs.replace(entry, page_sha256=sha256_of(page))
     try:
@@ -152,13 +153,10 @@ def pull_model(
     target = path / entry.file
     building = path / f"{entry.file}{PARTIAL_SUFFIX}"
     if target.exists():
-        if file_sha256(target) == entry.sha256:
-            with suppress(StoreError):  # of a pull that was killed after its file had its name
-                if building.is_dir():
-                    with alone_in(building, "pulling this model"):
-                        remove_tree(building)
-            return target
-        raise ModelError(f"{target}: another file is there; name another folder, or remove it")
+        if file_sha256(target) != entry.sha256:
+            raise ModelError(f"{target}: another file is there; name another folder, or remove it")
+        _remove_leftovers(building)
+        return target
 
     def count(_name: str, size: int, _more: int) -> None:
         """Report how many bytes have come; raise if they are more than is listed."""
@@ -172,7 +170,7 @@ def pull_model(
             partial = building / entry.sha256
             download_file(files_in(place, links=True), entry.file, partial, entry.sha256, count)
             try:
-                audit(f"{place}/{entry.file}", read_bytes(partial))  # what is no model gets no name
+                audit(f"{place}/{entry.file}", read_bytes(partial))  # a file that is no model is not kept
             except ModelError:
                 remove_tree(building)
                 raise
@@ -183,6 +181,17 @@ def pull_model(
     except StoreError as error:
         raise ModelError(str(error)) from None
     return target
+
+
+def _remove_leftovers(building: Path) -> None:
+    """Remove the folder of a copy that was interrupted after its file was complete, if there is one.
+
+    A folder that another process is using is left alone.
+    """
+    with suppress(StoreError):
+        if building.is_dir():
+            with alone_in(building, "pulling this model"):
+                remove_tree(building)
 
 
 def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile, str]:
@@ -236,7 +245,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
         "card": file.card,
         "evidence": evidence_line(file.card.evidence, file.card.levels_left_out or ()),
         "number": PROTOCOL,
-        "reach": file.about.get("reach_distances"),
+        "reach": file.other_arrays.get("reach_distances"),
         "notes": notes.strip(),
         "where": where,
         "titles": TITLES,

@@ -36,8 +36,8 @@ class Block:
         Heading of that column.
     reference : float or None
         Value of chance, or of no difference.
-    beside : set of str
-        First cells of the rows that models are only compared with; a page draws them with less ink.
+    yardsticks : set of str
+        First cells of the rows that only serve comparison, such as baselines; a page draws them paler.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Block:
     dots: tuple[tuple[str, float, float, float], ...] = ()
     measured: str = ""
     reference: float | None = None
-    beside: frozenset[str] = frozenset()
+    yardsticks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
