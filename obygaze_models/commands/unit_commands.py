@@ -119,8 +119,8 @@ def units(
     unfinished = out.with_name(f"{out.name}.partial.npz")
     with progress_bar("learning units", "epoch") as show:
 
-        def keep(learnt: "Dictionary") -> None:
-            """Save what is learnt after an epoch, from which a stopped command resumes, and show progress."""
+        def save_epoch(learnt: "Dictionary") -> None:
+            """Save the dictionary after an epoch, for a stopped command to resume from, and show progress."""
             _write_npz(unfinished, learnt.to_arrays() | {"asked": digest})
             show(learnt.epoch, N_EPOCHS)
 
@@ -131,8 +131,8 @@ def units(
             n_active=n_active,
             n_epochs=N_EPOCHS,
             seed=seed,
-            begun=_read_unfinished(unfinished, digest),
-            keep=keep,
+            resume_from=_read_unfinished(unfinished, digest),
+            after_epoch=save_epoch,
         )
     values, strongest_tokens = strongest(dictionary, clips)
     concepts: Sequence[str] = ()

@@ -37,7 +37,7 @@ class ConceptBank(Standardised):
     concepts : sequence of str, optional
         Names of the columns of y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
-        Standardise features first, and cut them off at so many deviations (`ClippedScaler`); hyperplanes and
+        Standardise features first, and limit them to this many deviations (`ClippedScaler`); hyperplanes and
         distances are then of standardised features. None: features as they are, as in the paper.
 
     Attributes
@@ -99,9 +99,9 @@ class ConceptBank(Standardised):
         Raises
         ------
         ConceptError
-            A concept, named, is in all its clips or in none; names and columns don't match; or C is None
-            and there are no movies, another kind, or a clip that does not say of each concept whether it is
-            there.
+            A concept (the message names it) is present in all clips or in none. Or the names and columns of
+            concepts do not match. Or C is None, and the kind is not ``ridge``, `groups` is not given, or a
+            presence is NaN.
         """
         self._validate_params()
         columns_of_frame = getattr(y, "columns", None)
@@ -242,12 +242,12 @@ def crossfit(
     X : ndarray, shape [N, D]
     present : ndarray, shape [N, K]
     folds : ndarray of int64, shape [N]
-        The fold that holds each clip out; whole movies.
+        The fold that holds each clip out; all clips of a movie are in the same one.
 
     Raises
     ------
     ConceptError
-        Without some fold a concept, named, has clips of one class only.
+        Without some fold, all clips have or all lack a concept; the message names it.
     """
     distances = np.empty((len(X), present.shape[1]))
     for fold in np.unique(folds):

@@ -72,9 +72,9 @@ class ConceptBottleneck(LogitClassifier):
         The concept values that the head was fitted on, of the clips in the task: each by a bank fitted
         without its movie. A bottleneck read from a file has their quantiles at equal steps instead.
     centre_ : ndarray, shape [K]
-        Their mean.
+        Mean of `train_values_`.
     threshold_ : float
-        The logit from which on a clip is called positive.
+        A clip is called positive if its logit is at least this.
     candidates_ : tuple of Candidate
         What inner folds tried; empty without movies.
     held_out_ : HeldOut
@@ -129,8 +129,8 @@ class ConceptBottleneck(LogitClassifier):
         Raises
         ------
         ConceptError
-            Presences without movies; a residual without presences; or a concept, named, that some inner fold
-            leaves with one class.
+            Presences are given without movies; or a residual is wanted without presences; or without some
+            inner fold, all clips have or all lack a concept, which the message names.
         """
         self._validate_params()
         features, codes = self._check_training(X, y)

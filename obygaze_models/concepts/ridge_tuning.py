@@ -1,10 +1,11 @@
 """Fit ridge CAVs with the penalty of each concept tuned by leave-one-movie-out.
 
 A concept's penalty is the one of `PENALTIES` with the least squared error on the clips of movies left out
-(PRESS, Allen 1974, with movies for single clips). One eigendecomposition serves all penalties, concepts and
-movies. V are the axes of the features' covariance, T = centred X V the coordinates of clips, and l the sums
-of squares along the axes. The hat matrix at penalty r is H = 1/n + T diag(1 / (l + r)) T'. The errors on the
-rows of movie g, of a fit without them, are ``inv(I - H_gg) (y_g - yhat_g)``.
+(PRESS, Allen 1974, with movies in place of single clips). One eigendecomposition serves all penalties,
+concepts and movies. V are the axes of the features' covariance, T = centred X V the coordinates of clips, and
+l the sums of squares along the axes. The hat matrix, which turns presences y into fitted values yhat = H y,
+is H = 1/n + T diag(1 / (l + r)) T' at penalty r. H_gg is its block of rows and columns of movie g. The errors
+of a fit without movie g on the clips of that movie are ``inv(I - H_gg) (y_g - yhat_g)``.
 
 Only training clips are passed in, so that nothing depends on a test movie.
 
@@ -26,10 +27,10 @@ from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of_features, 
 from obygaze_models.models.scaling import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
-"""In mean variances of the features' directions; of equal losses the strongest is chosen."""
+"""Penalties that are tried, in mean variances along the axes; of equal losses the strongest is chosen."""
 
 N_CACHED = 2
-"""Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
+"""Results cached with a decomposition: for the concepts, and for the control with exchanged concepts."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,11 +44,11 @@ class TunedCavs:
     chosen : ndarray of int, shape [K]
         Indices in `PENALTIES`.
     hyperplanes : Hyperplanes
-        Fitted on all clips.
+        CAVs fitted on all clips.
     distances : ndarray, shape [N, K]
         Signed distance of each clip to the CAVs fitted without its movie, at the same penalties.
     scaler : ClippedScaler or None
-        What standardised the features first.
+        Standardised the features before the fit, if anything did.
     """
 
     losses: NDArray[np.float64]
@@ -82,7 +83,8 @@ def tuned_ridge(
     movies : ndarray, shape [N]
         The movie of each clip.
     clip : float, optional
-        Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
+        Standardise features first, and limit them to this many deviations; CAVs are then of standardised
+        features.
     names : sequence of str, optional
         The concepts, for messages; by default their numbers.
 
@@ -114,9 +116,9 @@ class _Fits(NamedTuple):
     moments : ndarray, shape [R, K]
         Sum of the coordinates of the clips with each concept.
     shrinkage : ndarray, shape [V, R]
-        1 / (l + r) of each penalty r and axis: what moments are multiplied by.
+        1 / (l + r) for each penalty r and sum of squares l along an axis.
     weights : ndarray, shape [V, R, K]
-        Of the fits.
+        Weights of the regressions: shrinkage times moments.
     """
 
     y: NDArray[np.float64]
@@ -131,8 +133,9 @@ class _BestFits(NamedTuple):
     Attributes
     ----------
     shrinkage, weights : ndarray, shape [R, K]
+        As in `_Fits`, at the best penalty.
     errors : ndarray, shape [N, K]
-        Of each clip's presence by the fit without its movie.
+        Error of the fit without the clip's movie on the clip's presence.
     """
 
     shrinkage: NDArray[np.float64]
@@ -180,7 +183,7 @@ def _errors_without_movie(
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
         coordinates = axes.coordinates[is_in_movie]
-        # I - 1/n: the part of I - H_gg that does not depend on the penalty.
+        # I - 1/n: the part of I - H_gg (module docstring) that does not depend on the penalty.
         without_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
             residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
@@ -192,7 +195,8 @@ def _errors_without_movie(
 def _factor_difference(without_mean: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the Cholesky factor of ``without_mean - scaled scaled'``, [n, n], which is I - H_gg of a movie.
 
-    LAPACK is called directly, as scipy's checks take as long as the arithmetic on so few clips.
+    I - H_gg is as in the module docstring. LAPACK is called directly, as scipy's checks take as long as the
+    arithmetic on so few clips.
     """
     difference = scaled @ scaled.T
     np.subtract(without_mean, difference, out=difference)

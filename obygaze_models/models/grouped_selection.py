@@ -22,7 +22,7 @@ from obygaze_models.models.choices import (
 )
 from obygaze_models.models.estimator_scores import mean_score, refuse_without_scores, scores_of
 from obygaze_models.models.inner_scores import InnerFolds, score_candidates
-from obygaze_models.models.probe_search import TrainingSide, is_probe_search, search_probes
+from obygaze_models.models.probe_search import TrainingSet, is_probe_search, search_probes
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
 
@@ -181,7 +181,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         """Choose what `choose` leaves open by inner folds, and fit the chosen estimator on all clips."""
         choose = self.choose
         if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
-            side = TrainingSide(np.arange(len(inner.y)), inner.folds)
+            side = TrainingSet(np.arange(len(inner.y)), inner.folds)
             (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [side])
             return chosen
         with one_blas_thread():
