@@ -33,7 +33,7 @@ RELIABILITIES: Final = np.linspace(0.0, 1.0, 11)
 """The reliabilities that a worker may have. How common each is among workers is drawn too."""
 
 N_COMPONENTS: Final = 10
-"""Parts that the mixture may have; the weights' prior leaves those that are not needed empty."""
+"""Most components of the mixture; the weights' prior leaves those empty that are not needed."""
 
 FREEDOM: Final = 2.0
 """Degrees of freedom of Student's t of a component."""
@@ -117,7 +117,7 @@ class Mixture:
         Factor by which each item's precision differs from that of its component; its mean is 1. These gamma
         variables turn the normal distribution of a component into Student's t: small ones make its tails.
     weights, centres, variances : ndarray, shape [N_COMPONENTS]
-        Weight, centre and variance of each part.
+        Weight, centre and variance of each component.
     centre_variance : float
         Variance of the components' centres.
     rate : float

@@ -46,7 +46,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
     Attributes
     ----------
     parameters_ : ndarray, shape [P]
-        `AttentionNetwork.views` cuts them into layers.
+        `AttentionNetwork.layers_of` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which frames are standardised.
     classes_, n_features_in_, threshold_, n_epochs_, curve_

@@ -24,8 +24,8 @@ BLOCK = 64
 MOST_FRAMES = 16384
 """Frames of each class that say where to look: more change little, and cost as much as an epoch."""
 
-N_AIMED = 2
-"""Directions in which attention first looks for frames that stand out."""
+MOST_DIRECTIONS = 2
+"""Directions along which the first attention units are set, so that they respond to unusual frames."""
 
 N_PAIRS = 2
 """Pairs of starts, of which the one with the lowest training loss is trained on."""
@@ -190,7 +190,7 @@ class AttentionNetwork:
         """
         if not self.n_hidden:
             return self._draw_parameters(rng)[None]
-        directions = self._discriminating_directions(X, y, min(N_AIMED, self.n_features))  # [D, n]
+        directions = self._discriminating_directions(X, y, min(MOST_DIRECTIONS, self.n_features))  # [D, n]
         first_direction = directions[:, 0]
         starts = []
         for _ in range(N_PAIRS):
@@ -217,19 +217,19 @@ class AttentionNetwork:
 
         As many directions are used as there are pairs of hidden units.
         """
-        n_aimed = min(directions.shape[1], self.n_hidden // 2)
-        if not n_aimed:
+        n_directions = min(directions.shape[1], self.n_hidden // 2)
+        if not n_directions:
             return
         layers = self.layers_of(parameters)
-        both_ways = np.concatenate([directions[:, :n_aimed], -directions[:, :n_aimed]], axis=1)
+        both_ways = np.concatenate([directions[:, :n_directions], -directions[:, :n_directions]], axis=1)
         # tanh(z) sigmoid(z) is large for large positive z only. A unit and its opposite together respond to
         # frames that are far from the mean on either side.
         for first in (0, self.n_hidden):  # columns of V, columns of U
-            units = slice(first, first + 2 * n_aimed)
+            units = slice(first, first + 2 * n_directions)
             layers.projection[: self.n_features, units] = both_ways
             layers.projection[self.n_features :, units] = 0
             layers.gate_bias[units] = 0
-        layers.attention[: 2 * n_aimed] = 1
+        layers.attention[: 2 * n_directions] = 1
 
     def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the n directions [D, n] in which frames of the two classes scatter most differently.

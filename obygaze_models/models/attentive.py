@@ -224,9 +224,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 best_penalty = lowest
                 self.n_epochs_ = epoch
                 self.parameters_ = probes.parameters_on_all_clips(lowest)
-                # The mean logit that the probe of each fold gives to clips that it learns from.
+                # The mean logit that the probe of each fold gives to clips that it is trained on.
                 training_mean_of_fold = np.average(
-                    logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1]
+                    logits[:, :-1, lowest], axis=0, weights=probes.in_group[:, :-1]
                 )
                 scores = held_out[:, lowest].astype(np.float64)
                 self.held_out_ = HeldOut(scores, y, movies, folds, training_mean_of_fold[folds])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from obygaze_models.models.fold_losses import FLATTEST, FoldLosses
+from obygaze_models.models.fold_losses import FoldLosses
 from obygaze_models.models.fold_scaling import (
     Floats,
     FoldScaling,
@@ -25,6 +25,9 @@ from obygaze_models.models.fold_scaling import (
 
 PAIRS = 8
 """Number of steps that L-BFGS remembers."""
+
+LEAST_VARIANCE_SHARE = 1e-12
+"""Share of the largest variance below which a variance is taken to be a rounding error."""
 
 FLAT = 0.3
 """A step is long enough if the slope at its end is at most this share of the slope at its beginning."""
@@ -75,9 +78,9 @@ class PrincipalAxes:
         if n_clips >= n_features:
             variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
             # Smaller variances are rounding errors.
-            return cls(axes.astype(np.float32), np.maximum(variance, FLATTEST * variance[-1]))
+            return cls(axes.astype(np.float32), np.maximum(variance, LEAST_VARIANCE_SHARE * variance[-1]))
         variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
-        is_real = variance > FLATTEST * variance[-1]
+        is_real = variance > LEAST_VARIANCE_SHARE * variance[-1]
         axes = centred.T @ (by_clip[:, is_real] / np.sqrt(n_clips * variance[is_real]))
         return cls(axes.astype(np.float32), variance[is_real])
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, dot_columns
 
-FLATTEST = 1e-12
-"""Least mean of p (1 - p) that is assumed, so that it can be divided by. It is reached if all logits are 28
-on the right side, where the loss is practically 0."""
+LEAST_CURVATURE = 1e-12
+"""Least mean of p (1 - p) that is assumed, so that it can be divided by.
+
+It is reached if all logits are 28 on the right side, where the loss is practically 0."""
 
 LEAST_DEVIATION = 1e-6
 """Deviation that is added to that of logits, since the tolerance is relative to it and logits may hardly
@@ -128,7 +129,7 @@ class FoldLosses:
             slope += dot_columns(residual, change_of_rows)
             # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
             curvature += np.abs(residual).sum(axis=0) - dot_columns(residual, residual)
-        return DerivativesAlong(slope, np.maximum(curvature, FLATTEST * len(change)))
+        return DerivativesAlong(slope, np.maximum(curvature, LEAST_CURVATURE * len(change)))
 
     def second_derivative_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
         """Compute the second derivative of summed losses by the length of a step, for some fits.

@@ -23,6 +23,8 @@ ALONE = "alone"
 class JoinedModel:
     """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
 
+    It is fitted as soon as it is made.
+
     Parameters
     ----------
     estimator : estimator
