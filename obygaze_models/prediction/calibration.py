@@ -29,7 +29,7 @@ CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
 BRACKET = 0.80
-"""How often the bracket around a new film's expected share is to hold the true share."""
+"""How often the bracket around a new film's expected share should contain the true share."""
 
 NORMAL_QUANTILE = 1.2815515655446004
 """Standard deviations to each side within which 80 % of a normal distribution lie, as `BRACKET` asks."""
@@ -49,12 +49,10 @@ class Calibration:
     p_skilled : float
         Posterior probability that scores rise with the label within films.
     error : float
-        Expected calibration error on films left out, whose probabilities are by a posterior of the other
-        films.
+        Expected calibration error: on each film, of probabilities by a calibration on the other films.
     film_error, worst_film_error : float
-        Mean and largest distance, over films left out, between the expected and the true share of positive
-        clips. The expected share is the mean probability of the film's clips by a posterior of the other
-        films.
+        Mean and largest distance, over films, between the expected and the true share of positive clips. The
+        expected share is the mean probability of the film's clips, by a calibration on the other films.
     film_margin : float
         Half the width of the 80 % bracket around a new film's expected share.
     """
@@ -75,7 +73,7 @@ class Calibration:
         Parameters
         ----------
         held_out : HeldOut
-            Held-out scores of one model; both labels occur.
+            Held-out scores of one model, with clips of both labels.
         training_mean : float, optional
             The mean score that the model to be calibrated, which is trained on all films, gives to training
             clips; by default that of the held-out scores.
@@ -87,9 +85,9 @@ class Calibration:
         labels = held_out.y.astype(np.float64)
         likelihood = SlopeLikelihood.of_scores(held_out)
         p = left_out_probabilities(held_out, likelihood)
-        movie_of = np.unique(held_out.movies, return_inverse=True)[1]
+        movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
         # For each film, the expected share of positive clips less the true share.
-        errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
+        errors = np.bincount(movie_indices, p - labels) / np.bincount(movie_indices)
         posterior = likelihood.posterior()
         return cls(
             draws=draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed),
@@ -146,8 +144,8 @@ class Calibration:
         ----------
         share : float
         extra_variance : float
-            By how much more the share of the new film varies by chance than those of the films left out,
-            from which the bracket is: a film of few windows (`few_windows_variance`).
+            Variance of the new film's share that is added to that of the films from which the bracket was
+            estimated, as for a film of few windows (`few_windows_variance`).
         """
         margin = self.film_margin
         if extra_variance:
@@ -160,9 +158,9 @@ def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: 
     """Compute the extra variance of a film's share of positive windows that is due to its few windows.
 
     The share of positives among n independent windows of probability p has the variance p (1 - p) / n. The
-    errors of the films left out already contain this variance for films of `n_clips` clips, so that only the
-    difference is returned: p (1 - p) (1 / n_windows - 1 / n_clips), or 0 for a film with as many windows or
-    more. Neighbouring windows are not independent, so that this is a lower bound.
+    errors of the films left out already contain this variance for films of `n_clips` clips, so only the
+    difference is returned: p (1 - p) (1 / n_windows - 1 / n_clips), or 0 for a film with at least `n_clips`
+    windows. Neighbouring windows are not independent, so this is a lower bound.
 
     Parameters
     ----------
@@ -265,9 +263,9 @@ def share_quantiles(held_out: HeldOut, probabilities: Floats) -> Floats:
     share = float(labels.mean())
     from scipy.stats import beta, norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
-    movie_of = np.unique(held_out.movies, return_inverse=True)[1]
-    sizes = np.bincount(movie_of)
-    positives = np.bincount(movie_of, labels)
+    movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
+    sizes = np.bincount(movie_indices)
+    positives = np.bincount(movie_indices, labels)
     n_films = len(sizes)
     n_independent = float(n_clips)
     if n_films > 1:
@@ -309,9 +307,9 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
 def margin(errors: Floats) -> float:
     """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
-    It is that of a prediction interval: Student's t with M degrees of freedom, times the root mean square of
-    the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on the scale
-    of shares, as one on the logit scale would miss films without any positive clip
+    It is half the width of a prediction interval: Student's t with M degrees of freedom, times the root mean
+    square of the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on
+    the scale of shares, as one on the logit scale would miss films without any positive clip
     (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))

@@ -31,10 +31,10 @@ from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
 ENDS = (0.05, 0.95)
-"""Low and high quantile of the training clips' values, to which every concept is set in turn."""
+"""Quantiles of the training clips' values: each concept is set to the low and to the high one, in turn."""
 
 MOST_ROWS = 40
-"""Largest number of concepts in a terminal's table; of more, those that contribute most are shown."""
+"""Most concepts that a terminal's table shows; if there are more, those that contribute most."""
 
 MOST_CONCEPTS = 4
 """Number of concepts whose values a terminal shows for each frame; JSON has all."""
@@ -46,11 +46,10 @@ PLANTED_LABELS = (
 """Note on the decisions of a model whose labels nobody judged."""
 
 LEAST_CONTRIBUTION = 0.005
-"""A concept is named as a reason if its contribution to the logit is at least this, for models without
-calibration."""
+"""Without calibration, a concept is named as a reason if its contribution to the logit is at least this."""
 
 LEAST_CHANGE = 0.01
-"""A concept is named as a reason if it changes the probability by at least this."""
+"""With calibration, a concept is named as a reason if it changes the probability by at least this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Explained:
     clip_id, movie : str
     start_s, end_s : float or None
     unlike : float or None
-        Share of training clips that are nearer to the others than this clip.
+        Share of training clips that are nearer to the training mean than this clip.
     is_unlike, trained_on, no_skill : bool
         Whether the clip is out of distribution, whether its film was trained on, and whether the model may be
         no better than chance.
@@ -102,20 +101,21 @@ class Explained:
     concept_p : tuple of float
         The probability that each concept is in the clip; None for a concept that was found without labels.
     concept_thresholds : tuple of float
-        The probability from which on each concept counts as seen (`Model.concept_thresholds`).
+        The lowest probability at which each concept counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
         The concepts whose probability reaches their threshold.
     near_chance : tuple of str
-        The concepts that the model was not shown to find better than chance, on films left out of training.
+        The concepts of which it is not shown, on films left out of training, that the model finds them better
+        than chance.
     changes : tuple of float
         For each concept, the clip's probability less the probability with the concept at its usual value;
         None without calibration, or if the concept has no usual value.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
-        The requested quantile of each concept that was set.
+        For each concept that the user set, the quantile it was set to.
     changed : Decision or None
-        The decision with all of these concepts set.
+        The decision with all concepts of `set_to` set; None if there are none.
     frames : tuple of dict
         For each frame of the clip its time_s and, where the model has them, weight, evidence, contribution,
         and each concept's value and p; empty if the store keeps no frames that the model can read.
@@ -184,26 +184,26 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     has_concepts = fusion is None and not isinstance(model.estimator, AttentionPooling)
     parts = model.explain(X) if has_concepts else None
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    is_far = bool(model.is_out_of_distribution(X)[0])
+    is_out_of_distribution = bool(model.is_out_of_distribution(X)[0])
     explained = Explained(
         clip_id,
         movie,
         start_s=_number_or_none(block.clips.start_s),
         end_s=_number_or_none(block.clips.end_s),
         unlike=_number_or_none(model.out_of_distribution_share(X)),
-        is_unlike=is_far,
+        is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence, card.levels_left_out or ()),
         levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
-        decision=_decide(model, model.logits(X), in_distribution=not is_far),
+        decision=_decide(model, model.logits(X), in_distribution=not is_out_of_distribution),
         set_to=dict(set_to),
         frames=_explain_frames(model, store, row),
         classes=_likely_classes(store, row),
     )
-    if is_far:
+    if is_out_of_distribution:
         return explained
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
@@ -360,14 +360,30 @@ def _level_names_of_classes(card: Card) -> list[list[str]]:
     return [calibrated_negative or negative, positive]
 
 
+class _Reason(NamedTuple):
+    """A concept as a reason for or against the positive class.
+
+    Attributes
+    ----------
+    text : str
+        The concept, with "more" or "less ... than usual" if the usual value is known.
+    part : Contribution
+    p : float or None
+        The probability that the concept is in the clip.
+    """
+
+    text: str
+    part: Contribution
+    p: float | None
+
+
 def _reasons(
     concepts: Sequence[tuple[Contribution, float | None, float | None]],
     near_chance: Collection[str],
-) -> dict[str, list[tuple[str, Contribution, float | None]]]:
-    """Sort concepts into reasons for the positive class and reasons against it, with a text for each.
+) -> dict[str, list[_Reason]]:
+    """Sort concepts into reasons for the positive class and reasons against it.
 
-    The text says "more" or "less than usual" if the usual value is known. Concepts that change the
-    probability too little are left out.
+    Concepts that change the probability too little are left out.
 
     Parameters
     ----------
@@ -379,10 +395,10 @@ def _reasons(
 
     Returns
     -------
-    dict of str to list of (text, contribution, p)
-        The headings "for it" and "against it" -> their concepts.
+    dict of str to list of _Reason
+        The headings "for it" and "against it" -> their reasons.
     """
-    reasons: dict[str, list[tuple[str, Contribution, float | None]]] = {"for it": [], "against it": []}
+    reasons: dict[str, list[_Reason]] = {"for it": [], "against it": []}
     for part, p, change in concepts:
         if change is None:
             effect = part.contribution
@@ -396,12 +412,19 @@ def _reasons(
         if part.concept in near_chance:
             name += " [not shown to be found better than chance]"
         heading = "for it" if effect > 0 else "against it"
-        reasons[heading].append((name, part, p))
+        reasons[heading].append(_Reason(name, part, p))
     return reasons
 
 
 class _ConceptRow(NamedTuple):
-    """A concept of an explained clip: its contribution, probability, threshold, change and ends."""
+    """A concept of an explained clip.
+
+    Attributes
+    ----------
+    part : Contribution
+    p, threshold, change, ends
+        The concept's entry of `concept_p`, `concept_thresholds`, `changes` and `ends` of `Explained`.
+    """
 
     part: Contribution
     p: float | None

@@ -120,7 +120,7 @@ class _BaselineComparison:
     baselines : list of str
         The baselines that they are compared with: all but random guesses.
     beating : list of str
-        The models that beat every one of them.
+        The models that beat every baseline.
     best, nearest : str
         The model with the largest mean difference, and the baseline nearest to it.
     difference : Interval
@@ -141,8 +141,17 @@ class _BaselineComparison:
     mean: float
 
 
-class _Difference(NamedTuple):
-    """A model's lead over a baseline by movie, and the number of movies on which the model is better."""
+class _Lead(NamedTuple):
+    """By how much a model is better than a baseline.
+
+    Attributes
+    ----------
+    interval : Interval
+        Of the difference by movie, which is above 0 if the model is better.
+    baseline : str
+    n_better : int
+        Number of movies on which the model is better.
+    """
 
     interval: Interval
     baseline: str
@@ -159,25 +168,19 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
-    sign = 1 if metric.higher_is_better else -1
-    nearest: dict[str, _Difference] = {}  # the baseline with the smallest lead of each model
+    # For each model its lead over the nearest baseline: the one with the lowest lower end of the interval.
+    smallest_leads: dict[str, _Lead] = {}
     for model, baseline in product(models, baselines):
-        differences = (values[model] - values[baseline]) * sign
-        has_known_auc = metric.name == "auc" and baseline in task.constant
-        known_value = UNVARYING_AUC if has_known_auc else None
-        least, most = difference_bounds(metric.bounds, second=known_value)
-        possible = (least, most) if sign > 0 else (-most, -least)
-        lead = t_interval(differences, 1 - 0.05 / len(models), covers="method", possible=possible)
-        # Intervals are compared by their lower ends. A comparison with an undefined end (NaN) is False, so
-        # that the last baseline counts as the nearest then.
-        has_nearer = model in nearest and lead.low > nearest[model].interval.low
-        if not has_nearer:
-            nearest[model] = _Difference(lead, baseline, int((differences > 0).sum()))
-    if not nearest:
+        lead = _lead_over(task, metric, model, baseline, n_models=len(models))
+        smallest = smallest_leads.get(model)
+        # A comparison with an undefined end (NaN) is False: the last baseline then counts as the nearest.
+        if smallest is None or not lead.interval.low > smallest.interval.low:
+            smallest_leads[model] = lead
+    if not smallest_leads:
         return None
-    beating = [model for model in models if nearest[model].interval.low > 0]
-    best = max(beating or models, key=lambda model: nearest[model].interval.mean)
-    difference, baseline, n_better = nearest[best]
+    beating = [model for model in models if smallest_leads[model].interval.low > 0]
+    best = max(beating or models, key=lambda model: smallest_leads[model].interval.mean)
+    difference, baseline, n_better = smallest_leads[best]
     return _BaselineComparison(
         n_models=len(models),
         baselines=baselines,
@@ -188,6 +191,21 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
         n_better=n_better,
         mean=float(values[best].mean()),
     )
+
+
+def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:
+    """Compute by how much a model is better than a baseline in a metric by movie.
+
+    The interval is that of the methods, at a level at which it holds for `n_models` models together.
+    """
+    sign = 1 if metric.higher_is_better else -1
+    differences = (task.values[model] - task.values[baseline]) * sign
+    has_known_auc = metric.name == "auc" and baseline in task.constant
+    known_value = UNVARYING_AUC if has_known_auc else None
+    least, most = difference_bounds(metric.bounds, second=known_value)
+    possible = (least, most) if sign > 0 else (-most, -least)
+    interval_of_lead = t_interval(differences, 1 - 0.05 / n_models, covers="method", possible=possible)
+    return _Lead(interval_of_lead, baseline, int((differences > 0).sum()))
 
 
 def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Metric) -> list[str]:
@@ -288,7 +306,7 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Completeness:
-    """How much of what features know of a label is in the labels of concepts.
+    """How much of the information on a label that is in the features is also in the concepts' labels.
 
     Attributes
     ----------
@@ -297,9 +315,9 @@ class _Completeness:
     auc_labels, auc_features : float
         AUC by movie of the model of annotated concepts, and of the model of all features.
     share : Interval
-        How far the first lies above .5, divided by how far the second does.
+        (auc_labels - .5) / (auc_features - .5), and its interval.
     beyond : list of str
-        Names of models, each with how far its AUC lies above that of the concepts' labels.
+        Texts: the name of a model, and by how much its AUC exceeds that of the concepts' labels.
     """
 
     features: str

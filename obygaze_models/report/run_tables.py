@@ -139,7 +139,16 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
 
 
 class _Task(NamedTuple):
-    """A task of a run: its name, the beginning of its tables' titles, its metrics by model and metric."""
+    """A task of a run.
+
+    Attributes
+    ----------
+    name : str
+    prefix : str
+        Beginning of the titles of its tables.
+    models : dict
+        Model -> metric -> its row in the run's metrics, as a dict.
+    """
 
     name: str
     prefix: str
