@@ -27,7 +27,7 @@ from obygaze_features.schema import Count, Whole
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import expect
+from obygaze_models.persistence.archive import check_arrays
 from obygaze_models.persistence.card import Sources, check_features_digest, features_digest
 from obygaze_models.persistence.model_file import ROWS, check_training_arrays
 from obygaze_models.prediction.saved_model import Model
@@ -356,7 +356,7 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     }
     if about.holds_derivatives:
         shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
-    expect({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
+    check_arrays({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
     trained_rows = {name: arrays[name] for name in ROWS if name in arrays}
     check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
     check_features_digest(about.provenance, about.provenance_sha256, "")

@@ -21,7 +21,7 @@ from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.other_models import as_spec
-from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
+from obygaze_models.persistence.archive import check_arrays, pack_archive, unpack_archive
 from obygaze_models.persistence.card import DIGEST_BYTES, JOINT, KEPT_VIEWS, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import default_zoo, find_entry, is_name, read_entry, read_limited
@@ -225,7 +225,7 @@ def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) ->
             shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
         if k and not card.parameters.get(UNLABELLED):
             shapes["concept_sigmoids"] = (k, _count_draws(score_arrays, "concept_sigmoids"), 2)
-    expect(score_arrays, **shapes)
+    check_arrays(score_arrays, **shapes)
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
 
