@@ -65,7 +65,7 @@ def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
     ----------
     X : ndarray, shape [N, D]
     clip : float or None
-        Standardise features first, and cut them off at so many deviations; None to take them as they are.
+        Standardise features first, and limit them to this many deviations; None: features as they are.
     """
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())

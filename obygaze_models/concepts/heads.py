@@ -110,7 +110,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         heads : sequence of ConceptHead, length H
-            Alike but for a parameter.
+            Heads that differ in one parameter only.
         X : ndarray, shape [N, K]
             Concept values.
         y : ndarray of int, shape [N]

@@ -134,7 +134,7 @@ COMPARED_WITH = (
 SPECS = (
     _time_bottleneck_spec("pcbm_time", "PCBM in time", compared_with=COMPARED_WITH),
     _time_bottleneck_spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
-    # A sparse head drops concepts that know nothing: its scores would not vary, and show no leak.
+    # A sparse head drops uninformative concepts: its scores would not vary, and could not show a leak.
     _time_bottleneck_spec(
         "pcbm_time_shuffled", "PCBM in time, shuffled concepts", disturb="concepts", head="logistic"
     ),

@@ -151,8 +151,8 @@ def alt_test(
     """Test whether a machine may stand in for human annotators, by its agreement with them on N clips.
 
     Each annotator who shares enough clips is left out in turn, and the machine is compared with this
-    annotator. Two kinds of controls, which know nothing, are compared in the same way: a constant answer, and
-    the machine's answers in random order within films.
+    annotator. Two kinds of controls, which ignore the clips, are compared in the same way: a constant answer,
+    and the machine's answers in random order within films.
 
     Parameters
     ----------
@@ -203,8 +203,8 @@ def alt_test(
         answer = "not shown that it may stand in"
     else:
         answer = "may stand in"
-        # If a control, which knows nothing, passes too, then passing the test shows nothing. The further
-        # shuffles are compared one by one, only until one passes.
+        # If a control passes too, although it ignores the clips, then passing the test shows nothing. The
+        # further shuffles are compared one by one, only until one passes.
         more_controls = (
             _compare_with_annotators("", codes, humans, film, left_out_in_turn) for codes in more_shuffles
         )
@@ -271,7 +271,7 @@ def compare_machines(
 def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
     """Raise if the target is a concept that one of the machines cannot perceive, such as sound.
 
-    The senses of a machine stand in the column `perceives` of its rows.
+    The column `perceives` of a machine's rows says what it perceives.
     """
     if not target.concept:
         return

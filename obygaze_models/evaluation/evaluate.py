@@ -179,10 +179,10 @@ def evaluate(
 
 @checked
 def seed_of(seed: int, fold: int | str) -> int:
-    """Derive a fold's seed from a run's, so that no two folds draw alike.
+    """Derive a fold's seed from the run's seed, so that no two folds draw the same numbers.
 
-    A fold is named by its number, or by the movie that it leaves out: a movie's seed is then the same
-    whatever other movies there are.
+    A fold is given by its number, or by the movie that it leaves out. The seed of a movie does not depend on
+    the other movies.
     """
     numbers = (fold,) if isinstance(fold, int) else tuple(fold.encode("utf-8"))
     return int(np.random.SeedSequence((seed, *numbers)).generate_state(1)[0])
@@ -269,7 +269,7 @@ def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
 def _group_for_training(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
     """Group models that are trained side by side, fold by fold.
 
-    A model that is fitted on all folds at once is a group of its own. The others make one group, as concept
+    A model that is fitted on all folds at once is a group by itself. All others are one group, as concept
     models share work on a fold's clips, which is cached for a few folds only.
     """
     fold_by_fold = []

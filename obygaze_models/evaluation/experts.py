@@ -68,8 +68,8 @@ class LabelPlan:
     Attributes
     ----------
     training_labels : dict of str to list of ndarray
-        Suffix of the models' names -> one or several arrays of labels [N] to train on. A clip is a training
-        row once for each array.
+        Suffix of the models' names -> one or several arrays of labels [N] to train on. With several arrays, a
+        clip is a training row once for each of them.
     tests : list of Tested
     by_annotator : bool
         Whether there is a test on the labels of each annotator.
@@ -207,8 +207,8 @@ def variants(
 ) -> Iterator[tuple[str, ModelSpec]]:
     """Yield each model once for every set of training labels, with the key of these labels.
 
-    The key is "", or "@" and an annotator's name; it is the suffix of the model's name. Models that look at
-    no features are trained on the first set only.
+    The key is "", or "@" and an annotator's name; it is the suffix of the model's name. Models that read no
+    features are trained on the first set only.
     """
     suffixes = list(label_plan.training_labels)
     for spec in [*specs, *_baselines(label_plan, data)]:

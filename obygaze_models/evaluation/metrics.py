@@ -193,7 +193,8 @@ def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
 
     It is 1 minus the mean squared difference of a clip's label and call, divided by the mean over all pairs
-    of a label and any clip's call (Cohen 1968). Calls that know nothing have 0, whatever level they prefer.
+    of a label and any clip's call (Cohen 1968). Calls that are independent of the labels have 0, whichever
+    level they prefer.
     """
     if not len(y):
         return NAN
@@ -235,8 +236,9 @@ def mean_absolute_error(y: LabelArray, called: LabelArray) -> float:
 # ---------------------------------------------------------------------------
 
 Chance = Callable[[Sequence[LabelArray]], float]
-"""Takes the labels of each of several groups of clips, and returns the chance level: the mean over the groups
-of the metric of a model that knows nothing of clips."""
+"""Takes the labels of each of several groups of clips, and returns the chance level.
+
+It is the mean, over groups, of the metric that a model without information on the clips has."""
 
 
 def fixed(value: float) -> Chance:
@@ -254,9 +256,9 @@ def random_ranking(groups: Sequence[LabelArray]) -> float:
 
 
 def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
-    """Make the chance level of a metric of calls: the better of calling all clips positive or negative.
+    """Make a function for the chance level of a metric of calls: the better of two constant predictors.
 
-    `point` is the metric: it takes labels [N] and calls [N].
+    They call all clips positive, or none. `point` is the metric: it takes labels [N] and calls [N].
     """
 
     def chance(groups: Sequence[LabelArray]) -> float:

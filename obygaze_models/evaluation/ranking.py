@@ -1,9 +1,9 @@
 """Rank items by pairwise judgements of many workers, some of whom answer at random.
 
 Strengths and reliabilities are drawn from their posterior (`obygaze_models.evaluation.strengths`). Only
-differences of strengths are known. Their zero is an item that would be chosen over half of the others, in
-each draw: a mean would hang on how far the farthest item lies, which nobody can know of one that is always
-chosen, and a median jumps from one cluster to the next.
+differences of strengths are known. In each draw, an item has strength 0 if it would be chosen over the others
+half of the time. The mean strength would be no good zero: it depends on the farthest items, and how far an
+item is that is always chosen cannot be known. The median would jump from one cluster to the next.
 """
 
 from collections import Counter
@@ -183,7 +183,7 @@ def next_pairs(
     """Choose the pairs that workers judge next, which are the comparisons that a quicksort needs.
 
     A pivot is drawn, and all other items are compared with it; the items below and above it are then sorted
-    in the same way. A pair is undecided, and asked again, while as many workers chose one item as the other.
+    in the same way. A pair is undecided, and shown again, while as many workers chose one item as the other.
     When all items are sorted, they are sorted anew with other pivots, where earlier judgements count (Maystre
     and Grossglauser, ICML 2017: a single sort is as wrong as its workers).
 

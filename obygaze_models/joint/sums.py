@@ -445,8 +445,8 @@ def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
 
 # --- a record of the sums that left a lab: sums are refused whose difference from earlier ones tells features
 # ---------------------------------------------------------------------------
-# Sums are linear in clips. If two releases of a film differ in a few clips, labels or concepts, whoever
-# subtracts one from the other gets the sum of these clips' features; for one clip, its features themselves.
+# Sums are linear in clips. If two releases of a film differ in a few clips, labels or concepts, their
+# difference is the sum of these clips' features; with one clip, its features themselves.
 RECORD: Final = "sums-given.jsonl"
 """End of the record's file name, after that of the store. It lies beside the store and stays in the lab."""
 

@@ -101,7 +101,7 @@ class AttentionNetwork:
 
     `prepare` makes of clips [N, F, D] an array [N, F, D + 1], or [N, F, D + 6 + 1] with `timed`. The last
     column is 1 for an absent frame, whose other columns are 0, and 0 for a present one. The columns of the
-    time embedding stand before it.
+    time embedding are before it.
 
     Attributes
     ----------

@@ -51,9 +51,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 
         logit = sum_m sum_t softmax_t(q_m . x_t) (u_m . x_t) + b
 
-    which is their value projection and linear classifier in one, for two classes. The first queries look
-    along the directions in which tokens of the two classes scatter most differently, one weighs all alike,
-    the others are random; evidence begins at 0.
+    which is their value projection and linear classifier in one, for two classes. Initially, the first
+    queries point along the directions in which tokens of the two classes scatter most differently, one weighs
+    all tokens equally, and the others are random; evidence is 0.
 
     With movies (``groups``) the penalty, the epoch and the threshold are chosen on inner folds: a held-out
     clip is scored when an epoch's pass comes to it, by the probes that never learn from its movie. The probe

@@ -33,7 +33,7 @@ class StepAhead(NamedTuple):
     Attributes
     ----------
     deviation : ndarray, shape [K]
-        Root of the mean square by which it changes the logits of training clips.
+        Root mean square of the changes in the logits of training clips.
     slope : ndarray, shape [K]
         Derivative of the mean loss by the length of the step, where it begins.
     """

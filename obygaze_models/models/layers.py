@@ -46,7 +46,7 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
     Returns
     -------
     list of ModelSpec
-        Baselines, which look at no features, as they are.
+        Baselines, which read no features, stay as they are.
 
     Raises
     ------

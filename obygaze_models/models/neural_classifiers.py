@@ -187,7 +187,7 @@ def train_many(
     train : sequence of ndarray of int
         The rows that each model is trained on.
     validation : sequence of ndarray of int, optional
-        The rows by which each model is stopped.
+        The rows whose loss decides when each model's training stops.
     progress : callable, optional
         Called now and then with the number of models trained and the number of all models.
     """

@@ -57,7 +57,7 @@ def fit_ordinal(
 ) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
-    A baseline, which looks at no feature, is fitted on the levels themselves.
+    A baseline, which reads no features, is fitted on the levels themselves.
 
     Parameters
     ----------

@@ -29,9 +29,9 @@ class ModelSpec:
     Attributes
     ----------
     name : str
-        What commands and tables of predictions call it.
+        The model's name in commands and in tables of predictions.
     title : str
-        What people read.
+        The name that people read in tables and reports.
     make : callable
         Seed -> unfitted binary estimator: ``fit(X, y)``, and ``decision_function`` or ``predict_proba``.
     choose : Threshold, Grid, EarlyStopping or None
@@ -43,19 +43,19 @@ class ModelSpec:
     uses : tuple of str
         What ``fit`` takes in addition to X and y: "groups" (the movie of each clip), "present" (a data frame
         of the presence of each visual concept), "unlabelled" (clips of the training movies that are not in
-        the task come along, with the label -1). What the estimator requests by scikit-learn's metadata
+        the task are passed too, with the label -1). What the estimator requests by scikit-learn's metadata
         routing is added.
     looks_at_features : bool
-        False for baselines.
+        Whether it reads features; baselines do not.
     kinds : tuple of str
-        The kinds of target it is for by default: "levels", "concept", "ordinal".
+        The kinds of target for which it is evaluated by default: "levels", "concept", "ordinal".
     control : bool
-        Whether it is shown to be beaten, though it looks at features.
+        Whether it is a control: a model that reads features, and which better models should beat.
     compared_with : tuple of str
         Models of the zoo that are evaluated with this one, for comparison, even if the user did not name
         them.
     streams : bool
-        Whether ``fit`` and ``decision_function`` take `StoredClips` for X, which need not fit in memory.
+        Whether ``fit`` and ``decision_function`` accept `StoredClips` as X, which need not fit in memory.
 
     Examples
     --------

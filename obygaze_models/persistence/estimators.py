@@ -302,9 +302,9 @@ def _set_bank_attributes(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, 
     card : Card
     arrays : dict of str to ndarray
     shapes : mapping of str to tuple of int
-        Expected shapes of the arrays but for the moments of values.
+        Expected shapes of the arrays, except for the moments of values.
     n_values : int
-        Values of a clip.
+        Number of values of a clip.
     """
     bank._validate_params()
     check_arrays(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))

@@ -501,7 +501,7 @@ class _HeldOutAssessment(NamedTuple):
     population : Population or None
         The clips that the model was calibrated on.
     evidence : Evidence or None
-        How well the model tells clips apart.
+        How well models like it did on films left out.
     """
 
     calibration: Calibration | None

@@ -38,17 +38,20 @@ COMPARED_VIEWS = (("picture", "picture"), ("inner", "picture"), ("picture", "inn
 """Pairs of views that are compared, of a new clip and of a training clip: either may have lost its sides."""
 
 ALIKE = 0.5
-"""Cosine of two clips' sketches from which on they count as the same (`benchmarks/planted known_films`)."""
+"""Two clips count as the same if the cosine of their sketches is at least this.
+
+The number is measured (`benchmarks/planted known_films`)."""
 
 SURELY_ALIKE = 0.7
-"""The same if one of the two films has fewer clips than `FEW`, which are more easily alike by chance."""
+"""Like `ALIKE`, for two films of which one has fewer than `FEW` clips, which may be similar by chance."""
 
 FEW = 3
-"""A film with fewer clips than this has few (`SURELY_ALIKE`)."""
+"""For films with fewer clips than this, `SURELY_ALIKE` is used."""
 
 COMMON_FILMS, COMMON_SHARE = 4, 0.25
-"""A row that is in at least so many training films, and in more than this share of them, does not identify a
-film, and is ignored: the row of a black clip, for instance."""
+"""A row that is in at least this number of training films, and in more than this share of them, is ignored.
+
+It does not identify a film: the row of a black clip, for instance."""
 
 HALF = 0.5
 """A film is recognised if more than this share of its clips is the same."""
@@ -60,7 +63,7 @@ LEAST_ROWS = 3
 """Number of different rows of a film that must equal training rows, for its clips to count as trained on."""
 
 ROWS_FOR_EACH_COINCIDENCE = 2
-"""By how much that number rises for each row that two different training films have in common."""
+"""By how much `LEAST_ROWS` is raised for each row that two different training films have in common."""
 
 LEAST_WORDS = 8
 """A text with at least this many words is recognised by itself. Shorter texts occur in many films."""
@@ -88,9 +91,9 @@ class KnownFilm:
     trained_as : str
         The film's name in the model's file.
     by : {"features", "pictures", "name"}
-        The first of these by which it was recognised.
+        How it was recognised: features are compared first, then pictures, then names.
     share : float
-        Share of the clips that are the same, counted in the film that has fewer; 1 by name.
+        Share of the clips of the film with fewer clips that are the same in both; 1 if recognised by name.
     """
 
     movie: str
@@ -110,7 +113,7 @@ class Recognition:
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
     no_pictures : str
-        Why pictures were not compared, so that films encoded anew are not recognised; "" if they were.
+        The reason if pictures were not compared, so that films encoded anew are not recognised; else "".
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
@@ -403,9 +406,9 @@ class _TrainedRows:
     Attributes
     ----------
     films_of : dict of bytes to set of int
-        Digest -> the films that have such a row; without rows of so many films that they tell none.
+        Digest of a row -> the films that have it. Rows that are in many films (`COMMON_FILMS`) are left out.
     n_rows : Counter of int
-        Film -> how many different rows it has, with those that tell no film.
+        Film -> how many different rows it has, including those that are in many films.
     least_share : float
         A film must have more than this share of its rows in common with a film trained on.
     """

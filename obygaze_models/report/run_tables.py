@@ -86,7 +86,7 @@ def _mark_yardsticks(block: Block) -> Block:
 def short_report(run: Run) -> Report:
     """Make the short report of a run for a terminal: one table per task, and the answers.
 
-    Tables have a row for each model that looks at features.
+    Tables have a row for each model that reads features.
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
