@@ -75,7 +75,7 @@ class Explanation:
     score : float
         A logit.
     threshold : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     base : float
         The score of the mean training clip (linear head), or of the tree's root.
     contributions : tuple of Contribution

@@ -39,7 +39,7 @@ class Baseline(BinaryClassifier):
     prevalence_ : float
         Share of positive clips in training.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     """
 
     # Of baselines that learn nothing else: the threshold, and the score of every clip.

@@ -27,7 +27,7 @@ class Fitted:
     spec : ModelSpec
     estimator : estimator
     threshold : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     """
 
     spec: ModelSpec

@@ -146,7 +146,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
     model_ : estimator
         Fitted on that layer.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     held_out_ : HeldOut
         The scores of training clips by models that did not see their movie; those of the chosen layer are
         slightly optimistic, which may move the threshold, never a number of the test fold.
