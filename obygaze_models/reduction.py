@@ -42,18 +42,20 @@ _RULE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TokenRule:
-    """What is kept of a clip's tokens.
+    """A rule by which a clip's tokens are reduced to fewer or shorter vectors.
 
     Attributes
     ----------
     take : {"all", "mean", "top"}
-        All tokens, the mean of each time step's tokens, or the `n` of the largest norm, in their order.
+        Keep all tokens, the mean of each time step's tokens, or the `n` tokens with the largest norms, in
+        their order.
     n : int, optional
-        Time steps of "mean" (None: as many as the store's `frames`), tokens of "top".
+        For "mean" the number of time steps (None: as many as the store has `frames`); for "top" the number of
+        tokens.
     size : int, optional
         Dimensions of the random projection; None for no projection.
     seed : int
-        Of the projection.
+        Seed of the projection.
     """
 
     take: Literal["all", "mean", "top"]
@@ -150,8 +152,8 @@ class ReductionPlan:
         vectors : ndarray of float32, shape [T', D']
             At least one of them is NaN if a token is not finite.
         positions : ndarray of int32, shape [T']
-            The time step of each vector. Where time steps are unknown, the index of the vector's first token
-            among those that count.
+            The time step of each vector. If time steps are unknown, it is the index of the vector's first
+            token, not counting a class token.
         """
         patches = tokens[self.n_class_tokens :]
         if self.rule.take == "mean":
@@ -190,12 +192,12 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     Returns
     -------
     ReductionPlan
-        The rule with its number of time steps filled in, and the shape of what it is applied to.
+        The rule with its number of time steps filled in, and the numbers of tokens, features and time steps.
 
     Raises
     ------
     DatasetError
-        The group has no tokens or too few, or its tokens can't be divided into time steps.
+        The group has no tokens; or fewer than the rule keeps; or they can't be divided into time steps.
     """
     if "tokens" not in group.arrays:
         raise DatasetError(
@@ -237,7 +239,7 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
 _SCALE = np.float32(2.0**112)
 """A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
 _LIMIT = np.float32(65536 / 2.0**112)
-"""Where infinity and NaN of float16 begin, on that scale: finite values are below 65536."""
+"""On that scale, finite float16 values are below this: 65536 is where infinity and NaN begin."""
 _SHARED_SIGN = np.int32(-0x70000001)
 """Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
@@ -310,9 +312,9 @@ class ReducedTokens:
         The file beside the store.
     plan : ReductionPlan
     group : Group
-        Row i is its clip i.
+        The group whose tokens were reduced; row i of the file is of its clip i.
     start : int
-        Bytes before the first row.
+        Number of bytes before the first row of the file.
     """
 
     path: Path
@@ -339,7 +341,7 @@ class ReducedTokens:
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the time in seconds of each vector of some clips [N, T']: the mean of its step's frames.
 
-        NaN where the store does not tell the tokens' time steps.
+        NaN if the tokens' time steps are not known.
         """
         n_steps = self.plan.n_steps
         n_vectors, width = self.plan.shape
@@ -359,11 +361,11 @@ class ReducedTokens:
         Parameters
         ----------
         array : ndarray
-            Its type and the shape of its parts say what is read of a clip.
+            Has one entry for each clip, whose type and shape are those of the values to read.
         rows : ndarray of int, shape [N]
             The clips.
         after : int
-            Bytes from the beginning of a clip's row to what is read.
+            Number of bytes in a clip's row before the values to read.
 
         Raises
         ------
@@ -386,27 +388,27 @@ class ReducedTokens:
 def reduce_tokens(
     store: Store, backbone: str, rule: str, *, progress: Progress | bool | None = None
 ) -> ReducedTokens:
-    """Reduce the tokens of a store in one pass, or open what an earlier call made of it.
+    """Reduce the tokens of a store in one pass, or open the file in which an earlier call stored them.
 
-    The result is the file ``STORE.BACKBONE.RULE.reduced`` beside the store: a line that states the store's
-    fingerprint and the rule, then for each clip its vectors and their time steps, each with a checksum. It
-    has its name once it is whole; a stopped pass begins anew.
+    The file is ``STORE.BACKBONE.RULE.reduced``, in the folder that the store is in. Its first line states the
+    store's fingerprint and the rule; then come each clip's vectors and their time steps, each with a
+    checksum. The file gets its name when it is complete; after an interruption the pass begins anew.
 
     Parameters
     ----------
     store : Store
-        In a folder or a zip; memory stays bounded by its shards.
+        A folder or a zip file. One shard at a time is read into memory.
     backbone : str
     rule : str
-        See the module.
+        Text of a rule (`TokenRule`).
     progress : callable, optional
         Called with the numbers of clips done and of all.
 
     Raises
     ------
     DatasetError
-        No such rule, the rule does not fit the tokens, the store is on a server, or the file was made of
-        another store or is damaged.
+        There is no such rule; or it does not fit the tokens; or the store is on a server; or the file is of
+        another store, or damaged.
     """
     group = store[backbone]
     plan = plan_reduction(group, TokenRule.parse(rule))

@@ -18,7 +18,7 @@ from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.control_bank import ControlBank, Directions
 from obygaze_models.concepts.explanations import Contribution, Explanation, path_of
 from obygaze_models.concepts.head_scores import additive_parts, by_concept, head_scores
-from obygaze_models.concepts.heads import ConceptHead, HeadName, choice, make_head
+from obygaze_models.concepts.heads import ConceptHead, HeadName, choice_for_head, make_head
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, validated_rows
 from obygaze_models.models.grouped_selection import GroupedSelection
@@ -332,7 +332,7 @@ class ConceptBottleneck(LogitClassifier):
             residual_C = self.residual_C
             inputs = np.hstack([values, features])
         head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
-        selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
+        selection = GroupedSelection(head, choice_for_head(self.head), inner_folds=self.inner_folds)
         return selection.fit(inputs, labels, movies)
 
     def _concept_values(self, X: Floats) -> NDArray[np.float64]:

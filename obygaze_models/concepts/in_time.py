@@ -25,10 +25,11 @@ from obygaze_models.models.spec import ModelSpec
 
 @dataclass(eq=False, repr=False)
 class ConceptsInTime(FrameReader, ConceptBottleneck):
-    """Classify clips by their concepts and when these are, from frames.
+    """Classify clips by which concepts occur in their frames, and when.
 
     A `ConceptBottleneck` on frames [N, F, D], whose head reads two values of each concept, presence and
-    position (`TimeBank`). What a concept contributes is the sum of both; `intervene` sets its presence.
+    position (`TimeBank`). The contribution of a concept is that of both values; `intervene` sets the
+    presence.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
 
 
 class ConceptsUnlabelled(ConceptsInTime):
-    """The same with a bank that needs no labels of concepts: units (`UnitBank`), or directions of texts."""
+    """`ConceptsInTime` with a bank that needs no labels of concepts: `UnitBank`, or directions of texts."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": False}
 

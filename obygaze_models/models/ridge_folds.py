@@ -24,8 +24,9 @@ from obygaze_models.models.ridge_path import RidgePath
 from obygaze_models.models.scaling import Moments
 
 WIDTH = 16
-"""The number of fits in a block is a multiple of this number; repeats of fits fill it up. The kernels of a
-matrix product then treat every fit alike."""
+"""The number of fits in a block is a multiple of this; some fits are repeated to fill it up.
+
+The kernels of a matrix product then treat all fits in the same way."""
 
 MOST_FITS = 128
 """Largest number of fits in a block."""
@@ -37,8 +38,9 @@ START_TOLERANCE = 1e-4
 """Tolerance of the fit on all clips, from which the fits on subsets start."""
 
 FLOAT32_TOLERANCE = 2e-6
-"""Tolerance of `FoldDescent` for steps in float32, which cost half or less. It is small enough to compare
-penalties."""
+"""Tolerance of `FoldDescent` for steps in float32, which take at most half the time of those in float64.
+
+It is small enough to compare penalties."""
 
 FLOAT64_TOLERANCE = 1e-7
 """Tolerance of `FoldDescent` for the last steps, whose gradients are computed in float64."""
@@ -57,7 +59,7 @@ class PathFits(NamedTuple):
     penalty : int
         Index of the penalty in the argument of `FoldLogistic.path`.
     logits : ndarray of float32, shape [N, K]
-        Of all clips, standardised as the subset's clips are.
+        Logits of all clips, standardised by the moments of the subset's clips.
     coefficients : ndarray, shape [D + 1, K]
         Weights and intercept, from which `FoldLogistic.minima` can go on.
     """
@@ -76,12 +78,12 @@ class FoldFits(NamedTuple):
     subsets : ndarray of int, shape [K]
         Columns of these subsets in the argument of `FoldLogistic.minima`.
     logits : ndarray, shape [N, K]
-        Of all clips, standardised as the subset's clips are.
+        Logits of all clips, standardised by the moments of the subset's clips.
     weights : ndarray, shape [D, K]
-        For features standardised by the subset's moments.
+        Weights of features that are standardised by the subset's moments.
     intercepts : ndarray, shape [K]
     moments : Moments
-        Of each subset, [K, D].
+        Moments of each subset's clips, [K, D].
     n_steps : ndarray of int, shape [K]
         Steps that each fit took.
     """
@@ -100,7 +102,7 @@ class FoldLogistic:
     Parameters
     ----------
     X : ndarray, shape [N, D]
-        Finite.
+        Features; all are finite.
     y : ndarray of int, shape [N]
     limit : float
         Number of deviations at which standardised features are clipped.
@@ -290,8 +292,8 @@ class _Block:
     def descend(self, strengths: Floats, features: Numbers, tolerance: float) -> None:
         """Minimise the losses of all fits, from the present coefficients.
 
-        Fits that have converged take no further steps, in so far as the running fits remain a multiple of
-        `WIDTH`.
+        Fits that have converged take no further steps, except for those that are needed to keep the number of
+        running fits a multiple of `WIDTH`.
 
         Parameters
         ----------

@@ -72,7 +72,7 @@ def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
-    dots = tuple(dot for dot in block.dots if dot[0] not in controls)
+    dots = tuple(dot for dot in block.dots if dot.name not in controls)
     notes = [f"{name} is no control here: its scores do not vary within movies" for name in controls]
     return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 
