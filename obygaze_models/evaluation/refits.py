@@ -23,7 +23,7 @@ from obygaze_models.evaluation.run import Run
 from obygaze_models.models.spec import ModelSpec
 
 ROUNDING = 1e-12
-"""A refit that is worse by less than this is as good."""
+"""A refit counts as at least as good if its metric is worse by less than this."""
 
 
 def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
