@@ -174,5 +174,7 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     # With the widest limit no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
-    *weights, intercept = logistic(standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, least=None)
+    *weights, intercept = logistic(
+        standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, lower_bound=None
+    )
     return Residual(scaler, np.array(weights), intercept)

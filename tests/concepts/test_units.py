@@ -126,7 +126,7 @@ def scores_by(name, frames, folder):
     store = open_store(seal_arrays(folder, movie_of, {"toy": seen, "ears": heard}, n_frames=8))
     data = om.load_dataset(store, manifest, backbone="toy")
     if name in BUILTIN_MODELS:
-        spec = replace(BUILTIN_MODELS[name], beside=())
+        spec = replace(BUILTIN_MODELS[name], compared_with=())
     elif name == "concepts_in_time":
         data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
         spec = om.fused_by_concepts(data, in_time=True)[0]
