@@ -27,7 +27,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.linear import PENALTIES, linear_probe
-from obygaze_models.models.probe_search import TrainingSide, search_probes
+from obygaze_models.models.probe_search import TrainingSet, search_probes
 from obygaze_models.models.ridge_folds import FoldLogistic
 from obygaze_models.models.scaling import CLIP, ClippedScaler
 from obygaze_models.protocol.selection import inner_folds
@@ -117,7 +117,7 @@ def nested_folds(n_clips: int, n_movies: int, decay: float) -> dict[str, object]
     sides = []
     for movie in np.unique(movies):
         rows = np.flatnonzero(movies != movie)
-        sides.append(TrainingSide(rows, inner_folds(y[rows], movies[rows])))
+        sides.append(TrainingSet(rows, inner_folds(y[rows], movies[rows])))
     inner = [side.rows[side.inner != fold] for side in sides for fold in range(4)]
     every_16th = inner[::16]
     losses = []
@@ -169,7 +169,7 @@ def one_movie_more(n_clips: int = 2_000, n_movies: int = 100, n_turns: int = 5) 
         sides = []
         for movie in np.unique(movies):
             rows = np.flatnonzero(movies != movie)
-            sides.append(TrainingSide(rows, inner_folds(y[rows], movies[rows])))
+            sides.append(TrainingSet(rows, inner_folds(y[rows], movies[rows])))
         for _ in search_probes(linear_probe(), PENALTIES, X, y, sides):
             pass
 

@@ -42,18 +42,20 @@ _RULE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TokenRule:
-    """What is kept of a clip's tokens.
+    """A rule by which a clip's tokens are reduced to fewer or shorter vectors.
 
     Attributes
     ----------
     take : {"all", "mean", "top"}
-        All tokens, the mean of each time step's tokens, or the `n` of the largest norm, in their order.
+        Keep all tokens, the mean of each time step's tokens, or the `n` tokens with the largest norms, in
+        their order.
     n : int, optional
-        Time steps of "mean" (None: as many as the store's `frames`), tokens of "top".
+        For "mean" the number of time steps (None: as many as the store has `frames`); for "top" the number of
+        tokens.
     size : int, optional
         Dimensions of the random projection; None for no projection.
     seed : int
-        Of the projection.
+        Seed of the projection.
     """
 
     take: Literal["all", "mean", "top"]
@@ -105,31 +107,31 @@ class ReductionPlan:
     Attributes
     ----------
     rule : TokenRule
-        With the number of time steps filled in.
+        The rule, with the number of time steps filled in.
     n_tokens, n_features : int
         T and D of a clip's tokens.
-    first : int
-        Index of the first token that counts: 1 where token 0 is a class token, otherwise 0.
+    n_class_tokens : int
+        1 if the first token is a class token, which is left out; otherwise 0.
     n_steps : int, optional
-        Time steps among the other tokens, time first; None if the store does not tell.
+        Number of time steps of the other tokens, which are ordered by time; None if it is not known.
     """
 
     rule: TokenRule
     n_tokens: int
     n_features: int
-    first: int
+    n_class_tokens: int
     n_steps: int | None
 
     @property
     def n_vectors(self) -> int:
         """Count the vectors of a reduced clip.
 
-        A rule with a number, of time steps for "mean" and of tokens for "top", leaves that many. A rule that
-        only projects leaves every token but the class token.
+        A rule with a number (time steps for "mean", tokens for "top") keeps that many. A rule that only
+        projects keeps every token except the class token.
         """
         if self.rule.n is not None:
             return self.rule.n
-        return self.n_tokens - self.first
+        return self.n_tokens - self.n_class_tokens
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -138,7 +140,7 @@ class ReductionPlan:
         return self.n_vectors, n_dimensions
 
     def apply(self, tokens: NDArray[np.float16]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Reduce one clip's tokens by the rule, to the vectors kept of it and their places in time.
+        """Reduce one clip's tokens by the rule, to vectors and their time steps.
 
         Parameters
         ----------
@@ -150,10 +152,10 @@ class ReductionPlan:
         vectors : ndarray of float32, shape [T', D']
             At least one of them is NaN if a token is not finite.
         positions : ndarray of int32, shape [T']
-            The time step of each vector. Where time steps are unknown, the index of the vector's first token
-            among those that count.
+            The time step of each vector. If time steps are unknown, it is the index of the vector's first
+            token, not counting a class token.
         """
-        patches = tokens[self.first :]
+        patches = tokens[self.n_class_tokens :]
         if self.rule.take == "mean":
             tokens_per_mean = len(patches) // self.n_vectors
             vectors = _step_means(patches, tokens_per_mean)
@@ -173,13 +175,13 @@ class ReductionPlan:
             with one_blas_thread(), np.errstate(invalid="ignore"):
                 vectors = vectors @ _projection_matrix(self.n_features, self.rule.size, self.rule.seed)
         if self.n_steps is not None:
-            tokens_per_step = (self.n_tokens - self.first) // self.n_steps
+            tokens_per_step = (self.n_tokens - self.n_class_tokens) // self.n_steps
             positions = positions // tokens_per_step
         return vectors, positions.astype(np.int32)
 
 
 def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
-    """Work out how a rule applies to a group's tokens: which token is a class token, and the time steps.
+    """Find out how a rule applies to a group's tokens: whether there is a class token, and the time steps.
 
     Parameters
     ----------
@@ -190,12 +192,12 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     Returns
     -------
     ReductionPlan
-        The rule with its number of time steps filled in, and the shape of what it is applied to.
+        The rule with its number of time steps filled in, and the numbers of tokens, features and time steps.
 
     Raises
     ------
     DatasetError
-        The group has no tokens, too few of them, or does not tell which belong to one time step.
+        The group has no tokens; or fewer than the rule keeps; or they can't be divided into time steps.
     """
     if "tokens" not in group.arrays:
         raise DatasetError(
@@ -203,30 +205,33 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    steps_of_store = group.shape("frames")[1] if "frames" in group.arrays and not group.ragged else None
-    steps = rule.n if rule.take == "mean" and rule.n else steps_of_store
-    first = 0
-    known_steps = None
-    # Tokens that are one more than whole time steps begin with a class token.
+    has_steps = "frames" in group.arrays and not group.ragged
+    steps = group.shape("frames")[1] if has_steps else None
+    if rule.take == "mean" and rule.n:
+        steps = rule.n
+    n_class_tokens = 0
+    # None if the tokens are no whole number of time steps, with or without a class token.
+    n_steps = None
     if steps is not None and steps <= n_tokens and n_tokens % steps <= 1:
-        known_steps = steps
+        n_steps = steps
+        # One token more than whole time steps is a class token, the first.
         if steps > 1:
-            first = n_tokens % steps
+            n_class_tokens = n_tokens % steps
     if rule.take == "mean":
         if steps is None:
             raise DatasetError(
                 f"backbone {group.name} has no frames in this store to tell which of its {n_tokens} tokens "
                 "belong together in time: give their number of time steps, as in mean:16"
             )
-        if known_steps is None:
+        if n_steps is None:
             raise DatasetError(
                 f"backbone {group.name}: {n_tokens} tokens are not {steps} time steps of equally many, "
                 "with or without a class token: give another number of steps, as in mean:16"
             )
         rule = replace(rule, n=steps)
-    if rule.n is not None and rule.n > n_tokens - first:
-        raise DatasetError(f"backbone {group.name}: {rule} of {n_tokens - first} tokens: give fewer")
-    return ReductionPlan(rule, n_tokens, width, first, known_steps)
+    if rule.n is not None and rule.n > n_tokens - n_class_tokens:
+        raise DatasetError(f"backbone {group.name}: {rule} of {n_tokens - n_class_tokens} tokens: give fewer")
+    return ReductionPlan(rule, n_tokens, width, n_class_tokens, n_steps)
 
 
 # --- arithmetic
@@ -234,19 +239,20 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
 _SCALE = np.float32(2.0**112)
 """A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
 _LIMIT = np.float32(65536 / 2.0**112)
-"""Where infinity and NaN of float16 begin, on that scale: finite values are below 65536."""
+"""On that scale, finite float16 values are below this: 65536 is where infinity and NaN begin."""
 _SHARED_SIGN = np.int32(-0x70000001)
 """Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
 
 def _float32_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Convert tokens [T, D] to float32, a tile of `TILE` tokens at a time, all values times 2^-112.
+    """Convert tokens [T, D] to float32, `TILE` tokens at a time; all values are multiplied by 2^-112.
 
-    Yields the tokens' places and their values, which the next tile overwrites. All values of a tile are NaN
-    if one of them is not finite.
+    Yields the slice of the tokens and their values, which the next tile overwrites. All values of a tile are
+    NaN if one of them is not finite.
 
-    A float16's bits, shifted to a float32's places, are its value times 2^-112: subnormal ones too. Shifting
-    integers is three times as fast as numpy's conversion [a clip of 3,137 x 768: .65 ms, 2.3 ms].
+    If the bits of a float16 are shifted to the positions that they have in a float32, the result is the value
+    times 2^-112, also for subnormal numbers. Shifting integers is three times as fast as numpy's conversion
+    [a clip of 3,137 x 768: .65 ms, 2.3 ms].
     """
     bits = np.empty((TILE, tokens.shape[1]), np.int32)
     for start in range(0, len(tokens), TILE):
@@ -306,9 +312,9 @@ class ReducedTokens:
         The file beside the store.
     plan : ReductionPlan
     group : Group
-        Row i is its clip i.
+        The group whose tokens were reduced; row i of the file is of its clip i.
     start : int
-        Bytes before the first row.
+        Number of bytes before the first row of the file.
     """
 
     path: Path
@@ -335,7 +341,7 @@ class ReducedTokens:
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the time in seconds of each vector of some clips [N, T']: the mean of its step's frames.
 
-        NaN where the store does not tell the tokens' time steps.
+        NaN if the tokens' time steps are not known.
         """
         n_steps = self.plan.n_steps
         n_vectors, width = self.plan.shape
@@ -355,11 +361,11 @@ class ReducedTokens:
         Parameters
         ----------
         array : ndarray
-            Its type and the shape of its parts say what is read of a clip.
+            Has one entry for each clip, whose type and shape are those of the values to read.
         rows : ndarray of int, shape [N]
             The clips.
         after : int
-            Bytes from the beginning of a clip's row to what is read.
+            Number of bytes in a clip's row before the values to read.
 
         Raises
         ------
@@ -382,27 +388,27 @@ class ReducedTokens:
 def reduce_tokens(
     store: Store, backbone: str, rule: str, *, progress: Progress | bool | None = None
 ) -> ReducedTokens:
-    """Reduce the tokens of a store in one pass, or open what an earlier call made of it.
+    """Reduce the tokens of a store in one pass, or open the file in which an earlier call stored them.
 
-    The result is the file ``STORE.BACKBONE.RULE.reduced`` beside the store: a line that states the store's
-    fingerprint and the rule, then for each clip its vectors and their time steps, each with a checksum. It
-    has its name once it is whole; a stopped pass begins anew.
+    The file is ``STORE.BACKBONE.RULE.reduced``, in the folder that the store is in. Its first line states the
+    store's fingerprint and the rule; then come each clip's vectors and their time steps, each with a
+    checksum. The file gets its name when it is complete; after an interruption the pass begins anew.
 
     Parameters
     ----------
     store : Store
-        In a folder or a zip; memory stays bounded by its shards.
+        A folder or a zip file. One shard at a time is read into memory.
     backbone : str
     rule : str
-        See the module.
+        Text of a rule (`TokenRule`).
     progress : callable, optional
         Called with the numbers of clips done and of all.
 
     Raises
     ------
     DatasetError
-        No such rule, the rule does not fit the tokens, the store is on a server, or the file was made of
-        another store or is damaged.
+        There is no such rule; or it does not fit the tokens; or the store is on a server; or the file is of
+        another store, or damaged.
     """
     group = store[backbone]
     plan = plan_reduction(group, TokenRule.parse(rule))

@@ -88,7 +88,9 @@ def test_frames_are_read_as_if_they_were_padded_by_hand(films):
 def kept(films):
     """Models of frames that were trained on clips of any number of frames, as files."""
     data = load_dataset(films.store, films.manifest)
-    specs = [replace(BUILTIN_MODELS[name], beside=()) for name in ("attention", "mean_frames", "pcbm_time")]
+    specs = [
+        replace(BUILTIN_MODELS[name], compared_with=()) for name in ("attention", "mean_frames", "pcbm_time")
+    ]
     run = evaluate(data, specs, "hn_s")
     names = [spec.name for spec in specs]
     return save_models(run, data, names, films.folder / "models", models=specs)

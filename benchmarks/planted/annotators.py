@@ -78,7 +78,7 @@ def stands(rng: np.random.Generator, world: World) -> Draw:
             boundary(world.skill, world.spread, float(below), balanced=form == "balanced")
         )
     result = alt_test(calls_of_machine, humans, film)
-    first = result.standings[0]
+    first = result.comparisons[0]
     return {
         "clips as units, .2": first.winning_rate("clips", 0.2) >= 0.5,
         "films as units, .2": first.winning_rate("films", 0.2) >= 0.5,

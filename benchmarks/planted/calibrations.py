@@ -163,8 +163,8 @@ def called(rng: np.random.Generator, world: World) -> Draw:
     scores = model.decision_function(new)
     held_out = model.held_out_
     as_they_are = f1_pos(truth, scores >= model.threshold_)
-    levels = scores - mean_score(model, X)
-    less = f1_pos(truth, levels >= best_threshold(y, held_out.levels))
+    relative_scores = scores - mean_score(model, X)
+    less = f1_pos(truth, relative_scores >= best_threshold(y, held_out.relative_scores))
     best = f1_pos(truth, scores >= best_threshold(truth, scores))
     every = 2 * truth.mean() / (1 + truth.mean())
     return {"f1_pos": as_they_are, "gained": as_they_are - less, "best there is": best, "all positive": every}

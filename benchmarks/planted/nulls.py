@@ -88,7 +88,7 @@ def asked(
         data = replace(data, labels=replace(data.labels, experts={}))
     if how == "":
         data = replace(data, modalities=())
-    specs = [replace(BUILTIN_MODELS[model], beside=())]
+    specs = [replace(BUILTIN_MODELS[model], compared_with=())]
     if how == "concepts":
         specs = fused_by_concepts(data)
     elif how:

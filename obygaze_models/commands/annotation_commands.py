@@ -44,7 +44,7 @@ class CommonClips(NamedTuple):
 def read_annotated(path: Path) -> "manifests.Manifest":
     """Read a manifest whose annotators are to be compared.
 
-    Raises an error if an annotator is spelled in two ways, or labels were given under two definitions.
+    Raises an error if an annotator's name has two spellings, or labels were given under two definitions.
     """
     manifest = manifests.read_manifest(path)
     manifests.judgements_of(manifest).refuse_two_definitions()
@@ -56,9 +56,9 @@ def read_annotated(path: Path) -> "manifests.Manifest":
 
 
 def common_clips(labels: "manifests.Manifest") -> CommonClips:
-    """Project the free segments of several annotators onto windows, if there are any, and print how.
+    """Project free segments of several annotators onto windows, and print the windows' length and threshold.
 
-    Without free segments the labels are returned as they are.
+    Labels without free segments are returned unchanged.
     """
     from obygaze_features.manifest.agreement import on_common_clips
 
@@ -86,21 +86,21 @@ def agreement(
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
-    how often each annotator used each level (the paper estimates it by 62 shuffles). Where the codebook has
-    levels that are in no task, such as NS, "without NS" compares only the clips that neither annotator left
-    at one. The 0.42 and 0.69 that the
-    paper prints are of the separate annotations of ObyGaze12, which are not public.
+    how often each annotator used each level (the paper estimates it by 62 shuffles). If the codebook has
+    levels that are in no task, such as NS, a second gamma ("without NS") compares only the clips to which
+    both annotators gave another level. The paper's 0.42 and 0.69 are for the separate annotations of
+    ObyGaze12, which are not public.
 
-    Free segments, which differ between annotators, are projected onto windows of 46 s first, the mean clip of
-    MovieGraphs; `manifest project --per-annotator` does so with windows or clips of yours.
+    Free segments, which differ between annotators, are first projected onto windows of 46 s, the mean length
+    of a clip of MovieGraphs. To use other windows or clips, run `manifest project --per-annotator` first.
 
-    With --alpha above 0 annotators also disagree by what they mark and where it begins and ends: segments
-    above the lowest level are aligned one with one or with none (Mathet et al. 2015).
+    With --alpha above 0 the positions of segments count too: each segment above the lowest level is aligned
+    with one segment of the other annotator or with none (Mathet et al. 2015).
 
-    Below stands Krippendorff's alpha of all annotators together, where each labelled some of the clips: of
-    levels as names, by their order, and by their positions in the codebook. With --alpha above 0 it is that
-    of segments (Krippendorff et al. 2016), for each film: of segments and levels, of what is marked at all,
-    and of the levels where two annotators marked.
+    Krippendorff's alpha of all annotators together follows, for annotators who each labelled some of the
+    clips: with levels as names, by their order, and by their positions in the codebook. With --alpha above 0
+    it is alpha of segments (Krippendorff et al. 2016) for each film: of segments and levels, of what is
+    marked at all, and of the levels where two annotators marked.
 
     \b
     Examples:
@@ -114,30 +114,30 @@ def agreement(
 
     labels = read_annotated(manifest)
     codebook = labels.codebook
-    levels_aside = [level for level in codebook.level_names if level not in codebook.labels]
-    views = ["all_levels", "labels_only"] if levels_aside else ["all_levels"]
+    excluded_levels = [level for level in codebook.level_names if level not in codebook.labels]
+    views = ["all_levels", "labels_only"] if excluded_levels else ["all_levels"]
     method: Mapping[str, Any]
     if alpha > 0:
         segment_pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         method = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
         records = _pair_records(segment_pairs, views)
         means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_segments(segment_pairs, means, levels_aside)
+        lines = annotation_tables.agreement_on_segments(segment_pairs, means, excluded_levels)
         films = manifests.unitised_alphas(labels)
         krippendorff: Any = [asdict(film) for film in films]
         lines += ["", *annotation_tables.alphas_of_segments(films)]
-        why = "they marked nothing"
+        why_undefined = "they marked nothing"
     else:
         common = common_clips(labels)
         clip_pairs = manifests.agreement(common.labels)
         method = common.record()
         records = _pair_records(clip_pairs, views)
         means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_clips(clip_pairs, means, levels_aside)
-        every, sure = manifests.level_alphas(common.labels)
-        krippendorff = {"all_levels": asdict(every), "labels_only": asdict(sure)}
-        lines += ["", *annotation_tables.alphas_of_levels(every, sure, levels_aside)]
-        why = (
+        lines = annotation_tables.agreement_on_clips(clip_pairs, means, excluded_levels)
+        all_levels, labels_only = manifests.level_alphas(common.labels)
+        krippendorff = {"all_levels": asdict(all_levels), "labels_only": asdict(labels_only)}
+        lines += ["", *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels)]
+        why_undefined = (
             "both annotators used one and the same level throughout, or share no clip, so that chance has no "
             "disorder"
         )
@@ -157,7 +157,7 @@ def agreement(
     if n_undefined and not json:
         remarks.append(
             f"undefined for {n_undefined} of {counted(len(records), 'pair')}, "
-            f"which the means leave out: {why}"
+            f"which the means leave out: {why_undefined}"
         )
     return Answer(document, "\n".join(lines), remarks)
 
@@ -208,11 +208,11 @@ def disagreements(
     ] = None,
     force: Force = False,
 ) -> Answer:
-    """Count how every two annotators of a film differ: levels against levels.
+    """Count how the levels of every two annotators of a film differ.
 
-    Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
-    marked by one alone; the other spans that differ are two readings of what both marked. Of machines among
-    the annotators, whose answers were imported, 'manifest alttest' follows.
+    If one annotator gave the lowest level and the other a higher one, one of them overlooked the scene or
+    marked it alone. The other spans that differ are two readings of what both marked. If answers of machines
+    were imported among the annotators, the result of 'manifest alttest' follows.
 
     \b
     Examples:
@@ -250,7 +250,7 @@ def disagreements(
 def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
     """Write an ELAN document of the conflicts in each film that two annotators labelled.
 
-    Labels of whole files, which have no times, are left out; their number is printed.
+    Labels of whole files have no times and are left out; their number is printed.
     """
     labelled = [clip for clip in labels if clip.annotator]
     timed = [clip for clip in labelled if clip.start_s is not None]
@@ -289,7 +289,7 @@ def alttest(
     machines: Annotated[
         tuple[str, ...],
         option(
-            "Annotator that is a machine; repeatable. [default: those with a cell in the column 'model']",
+            "Annotator that is a machine; repeatable. [default: those with a value in the column 'model']",
             name="machine",
             metavar="ANNOTATOR",
         ),
@@ -301,14 +301,15 @@ def alttest(
 ) -> Answer:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
 
-    Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
-    margin? The winning rate is the share of annotators of whom this is shown (Benjamini-Yekutieli, .05). It
-    is given for margins of 0 to .2, with clips as units as published, with films as units, and for balanced
-    agreement, in which each class of the others' calls weighs the same. The same is given for two machines
-    that know nothing: a constant answer, and the machine's answers in another order within films.
+    Each annotator is left out in turn, and the test asks whether the machine agrees with the other annotators
+    as well as this annotator does, within a margin. The winning rate is the share of annotators for whom this
+    is shown (Benjamini-Yekutieli, .05). It is computed for margins of 0 to .2, with clips as units as
+    published, with films as units, and for balanced agreement, in which each class of the others' labels has
+    the same weight. Two controls that know nothing are tested in the same way: a constant answer, and the
+    machine's answers in another order within films.
 
-    The answer is "may stand in" where the machine wins against half of the annotators by balanced agreement
-    at a margin of .1, films as units, and those that know nothing do not.
+    The answer is "may stand in" if the machine wins against half of the annotators by balanced agreement at
+    a margin of .1, with films as units, and no control does.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ PARTS = ("spans", "alike", "overlooked", "other readings")
 
 
 def agreement_on_clips(
-    pairs: "Sequence[PairAgreement[Gamma]]", means: Mapping[str, float | None], levels_aside: Sequence[str]
+    pairs: "Sequence[PairAgreement[Gamma]]", means: Mapping[str, float | None], excluded_levels: Sequence[str]
 ) -> list[str]:
     """Format the table of gamma on clips: a row for each pair of annotators, then the means.
 
@@ -35,7 +35,7 @@ def agreement_on_clips(
         Gamma of each pair of annotators of a film.
     means
         View of the labels (a field of `PairAgreement`) -> mean gamma. A row has columns for each view.
-    levels_aside
+    excluded_levels
         Levels that the second view leaves out.
     """
     rows = []
@@ -45,13 +45,13 @@ def agreement_on_clips(
             gamma: Gamma = getattr(pair, view)
             row += [str(gamma.n_clips), _format_coefficient(gamma.value)]
         rows.append(row)
-    return _table_with_means(rows, ["clips", "gamma"], means, levels_aside)
+    return _table_with_means(rows, ["clips", "gamma"], means, excluded_levels)
 
 
 def agreement_on_segments(
     pairs: "Sequence[PairAgreement[UnitGamma]]",
     means: Mapping[str, float | None],
-    levels_aside: Sequence[str],
+    excluded_levels: Sequence[str],
 ) -> list[str]:
     """Format the table of gamma on free segments; parameters are those of `agreement_on_clips`."""
     rows = []
@@ -63,14 +63,14 @@ def agreement_on_segments(
             segments = " / ".join(map(str, gamma.n_units))
             row += [segments, str(gamma.n_aligned), _format_coefficient(gamma.value) + error]
         rows.append(row)
-    return _table_with_means(rows, ["segments", "aligned", "gamma"], means, levels_aside)
+    return _table_with_means(rows, ["segments", "aligned", "gamma"], means, excluded_levels)
 
 
 def _table_with_means(
     rows: Sequence[Sequence[str]],
     columns: Sequence[str],
     means: Mapping[str, float | None],
-    levels_aside: Sequence[str],
+    excluded_levels: Sequence[str],
 ) -> list[str]:
     """Format rows of agreement as a table, with the mean gammas in a last row.
 
@@ -82,12 +82,12 @@ def _table_with_means(
         Headings of the columns of a view, of which gamma is the last.
     means
         View -> mean gamma.
-    levels_aside
+    excluded_levels
         Levels that the second view leaves out.
     """
     headings = ["movie", "annotators", *columns]
-    if levels_aside:
-        without = ", ".join(levels_aside)
+    if excluded_levels:
+        without = ", ".join(excluded_levels)
         headings += [f"{column}\nwithout\n{without}" for column in columns]
     mean_row = ["mean", ""]
     for mean in means.values():
@@ -101,21 +101,23 @@ def _format_coefficient(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Sequence[str]) -> list[str]:
+def alphas_of_levels(
+    all_levels: "LevelAlphas", labels_only: "LevelAlphas", excluded_levels: Sequence[str]
+) -> list[str]:
     """Format Krippendorff's alpha of all annotators: with all levels, and with those of tasks only.
 
     Parameters
     ----------
-    every
+    all_levels
         Alpha with all levels.
-    sure
+    labels_only
         Alpha without the levels that are in no task.
-    levels_aside
+    excluded_levels
         Names of the levels that are in no task.
     """
-    views = {"Krippendorff's alpha": every}
-    if levels_aside:
-        views[f"without {', '.join(levels_aside)}"] = sure
+    views = {"Krippendorff's alpha": all_levels}
+    if excluded_levels:
+        views[f"without {', '.join(excluded_levels)}"] = labels_only
     lines = []
     for view, alphas in views.items():
         values = [
@@ -217,9 +219,11 @@ def _alt_test_table(alternative: "Alternative") -> list[str]:
     headings = ["", "by", "advantage\nprobability", "below\nannotators"]
     headings += [f"win\n{margin:g}" for margin in MARGINS]
     rows = []
-    for standing in alternative.standings:
+    for comparison in alternative.comparisons:
         for form, title in TITLES.items():
-            advantage = f"{standing.advantage:.2f}" if form == "clips" else ""
-            rates = [f"{standing.winning_rate(form, margin):.2f}" for margin in MARGINS]
-            rows.append([standing.name, title, advantage, f"{standing.below(form):+.3f}", *rates])
+            advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
+            rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
+            rows.append(
+                [comparison.name, title, advantage, f"{comparison.mean_shortfall(form):+.3f}", *rates]
+            )
     return table(rows, headings, right=range(2, len(headings))).split("\n")

@@ -5,7 +5,7 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import click
 
@@ -32,26 +32,27 @@ if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 
-FOLDS_SAID = 101
-"""From so many folds on it is said how long they take."""
+LEAST_ANNOUNCED_FOLDS = 101
+"""Number of folds from which on a note says how long they will take."""
 
-HOURS_SAID = 0.5
-"""CPU hours from which on models of tokens are announced."""
+LEAST_ANNOUNCED_HOURS = 0.5
+"""Number of CPU hours from which on a note announces them, for models that read tokens."""
 
-MOST_NAMED = 5
-"""Pairs of films that look alike that are named."""
+MOST_NAMED_PAIRS = 5
+"""Number of pairs of similar films that are named for each store."""
 
-MOST_MOVED_S = 1.0
-"""Seconds by which times of a store and a manifest may differ unsaid: some round to whole seconds."""
+MOST_TIME_DIFFERENCE_S = 1.0
+"""Times of a store and a manifest may differ by so many seconds without a warning, as some tables hold whole
+seconds."""
 
 Fuse = Literal["concat", "late", "max", "mean", "concepts"]
 Layer = Literal["each", "chosen"]
 
 SEVERAL_LAYERS = ("each", "chosen")
-"""What `--layer` says in place of the number of one."""
+"""Values of `--layer` that stand for several layers."""
 
 IN_TIME = "pcbm_time"
-"""The model whose bottleneck fuses modalities by concepts of their frames."""
+"""The model whose bottleneck reads concepts of frames, as `--fuse concepts` may."""
 
 FUSED_BY_CONCEPTS = ("concepts", "concepts_in_time")
 """Models that `--fuse concepts` makes."""
@@ -102,19 +103,19 @@ def evaluate(
     fuse: Annotated[
         Fuse | None,
         option(
-            "How features of several stores or backbones become one model. concat: joined, with a penalty "
-            "each. late: a model each, their logits weighed by what held-out films tell. max, mean: the "
-            "largest or mean logit. concepts: each concept learnt from what conveys it (visual=STORE "
-            "heard=STORE), and a linear model of them; with --model pcbm_time, of frames. Each alone, and "
-            "all but each, stand beside it."
+            "How to combine the features of several stores or backbones. concat: joined, with a penalty for "
+            "each. late: one model for each, whose logits are weighted on held-out films. max, mean: the "
+            "largest or mean logit. concepts: each concept is learnt from the modality that conveys it "
+            "(visual=STORE heard=STORE), and a linear model reads them; with --model pcbm_time, from frames. "
+            "Each modality alone, and all but each, are evaluated too."
         ),
     ] = None,
     layer: Annotated[
         str | None,
         option(
-            "Layer of the network, of those that 'extract --layers' stored: its number. each: a model of "
-            "each, beside what the best of so many reaches by chance. chosen: inner folds of movies choose "
-            "one.",
+            "Number of the network's layer, of those that 'extract --layers' stored. each: one model for "
+            "each layer, and what the best of so many reaches by chance. chosen: inner folds of movies "
+            "choose one layer.",
             type=click.STRING,
             metavar="N|each|chosen",
         ),
@@ -124,22 +125,23 @@ def evaluate(
         option(
             "Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
             "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. The "
-            "result is kept beside STORE.",
+            "result is saved next to STORE.",
             metavar="RULE",
         ),
     ] = None,
     variables: Annotated[
         Path | None,
         option(
-            "Numbers of each clip, as of 'obygaze film variables': a baseline, staging, reads them alone.",
+            "Table with numbers of each clip, such as 'obygaze film variables' writes. It adds the baseline "
+            "'staging', which reads only these.",
             metavar="CSV",
         ),
     ] = None,
     answers: Annotated[
         Path | None,
         option(
-            "What a machine answered to 'obygaze codebook questions', or a store of --backbone vlm: a "
-            "zero-shot model, answers, reads it.",
+            "A machine's answers to 'obygaze codebook questions', or a store of --backbone vlm. They add the "
+            "zero-shot model 'answers'.",
             metavar="JSONL|STORE",
         ),
     ] = None,
@@ -160,23 +162,26 @@ def evaluate(
     folds: Annotated[
         int | None,
         option(
-            "Leave out whole movies in N folds of about as many clips.  [default: a fold for each movie, up "
-            "to 500 movies; 20 folds above]",
+            "Number of folds of whole movies, with about equal numbers of clips.  [default: one fold for "
+            "each movie; 20 folds for more than 500 movies]",
             type=click.IntRange(3),
             metavar="N",
         ),
     ] = None,
     test_seen_scores: Annotated[
         bool,
-        option("Test also the clips that were judged with a model's score in sight (column seen_score)."),
+        option(
+            "Test also the clips whose annotators saw a model's score when they judged them (column "
+            "seen_score)."
+        ),
     ] = False,
     experts: Annotated[
         Literal["merged", "each", "soft", "noisy"] | None,
         option(
-            "What is learnt of clips that are there once for each annotator. merged: one label. each: a "
-            "model for each of them. soft: the share of annotators. noisy: what a clip probably is, given "
-            "how often each of them is right, estimated with a model of the features. All are tested on "
-            "each.  [default: merged]"
+            "How to train on the labels of several annotators. merged: on one label for each clip. each: one "
+            "model for each annotator. soft: on the share of annotators who call the clip positive. noisy: "
+            "on the probable label, from how often each annotator is right, estimated with a model of the "
+            "features. All models are tested on each annotator's labels.  [default: merged]"
         ),
     ] = None,
     imbalance: Annotated[
@@ -189,9 +194,9 @@ def evaluate(
     refits: Annotated[
         int | None,
         option(
-            "Add p of the models named, by N refits in which films exchange their whole sequences of labels: "
-            "19 or more, since no p is below 1 / (N + 1). It holds where features and labels change slowly, "
-            "and takes N times the time.",
+            "Test the models named with --model by N refits, in which films exchange their whole sequences "
+            "of labels. The smallest p is 1 / (N + 1), so that N is at least 19. The test is valid also if "
+            "features and labels change slowly, and takes N times as long as the evaluation.",
             type=click.IntRange(19),
             metavar="N",
         ),
@@ -215,10 +220,11 @@ def evaluate(
 ) -> None:
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
-    Every movie is tested once by models trained on the other movies. Penalty, depth, epochs and threshold
-    are chosen by inner folds of the training movies. Printed are one row per model and whether one beats
-    the baselines. With --out a folder gets predictions.csv (the source of every number), metrics.csv,
-    selection.csv, run.json and all tables as report.md and .tex. The same command gives the same bytes.
+    Every movie is tested once, by models trained on the other movies. Penalty, depth, epochs and threshold
+    are chosen by inner folds of the training movies. The command prints one row per model, and whether a
+    model beats the baselines. With --out it writes a folder: predictions.csv (the source of every number),
+    metrics.csv, selection.csv, run.json, and all tables as report.md and .tex. The same command gives the
+    same bytes.
 
     \b
     Examples:
@@ -253,17 +259,14 @@ def evaluate(
     _check_output(out, html, save, seen=seen, force=force)
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
-    for_one_store = {
-        "--texts": texts,
-        f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
-        "--reduce": reduce,
-    }
+    has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
+    not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
     several_layers = _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
-    inputs = read_modalities(manifest, stores, fuse, for_one_store)
-    labelled, notices = under_policy(inputs.clips, policy)
+    inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
+    labelled, policy_notes = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
-    named = models or (("linear",) if fuse or several_layers else None)
-    specs = models_for(train.kind, named, imbalance=imbalance)
+    requested = models or (("linear",) if fuse or several_layers else None)
+    specs = models_for(train.kind, requested, imbalance=imbalance)
     named_specs = specs[: len(set(models)) or 1]
     _check_models(specs, save, reduce, several_layers)
 
@@ -272,63 +275,50 @@ def evaluate(
     specs = _models_of_parts(specs, data, fuse, several_layers, in_time=bool(models))
     if several_layers:
         named_specs = [spec for spec in specs if spec.looks_at_features]
-    beside = _with_tables(data, labelled, variables, answers, train)
-    data = beside.data
+    data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
-    saved_specs = [spec for spec in specs if spec.name in save]
-    check_can_be_saved(saved_specs, data, train, licence or NO_LICENCE)
+    check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
 
     # --- train and test
-    origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **beside.digests}
+    settings: dict[str, Any] = {
+        "task": train,
+        "test": tested,
+        "seed": seed,
+        "n_seeds": n_seeds,
+        "seen": seen,
+        "folds": folds,
+        "imbalance": imbalance,
+        "test_seen_scores": test_seen_scores,
+        "experts": experts,
+    }
+    has_made_specs = bool(fuse or several_layers or texts is not None)
+    origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **digests}
     run = om.evaluate(
-        data,
-        specs if fuse or several_layers or texts is not None else models or None,
-        train,
-        tested,
-        seed=seed,
-        n_seeds=n_seeds,
-        seen=seen,
-        folds=folds,
-        imbalance=imbalance,
-        test_seen_scores=test_seen_scores,
-        experts=experts,
-        origin=origin,
-        progress=True,
+        data, specs if has_made_specs else models or None, **settings, origin=origin, progress=True
     )
     if refits:
         names_to_refit = {*(spec.name for spec in named_specs), *FUSED_BY_CONCEPTS}
         specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
         with _announce_refits(specs_to_refit, refits) as tell:
-            run = with_refits(
-                run,
-                data,
-                specs_to_refit,
-                refits,
-                tell,
-                task=train,
-                test=tested,
-                seed=seed,
-                n_seeds=n_seeds,
-                seen=seen,
-                folds=folds,
-                imbalance=imbalance,
-                test_seen_scores=test_seen_scores,
-                experts=experts,
-            )
+            run = with_refits(run, data, specs_to_refit, refits, tell, **settings)
 
     # --- print and write the results
     report = om.run_report(run)
     # Printed before anything is written, so that a full disk does not lose the results.
     click.echo(to_json(run) if json else plain(short_report(run)), nl=False)
     write_page(report, html, force=force)
-    alike = [*_same_pictures(inputs.stores, data)]
-    kept: dict[str, Path] = {}
+    similar_films = [*_similar_films(inputs.stores, data)]
+    model_files: dict[str, Path] = {}
     if out is not None:
-        kept = _write_run_folder(run, report, data, specs, save, licence or NO_LICENCE, out, force=force)
-    lines = _write_remarks(run, data, specs, inputs, notices, beside.account, alike, kept, out)
+        model_files = _write_run_folder(
+            run, report, data, specs, save, licence or NO_LICENCE, out, force=force
+        )
+    lines = _write_remarks(
+        run, data, specs, inputs, policy_notes, table_notes, similar_films, model_files, out
+    )
     click.echo("\n".join(lines), err=True)
 
 
@@ -415,10 +405,10 @@ def _write_remarks(
     data: "Dataset",
     specs: "Sequence[ModelSpec]",
     inputs: "Modalities",
-    notices: "Sequence[str]",
-    account: "Sequence[str]",
-    alike: "Sequence[tuple[Shared, Store]]",
-    kept: "Mapping[str, Path]",
+    policy_notes: "Sequence[str]",
+    table_notes: "Sequence[str]",
+    similar_films: "Sequence[tuple[Shared, Store]]",
+    model_files: "Mapping[str, Path]",
     out: Path | None,
 ) -> list[str]:
     """Write the remarks that are printed after the tables, on labels, features and saved models.
@@ -426,17 +416,17 @@ def _write_remarks(
     Parameters
     ----------
     run, data, specs, inputs
-        The run, and what it was made of.
-    notices
-        Notices on the label policy.
-    account
-        Notices on tables of variables and answers.
-    alike
-        Films whose pictures look alike, each with the store that has them.
-    kept
+        The run, the dataset and models that were evaluated, and the manifest and stores of the dataset.
+    policy_notes
+        Notes on the label policy.
+    table_notes
+        Notes on the tables of variables and answers.
+    similar_films
+        Pairs of films whose pictures are similar, each with the store that has them.
+    model_files
         Name -> file of each saved model.
     out
-        Folder of the run; None if it is not kept.
+        Folder of the run; None if it is not saved.
     """
     from obygaze_features.manifest.identity import check_identity
     from obygaze_models.commands.evaluate_remarks import remarks
@@ -447,22 +437,23 @@ def _write_remarks(
     reads_frames = "frames" in {spec.reads for spec in specs}
     modalities = []
     for modality, part in zip(data.modalities, data.parts, strict=True):
-        modalities.append((modality, reads_frames and "frames" not in part.stored))
+        lacks_frames = reads_frames and "frames" not in part.stored
+        modalities.append((modality, lacks_frames))
     differing = differing_clips(inputs.stores, inputs.clips, data)
     return remarks(
-        policy=notices,
+        policy=policy_notes,
         modalities=modalities,
         noise=run.record.get("noise", {}),
-        account=[*check_identity(inputs.clips), *account],
+        notes=[*check_identity(inputs.clips), *table_notes],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
-        alike=alike,
-        copies=films_of_one_content(data),
+        similar_films=similar_films,
+        equal_films=films_of_one_content(data),
         other_films=differing.films,
         other_times=differing.times,
-        models=[(name, file, read_model(file).card) for name, file in kept.items()],
+        models=[(name, file, read_model(file).card) for name, file in model_files.items()],
         n_movies=len(set(data.movies)),
-        known=model_names(),
-        keeps_pictures=any(part.signatures is not None for part in data.parts or (data,)),
+        loadable=model_names(),
+        has_signatures=any(part.signatures is not None for part in data.parts or (data,)),
         out=out,
     )
 
@@ -529,23 +520,23 @@ def _check_models(
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
 
-# --- tables beside features and labels
+# --- tables of variables and answers
 # ---------------------------------------------------------------------------
 class WithTables(NamedTuple):
-    """A dataset with the columns that tables add to its clips.
+    """A dataset to which tables have added variables or answers of its clips.
 
     Attributes
     ----------
     data : Dataset
         The dataset.
-    account : list of str
-        Notices on which parts of the tables were used.
+    notes : list of str
+        Notes on which parts of the tables were used.
     digests : dict of str to str
         SHA-256 of each table, for the run's record.
     """
 
     data: "Dataset"
-    account: list[str]
+    notes: list[str]
     digests: dict[str, str]
 
 
@@ -553,20 +544,20 @@ def _with_tables(
     data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
     """Add the variables of a table and the answers of a machine to a dataset, if their files are given."""
-    from obygaze_models.dataset.beside import with_answers, with_variables
+    from obygaze_models.dataset.variables_and_answers import with_answers, with_variables
 
-    account: list[str] = []
+    notes: list[str] = []
     digests: dict[str, str] = {}
     if variables is not None:
         data, lines = with_variables(data, variables, clips, target)
-        account += lines
+        notes += lines
         digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:
         data, lines = with_answers(data, answers, target)
-        account += lines
+        notes += lines
         is_store = answers.is_dir()
         digests["answers_sha256"] = of.open_store(answers).fingerprint if is_store else file_sha256(answers)
-    return WithTables(data, account, digests)
+    return WithTables(data, notes, digests)
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
@@ -608,7 +599,7 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
         return
     n_clips, n_tokens, width = data.read("tokens", stream=True).shape
     hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
-    if hours >= HOURS_SAID:
+    if hours >= LEAST_ANNOUNCED_HOURS:
         click.echo(
             f"note: up to {hours:.0f} CPU hours for {counted(n_clips, 'clip')} of {n_tokens} "
             "tokens, unless probes stop "
@@ -620,12 +611,12 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
 def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     """Print a note before the work begins on how long many folds of whole movies will take."""
     from obygaze_models.models.probe_search import expected_cpu_s
-    from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED
+    from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
 
     n_movies = len(set(data.movies))
-    default_folds = n_movies if n_movies <= MOVIES_ALONE else N_GROUPED
+    default_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
     n_folds = min(n_movies, folds or default_folds)
-    if seen or n_folds < FOLDS_SAID:
+    if seen or n_folds < LEAST_ANNOUNCED_FOLDS:
         return
     minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60
     one_each = ", one for each movie" if n_folds == n_movies else ""
@@ -641,17 +632,18 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
 
 # --- differences between store and manifest
 # ---------------------------------------------------------------------------
-def _same_pictures(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
-    """Yield pairs of films whose pictures look alike, each with its store.
+def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
+    """Yield pairs of films whose pictures are similar, each with the store that has them.
 
-    Only local stores with picture signatures are searched, and `MOST_NAMED` pairs named for each.
+    Only local stores with picture signatures are searched; of each store at most `MOST_NAMED_PAIRS` pairs are
+    returned.
     """
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     for store in dict.fromkeys(stores):
         if "://" not in store.where and has_signatures(store):
             films_alike = duplicates(store, only=data.row_of.keys()).movies
-            for shared in films_alike[:MOST_NAMED]:
+            for shared in films_alike[:MOST_NAMED_PAIRS]:
                 yield shared, store
 
 
@@ -694,7 +686,7 @@ def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
     """Tell whether two times, if both are known, differ by more than rounding."""
     if in_store is None or in_manifest is None:
         return False
-    return abs(in_store - in_manifest) > MOST_MOVED_S
+    return abs(in_store - in_manifest) > MOST_TIME_DIFFERENCE_S
 
 
 # --- compare

@@ -27,62 +27,62 @@ def remarks(
     policy: Sequence[str],
     modalities: Iterable[tuple["Modality", bool]],
     noise: Mapping[str, Mapping[str, float]],
-    account: Sequence[str],
+    notes: Sequence[str],
     excluded: Iterable[tuple[str, int]],
-    alike: Iterable[tuple["Shared", "Store"]],
-    copies: Iterable[tuple[str, str, float]],
+    similar_films: Iterable[tuple["Shared", "Store"]],
+    equal_films: Iterable[tuple[str, str, float]],
     other_films: Differing,
     other_times: Differing,
     models: Iterable[tuple[str, Path, "Card"]],
     n_movies: int,
-    known: Collection[str],
-    keeps_pictures: bool,
+    loadable: Collection[str],
+    has_signatures: bool,
     out: Path | None,
 ) -> list[str]:
-    """Write all remarks, one sentence per line, in the order of the work.
+    """Write the remarks on an evaluation, one per line: on labels, features, films, models, and the folder.
 
     Parameters
     ----------
     policy
         Notices on the label policy.
     modalities
-        The modalities, each with whether a model reads frames and it has none.
+        The modalities, each with whether models read frames and this modality has none.
     noise
-        Annotator -> estimated rates of right calls.
-    account
-        Notices on identities, variables and answers.
+        Annotator -> name of a rate -> estimated rate of correct labels; empty if it was not estimated.
+    notes
+        Notes on identities, variables and answers.
     excluded
-        Reasons for which clips are excluded, with their numbers.
-    alike
-        Films whose pictures look alike, each with the store that has them.
-    copies
-        Two films with equal features, and the share of clips in which they are equal.
+        Pairs of a reason and the number of clips that are excluded for it.
+    similar_films
+        Pairs of films whose pictures are similar, each with the store that has them.
+    equal_films
+        Pairs of films with equal features, each with the share of clips in which they are equal.
     other_films, other_times
         Clips whose film or times differ between store and manifest.
     models
-        The saved models: name, file and card.
+        Name, file and card of each saved model.
     n_movies
-        Number of films.
-    known
-        Names of the models that can be read without further code.
-    keeps_pictures
+        Number of films in the dataset.
+    loadable
+        Names of the models that can be loaded from a file without the user's own code.
+    has_signatures
         Whether a store has picture signatures.
     out
-        Folder of the run, if it is kept.
+        Folder of the run; None if it is not saved.
     """
     models = list(models)
     lines = [*policy, *_modality_remarks(modalities)]
     lines += [_noise_remark(annotator, rates) for annotator, rates in noise.items()]
-    lines += account
+    lines += notes
     lines += [f"{count} excluded: {reason}" for reason, count in excluded]
-    lines += [_similar_films_warning(shared, store) for shared, store in alike]
-    lines += [_equal_films_warning(movie, other, share) for movie, other, share in copies]
+    lines += [_similar_films_warning(shared, store) for shared, store in similar_films]
+    lines += [_equal_films_warning(movie, other, share) for movie, other, share in equal_films]
     lines += _differing_films_warning(other_films)
     lines += _differing_times_warning(other_times)
     lines += [f"{name} of all {counted(n_movies, 'movie')} kept in {file}" for name, file, _card in models]
     for name, _file, card in models:
-        lines += _model_remarks(name, card, known)
-    if models and not keeps_pictures:
+        lines += _model_remarks(name, card, loadable)
+    if models and not has_signatures:
         lines.append(WITHOUT_PICTURES)
     if out:
         lines.append(f"run kept in {out}; all tables: report.md")
@@ -94,7 +94,7 @@ def remarks(
 def _modality_remarks(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
     """Write for each modality how many clips lack it, and whether it has no frames for models of frames.
 
-    A modality comes with whether a model reads frames and it has none.
+    Each modality is given with whether models read frames and it has none.
     """
     lines = []
     for modality, has_no_frames in modalities:
@@ -162,17 +162,17 @@ def _format_span(times: Sequence[float | None]) -> str:
     return " to ".join(map(str, times))
 
 
-def _model_remarks(name: str, card: "Card", known: Collection[str]) -> list[str]:
+def _model_remarks(name: str, card: "Card", loadable: Collection[str]) -> list[str]:
     """Write how well a saved model did on films left out, or that it has no calibration.
 
-    For a model that is not among the `known` ones, add how it is read back.
+    If the model is not among the `loadable` ones, add how it can be loaded.
     """
     lines = []
     if name != "bank" and not card.calibration:
         lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")
     elif name != "bank":
         lines.append(f"{name}: {evidence_line(card.evidence, card.levels_left_out or ())}")
-    if card.kind == "arrays" and name not in known:
+    if card.kind == "arrays" and name not in loadable:
         lines.append(
             f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
             "package offers it: docs/models.md"

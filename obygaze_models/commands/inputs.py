@@ -58,7 +58,7 @@ class NamedStores(NamedTuple):
     stores: "dict[str, tuple[Store, str | None]]"
 
 
-class Place(NamedTuple):
+class StoreArgument(NamedTuple):
     """The parts of an argument `[NAME=]STORE[:BACKBONE]`; `name` may be "", and `backbone` None."""
 
     name: str
@@ -74,9 +74,9 @@ class Labelled(NamedTuple):
 
 
 def _list_tasks(ctx: click.Context) -> Iterator[str]:
-    """List the tasks that complete a command line: those of the codebook of its manifest.
+    """Yield the names of tasks for the completion of a command line, from the codebook of its manifest.
 
-    Without a manifest they are those of the default codebook; there are none if the manifest can't be read.
+    Without a manifest they are those of the default codebook. If the manifest can't be read, there are none.
     """
     # click stops parsing at the word that it completes, and so may have left the manifest in `args`.
     words = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
@@ -97,16 +97,16 @@ complete_task = completed(_list_tasks)
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
 ) -> Answer:
-    """Write a report into a new folder and as a page, if asked for, and make it the command's answer.
+    """Write a report to the folder and page that the options name, and return it as the command's answer.
 
     Parameters
     ----------
     report
         The report.
     output
-        Where to write it.
+        The options --out, --html, --force and --json.
     files
-        Name of a further file in the folder -> function that writes it.
+        Name of a further file in the folder -> function that writes it to a path.
     """
     from obygaze_models.report import document, new_folder, plain
 
@@ -147,41 +147,42 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
 
 
 def read_modalities(
-    manifest: Path, places: Sequence[Path], fuse: str | None, for_one_store: Mapping[str, object]
+    manifest: Path, arguments: Sequence[Path], fuse: str | None, not_with_fuse: Mapping[str, object]
 ) -> Modalities:
     """Read a manifest and one store, or several modalities, each written as `[NAME=]STORE[:BACKBONE]`.
 
     Parameters
     ----------
-    for_one_store
-        Options that can be used with one store only -> their values.
+    not_with_fuse
+        Options that cannot be combined with --fuse -> their values.
 
     Raises
     ------
     UsageError
-        There are several stores and no --fuse, or --fuse with one store or an option of `for_one_store`.
+        There are several stores without --fuse, or one store with it, or an option of `not_with_fuse` is
+        used.
     """
-    parts = [parse_place(place) for place in places]
+    parts = [parse_store_argument(argument) for argument in arguments]
     if fuse and len(parts) == 1:
         raise click.UsageError("--fuse: give two STORE:BACKBONE")
     if not fuse and len(parts) > 1:
         raise click.UsageError("several stores: say how, as in --fuse late")
-    used_options = [option for option, value in for_one_store.items() if value]
+    used_options = [option for option, value in not_with_fuse.items() if value]
     if fuse and used_options:
         raise click.UsageError(f"{', '.join(used_options)}: not with --fuse {fuse}")
     clips, stores = read_inputs(manifest, [part.store for part in parts])
     return Modalities(clips, stores, [part.backbone for part in parts], [part.name for part in parts])
 
 
-def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
+def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
     """Read a manifest, and stores written as `MODALITY=STORE[:BACKBONE]`.
 
     Raises
     ------
     UsageError
-        A store is written in another way, or two have the same modality.
+        A store has another form, or two have the same modality.
     """
-    parts = [parse_place(Path(place)) for place in places]
+    parts = [parse_store_argument(Path(argument)) for argument in arguments]
     names = [part.name for part in parts]
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
@@ -192,23 +193,23 @@ def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
     return NamedStores(clips, by_name)
 
 
-def parse_place(place: Path) -> Place:
+def parse_store_argument(argument: Path) -> StoreArgument:
     """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
 
-    Paths may contain "=" and ":". So the whole text is taken for the store if such a path exists, and the
-    text before "=" or after ":" is split off only if it is a valid name.
+    Paths may contain "=" and ":". If the whole text is an existing path, it is therefore the store; and text
+    before "=" or after ":" is split off only if it is a valid name.
     """
-    name, _, location = str(place).partition("=")
-    has_name = bool(location) and fits(name, Name) and not place.exists()
+    name, _, location = str(argument).partition("=")
+    has_name = bool(location) and fits(name, Name) and not argument.exists()
     if not has_name:
         name = ""
-        location = str(place)
+        location = str(argument)
     before, _, backbone = location.rpartition(":")
     # In C:store and http://host:8000 the text after the colon belongs to the store.
     is_backbone = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
     if is_backbone and fits(backbone, Name) and not Path(location).exists():
-        return Place(name, Path(before), backbone)
-    return Place(name, Path(location), None)
+        return StoreArgument(name, Path(before), backbone)
+    return StoreArgument(name, Path(location), None)
 
 
 def under_policy(clips: "Manifest", policy: str) -> Labelled:

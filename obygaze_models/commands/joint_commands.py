@@ -41,13 +41,14 @@ def sums(
     out: Annotated[Path, option("File of sums to write.", type=LOCAL)],
     force: Force = False,
 ) -> Answer:
-    """Sum up the films of a lab, for a joint model with labs that have others; no feature leaves the lab.
+    """Compute sums over a lab's films, from which a joint model of several labs is fitted.
 
-    The file has of each film the number of its clips and the means and products of features, labels and
-    concepts. Of a film with up to twice as many clips as features that tells whoever has its features every
-    label; and the clips with a label or concept, if they are few, it gives nearly away (docs/joint.md). Sums
-    given out are recorded beside the store. Others of a film whose clips or labels differ from these in
-    fewer than --least are refused: subtracted, they would give the features of these clips.
+    For each film the file holds the number of clips, and the means and products of features, labels and
+    concepts; it holds no features of single clips. Sums are not anonymous (docs/joint.md). If a film has at
+    most twice as many clips as features, anybody who has its features can compute every label. If a label or
+    concept is in few clips, their mean feature is revealed. Every file of sums is recorded next to the store.
+    Later sums of a film whose clips or labels differ in fewer than --least clips are refused, as the
+    difference of the two files would reveal the features of these clips.
 
     \b
     Examples:
@@ -72,8 +73,8 @@ def sums(
         write_sums(summed, out)
     about = summed.about
     n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))
-    cut = _clipped_features_remark(data, summed) if last_round is None else None
-    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": cut}
+    clipping = _clipped_features_remark(data, summed) if last_round is None else None
+    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": clipping}
     lines = [
         f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}",
         *(f"left out: {movie}, {counted(n, 'clip')}" for movie, n in about.left_out.items()),
@@ -81,15 +82,16 @@ def sums(
     ]
     if last_round is None:
         lines += _rare_labels_remark(summed, least)
-    if cut:
-        lines.append(cut)
+    if clipping:
+        lines.append(clipping)
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
 
 def _small_films_remark(n_clips: Mapping[str, int], n_features: int) -> list[str]:
     """Warn of films with so few clips that their sums reveal the label of each clip.
 
-    `n_clips` holds the number of clips of each film.
+    `n_clips` is the number of clips of each film. The limit of twice the number of features is explained in
+    docs/joint.md.
     """
     n_films = sum(n <= 2 * n_features for n in n_clips.values())
     if not n_films:
@@ -103,9 +105,9 @@ def _small_films_remark(n_clips: Mapping[str, int], n_features: int) -> list[str
 
 
 def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
-    """Warn of films with a label or concept in so few clips that the sums reveal the clips' mean feature.
+    """Warn of films with a label or concept in so few clips that the sums reveal these clips' mean feature.
 
-    `least` is the number of clips from which on this does not count.
+    Fewer than `least` clips are few.
     """
     # The counts are computed back from shares, so they are compared with a margin of half a clip.
     positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
@@ -122,19 +124,19 @@ def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
 
 
 def _clipped_features_remark(data: "Dataset", summed: "Sums") -> str:
-    """Write how much a score would change if features were clipped as in the zoo's own models.
+    """Write how much scores would change if features were clipped, as the zoo's own models do.
 
-    Joint models do not clip features, because sums over clips cannot tell which values would be clipped.
+    Joint models do not clip features, because sums over clips do not tell which values would be clipped.
     """
     import numpy as np
 
     from obygaze_models.joint import join
     from obygaze_models.models.scaling import CLIP
 
-    planes = join([summed]).linear(penalty=float(len(data)))
-    standardised = (data.X - planes.mean) / planes.scale
+    hyperplanes = join([summed]).linear(penalty=float(len(data)))
+    standardised = (data.X - hyperplanes.mean) / hyperplanes.scale
     clipped = np.clip(standardised, -CLIP, CLIP)
-    change = np.abs((standardised - clipped) @ planes.weights[0])
+    change = np.abs((standardised - clipped) @ hyperplanes.weights[0])
     return (
         f"{(clipped != standardised).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
         f"zoo's models cut them off and joint models don't: a least-squares score of this lab's films "
@@ -169,13 +171,15 @@ def join(
     out: Annotated[Path, option("Model file to write.", type=LOCAL)],
     force: Force = False,
 ) -> Answer:
-    """Make one model of the sums of several labs: the one that all their clips together would give.
+    """Fit a joint model to the sums of several labs. It equals the model fitted to all their clips together.
 
-    Of sums of squares that is ridge regression of the labels, or with --concept a ridge CAV. Of sums at a
-    model (model sums --at) it is the next round of logistic regression: send the model to the labs, and
-    join again, until it says that it has ended. Films are left out exactly: --without FILM is the model that
-    never saw it, with which its lab scores it. Of each lab the error of the others' model on its films is
-    printed: one far above that of the share alone is of other films, or of sums that are not true.
+    From sums of `model sums` the model is a ridge regression of the labels or, with --concept, a ridge CAV.
+    From sums of `model sums --at MODEL` it is the next round of logistic regression: send the new model to
+    the labs, compute sums and join again, until the command prints that this is the last round. With
+    --without FILM the model is the same as if the film had never been in the sums, so that its lab can test
+    it on the film. For each lab the command prints the squared error of the other labs' model on its films.
+    An error far above that of predicting the share of positives means that the lab's films are of another
+    kind, or that its sums are wrong.
 
     \b
     Examples:
@@ -193,23 +197,23 @@ def join(
     refuse_existing(out, force=force)
     labs = [read_sums(path) for path in files]
     joint = join_sums(labs).without(without)
-    is_round = joint.about.at == "losses"
+    is_round = joint.about.holds_derivatives
     if is_round and (concept or penalty is not None):
         raise click.UsageError(
-            "--concept and --penalty are of sums of squares; these are at a model, give --C"
+            "--concept and --penalty are for sums without --at; these sums are at a model: give --C"
         )
     step = newton_step(joint, inverse) if is_round else None
     errors: dict[str, tuple[float, float]] = {}
     if step is not None:
-        planes = step.planes
+        hyperplanes = step.planes
     else:
-        planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-        errors = _lab_errors(joint, files, labs, without, float(planes.penalties[0]), concept)
-    save_joint(joint, planes, out, concept=concept)
+        hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
+        errors = _lab_errors(joint, files, labs, without, float(hyperplanes.penalties[0]), concept)
+    save_joint(joint, hyperplanes, out, concept=concept)
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
-    chosen_penalty = float(planes.penalties[0])
-    squared_error = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
+    chosen_penalty = float(hyperplanes.penalties[0])
+    squared_error = None if np.isnan(hyperplanes.losses[0]) else float(hyperplanes.losses[0])
     document = {
         "model": str(out),
         "films": n_films,
@@ -219,8 +223,8 @@ def join(
         "change": None if step is None else step.change,
         "labs": errors,
     }
-    learnt = f"concept {concept}" if concept else joint.about.target["name"]
-    first = f"{learnt} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
+    target = f"concept {concept}" if concept else joint.about.target["name"]
+    first = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
     if step is None:
         first += f"; penalty {chosen_penalty:.4g}"
     else:
@@ -229,10 +233,10 @@ def join(
     if squared_error is not None:
         first += f"; squared error on films left out {squared_error:.4f}"
     lines = [first]
-    for path, (of_model, of_share) in errors.items():
+    for path, (model_error, share_error) in errors.items():
         lines.append(
-            f"{path}: squared error of the others' model on its films {of_model:.4f}, of their share "
-            f"{of_share:.4f}"
+            f"{path}: squared error of the others' model on its films {model_error:.4f}, of their share "
+            f"{share_error:.4f}"
         )
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
@@ -245,7 +249,7 @@ def _lab_errors(
     penalty: float,
     concept: str,
 ) -> dict[str, tuple[float, float]]:
-    """Compute for each lab the squared errors, on its films, of the model of the other labs.
+    """Compute, for each lab, the squared error of the other labs' model on the lab's films.
 
     Parameters
     ----------
@@ -262,7 +266,9 @@ def _lab_errors(
 
     Returns
     -------
-    File -> squared error of the others' model, and of predicting their share of positives.
+    dict
+        File of a lab -> squared error of the others' model, and squared error of predicting the others' share
+        of positives. Labs without films of their own in the joint sums, or without others, are left out.
     """
     errors = {}
     for path, lab in zip(files, labs, strict=True):

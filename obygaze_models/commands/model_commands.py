@@ -85,7 +85,7 @@ def card(
 
     file, page = describe_model(model, zoo)
     shapes = {}
-    for name, array in {**file.arrays, **file.about}.items():
+    for name, array in {**file.arrays, **file.other_arrays}.items():
         shapes[name] = {"dtype": str(array.dtype), "shape": list(array.shape)}
     return Answer({**structs.asdict(file.card), "arrays": shapes}, page.rstrip("\n"))
 

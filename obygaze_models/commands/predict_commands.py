@@ -169,11 +169,11 @@ def localise(
 ) -> Answer:
     """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
 
-    Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
-    clip; pointing is the share of clips whose highest frame lies in a segment. Both are means over movies,
-    for each annotator. Chance is the same with the scores of the movie's other clips; p, from circular
-    shifts of the clips' scores within each movie, says whether a mean differs from it. --json has the
-    numbers of each movie.
+    Only clips with frames inside and outside of segments are measured. Average precision is of the ranking
+    of each clip's frames; pointing is the share of clips whose highest frame lies in a segment. Both are
+    means over movies, for each annotator. Chance is the mean if clips get the scores of the movie's other
+    clips; p, from circular shifts of the clips' scores within each movie, tests whether a mean differs from
+    chance. --json has the numbers of each movie.
 
     \b
     Examples:

@@ -43,13 +43,14 @@ def progress(
         ),
     ] = None,
 ) -> Answer:
-    """Show how far a round of annotation is, and whether annotators drift.
+    """Show how many films and clips of a round are annotated, and whether annotators drift.
 
-    ROUND is what 'manifest assign' wrote; ANNOTATED is a manifest of what was annotated so far, of its clips
-    or of free segments, which are projected onto these. Drift is the change of an annotator's mean level, or
-    share of positives, from their first film to their last: alone, and against the others who annotated the
-    same clips, in which what the films show cancels out. It is found where the interval against the others
-    is without 0; one of twenty annotators who do not drift is found.
+    ROUND is a manifest that 'manifest assign' wrote. ANNOTATED is a manifest of the annotations so far: of
+    the round's clips, or of free segments, which are projected onto the clips. Drift is the change of an
+    annotator's mean level, or share of positives, from the first to the last film. It is measured alone, and
+    against the others who annotated the same clips, where differences between films cancel out. An annotator
+    is reported to drift if the 95 % interval against the others excludes 0; so are 5 % of the annotators who
+    do not drift.
 
     \b
     Examples:
@@ -86,7 +87,7 @@ def progress(
 
 
 def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Print how many clips are left out since their annotator or film is not in the round.
+    """Print how many clips are left out because their annotator or film is not in the round.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collecti
     names
         The annotator or film of each clip.
     known
-        Those of the round.
+        The annotators or films of the round.
     """
     n_clips_of = Counter(name for name in names if name not in known)
     if not n_clips_of:
@@ -173,24 +174,25 @@ def rank(
     scale: Annotated[str, option("Scale of the codebook, which has cuts.", metavar="NAME")],
     masters: Annotated[
         tuple[str, ...],
-        option("Worker of reliability 1; repeatable.", name="master", metavar="WORKER"),
+        option("Worker whose reliability is known to be 1; repeatable.", name="master", metavar="WORKER"),
     ] = (),
     ask: Annotated[bool, option("Write the pairs to judge next, by quicksort, and no ranking.")] = False,
     out: Annotated[Path, option("Manifest to write: its clips with their strength on the scale.", type=FILE)],
     force: Force = False,
 ) -> Answer:
-    """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
+    """Rank clips on a scale from judgements of pairs (Bradley-Terry).
 
-    COMPARISONS are tables with the columns worker, left, right (clips), and chosen: the one of these two with
-    more of it. Of each worker the reliability, the share of judgements that are not random, is estimated with
-    the ranking; who answers at random is named and hardly counts. The column NAME gets each clip's strength
-    in logits, NAME_low and NAME_high its 95 % interval. A clip of 0 would be chosen over half of the others,
-    one of 1 over it in 73 of 100. The codebook's cuts, in logits too, make levels of strengths, for --task
-    scale:NAME. NAME_rank is the clip's rank, of which 1 is the strongest, NAME_rank_low to NAME_rank_high its
-    95 % interval.
+    COMPARISONS are tables with the columns worker, left and right (two clips), and chosen: which of the two
+    is stronger on the scale. Each worker's reliability, the share of judgements that are not random, is
+    estimated together with the ranking; workers who judge at random are named, and hardly count. In the
+    manifest that is written, the column NAME holds each clip's strength in logits, and NAME_low and NAME_high
+    its 95 % interval. A clip of strength 0 would be chosen over half of the others, and a clip of strength 1
+    over a clip of strength 0 in 73 of 100 judgements. The codebook's cuts, in logits too, turn strengths into
+    levels, for --task scale:NAME. NAME_rank is the clip's rank (1 is the strongest), NAME_rank_low and
+    NAME_rank_high its 95 % interval.
 
-    With --ask --out is a table of pairs to judge, in which worker and chosen are to be filled in. The first
-    pairs need no COMPARISONS, the next ones all tables of rounds that were judged.
+    With --ask the command writes a table of pairs to judge next; fill in its columns worker and chosen. The
+    first table needs no COMPARISONS. For the next ones, give all tables that were judged.
 
     \b
     Examples:
@@ -204,7 +206,7 @@ def rank(
     from obygaze_models.evaluation.ranking import expected_s, next_pairs, rank_items
 
     if ask and masters:
-        raise click.UsageError("--master is of a ranking: --ask takes all workers alike")
+        raise click.UsageError("--master is for a ranking: with --ask all workers count the same")
     refuse_existing(out, force=force)
     clips = manifests.read_manifest(manifest)
     if not clips.codebook.scale(scale).cuts:
@@ -285,7 +287,7 @@ def _check_workers(judgements: Sequence[Judgement]) -> None:
 
 
 def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
-    """Write a manifest with the strengths and ranks of its clips on a scale as further columns.
+    """Write a manifest with the strengths and ranks of its clips on a scale in additional columns.
 
     Parameters
     ----------

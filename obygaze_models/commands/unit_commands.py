@@ -18,7 +18,7 @@ from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.text import counted
-from obygaze_models.commands.inputs import finish, parse_place
+from obygaze_models.commands.inputs import finish, parse_store_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +73,11 @@ def units(
 ) -> Answer:
     """Learn units of the frames or tokens of STORE without labels, by a top-k sparse autoencoder.
 
-    The folder gets units.npz (directions), units.csv (each unit's strongest frames; with --labels its
-    nearest concept, AUC by film, and p corrected for all units and concepts; with --texts the nearest texts)
-    and the report. It is read in blocks; a stopped run resumes after its last epoch. These units have seen
-    every film: to test them in a model, evaluate --model units learns its own without the films tested.
+    The command writes a folder: units.npz (directions), units.csv and a report. units.csv has each unit's
+    strongest frames; with --labels the concept that it separates best, the AUC by film, and p corrected for
+    all units and concepts; with --texts the nearest texts. The store is read in blocks, and an interrupted
+    run resumes after its last epoch. These units are learnt from every film. To test units in a model, use
+    `obygaze evaluate --model units`, which learns its own units without the films tested.
 
     \b
     Examples:
@@ -93,9 +94,9 @@ def units(
     from obygaze_models.report import check_folder
 
     check_folder(out, force=force)
-    place = parse_place(store)
-    opened = of.open_store(place.store)
-    group = find_group(opened, place.backbone)
+    store_argument = parse_store_argument(store)
+    opened = of.open_store(store_argument.store)
+    group = find_group(opened, store_argument.backbone)
     if features not in group.arrays:
         raise click.UsageError(f"--features {features}: {group.name} has {', '.join(group.arrays)} here")
     vectors = None if texts is None else read_texts(of.open_store(texts), group.name, group)[1]
@@ -118,8 +119,8 @@ def units(
     unfinished = out.with_name(f"{out.name}.partial.npz")
     with progress_bar("learning units", "epoch") as show:
 
-        def keep(learnt: "Dictionary") -> None:
-            """Save what is learnt after an epoch, from which a stopped command resumes, and show progress."""
+        def save_epoch(learnt: "Dictionary") -> None:
+            """Save the dictionary after an epoch, for a stopped command to resume from, and show progress."""
             _write_npz(unfinished, learnt.to_arrays() | {"asked": digest})
             show(learnt.epoch, N_EPOCHS)
 
@@ -130,8 +131,8 @@ def units(
             n_active=n_active,
             n_epochs=N_EPOCHS,
             seed=seed,
-            begun=_read_unfinished(unfinished, digest),
-            keep=keep,
+            resume_from=_read_unfinished(unfinished, digest),
+            after_epoch=save_epoch,
         )
     values, strongest_tokens = strongest(dictionary, clips)
     concepts: Sequence[str] = ()
@@ -165,16 +166,16 @@ def _digest_of_arguments(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
 def _associate_with_concepts(
     data: "Dataset", group: "Group", clips: "StoredClips", values: "NDArray[np.float32]", seed: int
 ) -> "Association":
-    """Measure how well units' activations separate labelled clips with and without each concept.
+    """Measure how well units' activations separate labelled clips with a concept from those without it.
 
     Parameters
     ----------
     data
         The labelled clips.
     group
-        The group of the store.
+        The features of one backbone in the store.
     clips
-        The clips that units were learnt on.
+        The clips of the group that units were learnt on.
     values : ndarray, shape [N, H]
         Largest activation of each of H units in each of these N clips.
     seed
@@ -222,9 +223,9 @@ def _name_strongest_frames(
     Parameters
     ----------
     group
-        The group of the store.
+        The features of one backbone in the store.
     features
-        The array that units are learnt on.
+        The array of the group that units are learnt on: "frames" or "tokens".
     values : ndarray, shape [N, H]
         Largest activation of each unit in each clip.
     strongest_tokens : ndarray, shape [N, H]
@@ -241,7 +242,8 @@ def _name_strongest_frames(
 
     rows = np.flatnonzero(group.usable)
     times = np.full((len(rows), 1), np.nan)  # unknown, unless tokens can be assigned to frames
-    if "frames" in group.arrays and not (group.ragged and features == "tokens"):
+    has_ragged_tokens = group.ragged and features == "tokens"
+    if "frames" in group.arrays and not has_ragged_tokens:
         times = frame_times(group, rows)
     n_frames = times.shape[1]
     n_vectors = n_frames if group.is_ragged(features) else group.shape(features)[1]
@@ -267,12 +269,12 @@ def _unit_table(
     association: "Association | None",
     texts: "TextVectors | None",
 ) -> "pd.DataFrame":
-    """Make the table of units, the most used first.
+    """Make the table of units, sorted by how often they are active.
 
-    Its columns are unit; share, the part of tokens in which the unit is active; and frames, those in which it
-    is strongest. With concepts there are also the concept that goes best with the unit, its AUC by film with
-    the interval, and p. With texts there are the three nearest to the unit's direction, after the mean of all
-    texts is subtracted.
+    Its columns are unit; share, the share of tokens in which the unit is active; and frames, the frames in
+    which it is strongest. With an association there are also the concept that the unit separates best, the
+    AUC by film with its interval, and p. With texts there is the column words: the three texts nearest to the
+    unit's direction, after the mean of all texts is subtracted.
     """
     import numpy as np
     import pandas as pd

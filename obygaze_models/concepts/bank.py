@@ -37,7 +37,7 @@ class ConceptBank(Standardised):
     concepts : sequence of str, optional
         Names of the columns of y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
-        Standardise features first, and cut them off at so many deviations (`ClippedScaler`); hyperplanes and
+        Standardise features first, and limit them to this many deviations (`ClippedScaler`); hyperplanes and
         distances are then of standardised features. None: features as they are, as in the paper.
 
     Attributes
@@ -51,9 +51,9 @@ class ConceptBank(Standardised):
         Of all concepts, in order.
     mean_, scale_ : ndarray, shape [K]
         Moments of the training clips' distances.
-    tuned_ : Tuned
+    tuned_ : TunedCavs
         With C None: the penalties chosen and their losses.
-    cross_distances_ : ndarray, shape [N, K]
+    held_out_distances_ : ndarray, shape [N, K]
         With C None: each training clip's signed distances to the CAVs fitted without its movie.
 
     Examples
@@ -99,9 +99,9 @@ class ConceptBank(Standardised):
         Raises
         ------
         ConceptError
-            A concept, named, is in all its clips or in none; names and columns don't match; or C is None
-            and there are no movies, another kind, or a clip that does not say of each concept whether it is
-            there.
+            A concept (the message names it) is present in all clips or in none. Or the names and columns of
+            concepts do not match. Or C is None, and the kind is not ``ridge``, `groups` is not given, or a
+            presence is NaN.
         """
         self._validate_params()
         columns_of_frame = getattr(y, "columns", None)
@@ -117,7 +117,7 @@ class ConceptBank(Standardised):
         check_consistent_length(features, labels)
         present = self._read_presences(labels, columns_of_frame)
         # These are set with C None only; an earlier fit may have left them.
-        for name in ("tuned_", "cross_distances_"):
+        for name in ("tuned_", "held_out_distances_"):
             self.__dict__.pop(name, None)
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
@@ -132,7 +132,7 @@ class ConceptBank(Standardised):
                 balanced=self.balanced,
             )
         with one_blas_thread():
-            self.rescale(self.hyperplanes_.distances(self._scale(features)))
+            self.fit_moments(self.hyperplanes_.distances(self._scale(features)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -206,8 +206,8 @@ class ConceptBank(Standardised):
         names = self.concepts_.tolist()
         self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_ = self.tuned_.scaler
-        self.cross_distances_ = self.tuned_.distances
-        return self.tuned_.planes
+        self.held_out_distances_ = self.tuned_.distances
+        return self.tuned_.hyperplanes
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -242,12 +242,12 @@ def crossfit(
     X : ndarray, shape [N, D]
     present : ndarray, shape [N, K]
     folds : ndarray of int64, shape [N]
-        The fold that holds each clip out; whole movies.
+        The fold that holds each clip out; all clips of a movie are in the same one.
 
     Raises
     ------
     ConceptError
-        Without some fold a concept, named, has clips of one class only.
+        Without some fold, all clips have or all lack a concept; the message names it.
     """
     distances = np.empty((len(X), present.shape[1]))
     for fold in np.unique(folds):

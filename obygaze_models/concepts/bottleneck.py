@@ -18,7 +18,7 @@ from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.control_bank import ControlBank, Directions
 from obygaze_models.concepts.explanations import Contribution, Explanation, path_of
 from obygaze_models.concepts.head_scores import additive_parts, by_concept, head_scores
-from obygaze_models.concepts.heads import ConceptHead, HeadName, choice, make_head
+from obygaze_models.concepts.heads import ConceptHead, HeadName, choice_for_head, make_head
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, validated_rows
 from obygaze_models.models.grouped_selection import GroupedSelection
@@ -72,9 +72,9 @@ class ConceptBottleneck(LogitClassifier):
         The concept values that the head was fitted on, of the clips in the task: each by a bank fitted
         without its movie. A bottleneck read from a file has their quantiles at equal steps instead.
     centre_ : ndarray, shape [K]
-        Their mean.
+        Mean of `train_values_`.
     threshold_ : float
-        The logit from which on a clip is called positive.
+        A clip is called positive if its logit is at least this.
     candidates_ : tuple of Candidate
         What inner folds tried; empty without movies.
     held_out_ : HeldOut
@@ -129,8 +129,8 @@ class ConceptBottleneck(LogitClassifier):
         Raises
         ------
         ConceptError
-            Presences without movies; a residual without presences; or a concept, named, that some inner fold
-            leaves with one class.
+            Presences are given without movies; or a residual is wanted without presences; or without some
+            inner fold, all clips have or all lack a concept, which the message names.
         """
         self._validate_params()
         features, codes = self._check_training(X, y)
@@ -301,12 +301,12 @@ class ConceptBottleneck(LogitClassifier):
             check_consistent_length(X, columns)
             columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)
-        if not hasattr(self.bank_, "cross_distances_"):
-            self.bank_.cross_distances_ = crossfit(bank, X, columns, folds)
+        if not hasattr(self.bank_, "held_out_distances_"):
+            self.bank_.held_out_distances_ = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
         # larger than those of new clips.
-        return np.asarray(self.bank_.rescale(self.bank_.cross_distances_))
+        return np.asarray(self.bank_.fit_moments(self.bank_.held_out_distances_))
 
     def _fit_head(
         self,
@@ -332,7 +332,7 @@ class ConceptBottleneck(LogitClassifier):
             residual_C = self.residual_C
             inputs = np.hstack([values, features])
         head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
-        selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
+        selection = GroupedSelection(head, choice_for_head(self.head), inner_folds=self.inner_folds)
         return selection.fit(inputs, labels, movies)
 
     def _concept_values(self, X: Floats) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 
 FEWEST_MOVIES = 3
-"""Movies in which a concept is there, and absent, so that it is in two whatever movie is left out."""
+"""Movies with and movies without a concept that are needed: two of each are left without any one movie."""
 
 
 @checked
@@ -34,8 +34,8 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     Parameters
     ----------
     data : Dataset
-        With several modalities. What a modality perceives is told by its name if that is ``visual``,
-        ``heard`` or ``told``, else by the provenance of its features (`perceived`).
+        With several modalities. A modality whose name is ``visual``, ``heard`` or ``told`` (read from text)
+        perceives concepts of that kind; else the provenance of its features says what it perceives.
     in_time : bool
         Whether concepts are learnt from frames, with presence and position (`TimeBank`), not from vectors.
 
@@ -48,8 +48,8 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     Raises
     ------
     ModelError
-        There are not two modalities of different names, nobody knows what one perceives, or no concept that
-        it conveys is marked in enough movies.
+        There are not two modalities with different names; or it is unknown what a modality perceives; or no
+        concept that a modality conveys is present and absent in enough movies.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
 
 
 def _conveyed_by(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
-    """List the concepts of a codebook that a modality conveys, given what it perceives.
+    """List the concepts of a codebook that a modality conveys, given what it perceives (e.g. "heard").
 
-    The list is empty if nothing is known of what it perceives.
+    The list is empty if it is unknown what the modality perceives.
     """
     if not perceives:
         return []
@@ -150,23 +150,23 @@ def _make_concepts_by_modality(
 
 @dataclass(eq=False, repr=False)
 class ConceptsByModality(LogitClassifier):
-    """Classify clips by concepts, each learnt from one modality; those that a clip lacks are masked.
+    """Classify clips by concepts, each learnt from one modality; concepts of absent modalities are masked.
 
     Parameters
     ----------
     columns : tuple of slice
         The modalities' columns in X, of vectors [N, D] or of frames [N, F, D].
     concepts : tuple of tuple of str
-        The concepts that are learnt from each.
+        For each modality, the concepts that are learnt from it.
 
     Attributes
     ----------
     classes_ : ndarray, shape [2]
     banks_ : list of (slice, ConceptBank)
-        The columns of the modalities of which a concept could be learnt, and ridge CAVs, or directions of
-        frames.
+        For each modality from which a concept could be learnt: its columns in X, and the fitted bank, of
+        ridge CAVs for vectors or of directions for frames.
     head_ : FusedClassifier
-        Of the concepts' values; trained on those of CAVs that were not trained on the clip's movie.
+        Decides by the concepts' values; trained on cross-fitted values.
     threshold_ : float
     """
 
@@ -189,7 +189,7 @@ class ConceptsByModality(LogitClassifier):
         Raises
         ------
         ModelError
-            No concept is there and absent in two movies each.
+            No concept is present in two movies and absent in two others.
         """
         features = np.asarray(X)
         codes = np.asarray(y)
@@ -209,7 +209,7 @@ class ConceptsByModality(LogitClassifier):
             bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
             bank.fit(features[clips][..., columns], is_marked[:, learnable], groups=movies[clips])
             self.banks_.append((columns, bank))
-            values = bank.rescale(bank.cross_distances_)
+            values = bank.fit_moments(bank.held_out_distances_)
             values_of_banks.append(_spread_to_all_clips(values, clips))
         if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")

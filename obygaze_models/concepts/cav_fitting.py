@@ -29,7 +29,7 @@ Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
 KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")
 
 TOLERANCE = 1e-3
-"""Where the solver stops, as in libsvm and the published models; decisions follow it to about this much."""
+"""Tolerance of the SVM solver, that of libsvm and the published models; decisions are about as precise."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,7 +86,7 @@ def fit_hyperplanes(
     ----------
     X : ndarray, shape [N, D]
     present : ndarray of float64, shape [N, K]
-        1 with the concept, 0 without, NaN for a clip that this concept is not fitted on.
+        1 for clips with the concept, 0 for clips without; NaN for clips that its hyperplane is not fitted on.
     names : sequence of str
         The concepts, for messages.
     kind : {"svm", "logistic", "ridge", "mean_difference"}
@@ -109,20 +109,20 @@ def fit_hyperplanes(
             rows = np.flatnonzero(~np.isnan(column))
             problems.append((rows, column[rows] == 1, C))
         return svm_hyperplanes(X, problems, balanced=balanced)
-    planes = []
+    hyperplanes = []
     with one_blas_thread():
         for column in present.T:
             is_known = ~np.isnan(column)
             is_present = column[is_known] == 1
             features = X[is_known]
             if kind == "ridge":
-                planes.append(ridge_hyperplanes(features, is_present[:, None], C))
+                hyperplanes.append(ridge_hyperplanes(features, is_present[:, None], C))
             elif kind == "mean_difference":
-                planes.append(mean_difference_hyperplanes(features, is_present[:, None]))
+                hyperplanes.append(mean_difference_hyperplanes(features, is_present[:, None]))
             else:
-                planes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
-    weights = np.concatenate([plane.weights for plane in planes])
-    intercepts = np.concatenate([plane.intercepts for plane in planes])
+                hyperplanes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
+    weights = np.concatenate([hyperplane.weights for hyperplane in hyperplanes])
+    intercepts = np.concatenate([hyperplane.intercepts for hyperplane in hyperplanes])
     return Hyperplanes(weights, intercepts)
 
 
@@ -135,9 +135,9 @@ def _logistic_hyperplane(X: Floats, present: NDArray[np.bool_], C: float, *, bal
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:
-    """Raise if a concept is in all of the clips to learn it from, or in none.
+    """Raise if a concept is present in all clips that it is learnt from, or in none of them.
 
-    `column` [N] holds its presence, 1 or 0, and NaN for clips that it is not learnt from.
+    `column` [N] holds its presence in each clip, 1 or 0, and NaN for clips that it is not learnt from.
     """
     presences = column[~np.isnan(column)]
     if not presences.size or presences.min() == presences.max():
@@ -153,7 +153,7 @@ def refuse_constant(name: str, column: NDArray[Any]) -> None:
 
 
 Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
-"""One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
+"""One SVM to fit: the rows of its clips, whether each has the concept, and the price C of an error."""
 
 
 @checked

@@ -40,17 +40,17 @@ class ControlBank(ConceptBank):
             # Each clip gets the presences of another clip of its movie.
             rows = exchange_within_movies(np.asarray(groups), self.random_state)
             return super()._fit_tuned(X, present[rows], groups)
-        return self._drawn(X, n_concepts=present.shape[1])
+        return self._random_hyperplanes(X, n_concepts=present.shape[1])
 
-    def _drawn(self, X: Floats, n_concepts: int) -> Hyperplanes:
+    def _random_hyperplanes(self, X: Floats, n_concepts: int) -> Hyperplanes:
         """Draw `n_concepts` hyperplanes with normally distributed directions, in scaled features X [N, D]."""
         rng = np.random.default_rng(self.random_state)
         directions = rng.normal(size=(n_concepts, X.shape[1]))
-        planes = Hyperplanes(directions, np.zeros(n_concepts))
+        hyperplanes = Hyperplanes(directions, np.zeros(n_concepts))
         self._fit_scaler(X)
         # Nothing is learnt from clips, so that the distances count as cross-fitted.
-        self.cross_distances_ = planes.distances(self._scale(X))
-        return planes
+        self.held_out_distances_ = hyperplanes.distances(self._scale(X))
+        return hyperplanes
 
 
 def exchange_within_movies(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:

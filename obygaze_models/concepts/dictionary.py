@@ -17,7 +17,7 @@ from obygaze_models.blas import one_blas_thread
 Floats = NDArray[np.float32]
 
 RARE = 1e-3
-"""A unit is dead that was active in a smaller share of an epoch's tokens."""
+"""A unit that was active in a smaller share of an epoch's tokens counts as dead."""
 
 
 @dataclass(eq=False)
@@ -27,22 +27,22 @@ class Dictionary:
     Attributes
     ----------
     n_active : int
-        Units that are active in a token, K, or fewer; more only where activations are equal.
+        Largest number of units that are active in a token, K; there are more if activations are equal.
     centre : ndarray of float32, shape [D]
     scale : float
-        The mean length of tokens less the centre.
+        The mean distance of tokens from the centre.
     encoder, decoder : ndarray of float32, shape [H, D]
         The rows of the decoder have length 1.
     bias : ndarray of float32, shape [H]
     moments : ndarray of float32, shape [2, 2 H D + H]
     decays : ndarray of float64, shape [2]
-        The sums and decays of `Adam`, of encoder, decoder and bias after each other.
+        Moments and decays of `Adam`, for the parameters of encoder, decoder and bias one after the other.
     epoch, step : int
-        How many epochs and steps are done.
+        Number of epochs and steps of the training so far.
     shares : ndarray of float64, shape [H]
         Share of the last epoch's tokens in which each unit was active.
     unexplained : float
-        Share of the tokens' variance about the centre that the last epoch did not explain.
+        Share of the tokens' variance around the centre that their reconstruction in the last epoch missed.
     """
 
     n_active: int

@@ -18,13 +18,13 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.adam import Adam, adam_step
 
 Read = Callable[[NDArray[np.intp]], Floats]
-"""Takes rows of clips, gives their tokens [T, D], one clip after the other."""
+"""Takes indices of clips, and returns their tokens [T, D], one clip after the other."""
 
 BATCH = 512
-"""Tokens a step."""
+"""Tokens of a training step."""
 
-CLIPS_TRIED = 16
-"""Clips by whose size it is known how many are read at once."""
+N_CLIPS_SIZED = 16
+"""First clips, by whose mean size it is estimated how many clips are read at once."""
 
 BLOCK_BYTES = 1 << 25
 """Bytes of tokens, as float32, that are in memory at a time, at least one clip's."""
@@ -35,8 +35,8 @@ RATE = 2e-3
 WARM_STEPS = 50
 """First steps, over which Adam's step size rises."""
 
-RENEWED = 0.7
-"""Share of the epochs after which dead units are renewed: later ones could not be learnt."""
+RENEWED_UNTIL = 0.7
+"""Share of the epochs in which dead units are renewed: units renewed later would not be learnt in time."""
 
 RENEWED_ENCODER = 0.8
 """Length of a renewed unit's encoder, as a share of its decoder's: shorter, as it would be active often."""
@@ -44,8 +44,8 @@ RENEWED_ENCODER = 0.8
 N_EPOCHS = 12
 """Passes over the clips."""
 
-TOKENS_TRIED = 4096
-"""Tokens among which dead units choose."""
+N_CANDIDATE_TOKENS = 4096
+"""Tokens of which dead units get the reconstruction errors as their new directions."""
 
 
 def learn_dictionary(
@@ -56,24 +56,24 @@ def learn_dictionary(
     n_active: int,
     n_epochs: int,
     seed: int,
-    begun: Dictionary | None = None,
-    keep: Callable[[Dictionary], object] = lambda _: None,
+    resume_from: Dictionary | None = None,
+    after_epoch: Callable[[Dictionary], object] = lambda _: None,
 ) -> Dictionary:
     """Train the units of a sparse autoencoder on the tokens of clips, without labels.
 
     Parameters
     ----------
     read : callable
-        Takes rows of clips, and returns their tokens [T, D].
+        Takes indices of clips, and returns their tokens [T, D].
     n_clips : int
     n_units, n_active : int
         Number of units, and how many of them may be active in a token.
     n_epochs, seed : int
-    begun : Dictionary, optional
+    resume_from : Dictionary, optional
         A dictionary that was trained for some epochs with the same arguments: training resumes after them,
         with the same result to the byte as without interruption.
-    keep : callable
-        Called with the dictionary after every epoch.
+    after_epoch : callable
+        Called with the dictionary after every epoch, for example to save it.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def learn_dictionary(
         moments = _token_moments(read, n_clips, block_size)
         if not moments.scale:
             raise ModelError("there are no two different frames or tokens to learn units from")
-        dictionary = begun or _new_dictionary(n_units, n_active, moments, seed)
+        dictionary = resume_from or _new_dictionary(n_units, n_active, moments, seed)
         batch_size = min(BATCH, moments.n_tokens)
         n_steps_of_epoch = moments.n_tokens // batch_size
         for epoch in range(dictionary.epoch, n_epochs):
@@ -95,10 +95,10 @@ def learn_dictionary(
             clips = _ShuffledClips(read, n_clips, block_size, batch_size)
             _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
             dictionary.epoch = epoch + 1
-            if epoch + 1 < RENEWED * n_epochs:
+            if epoch + 1 < RENEWED_UNTIL * n_epochs:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
                 _renew_dead_units(dictionary, dictionary.scaled(tokens), rng)
-            keep(dictionary)
+            after_epoch(dictionary)
     return dictionary
 
 
@@ -111,22 +111,22 @@ def _block_size(read: Read, n_clips: int) -> int:
 
     It is estimated from the sizes of the first clips.
     """
-    n_tried = min(n_clips, CLIPS_TRIED)
+    n_tried = min(n_clips, N_CLIPS_SIZED)
     total = sum(read(np.arange(row, row + 1)).size for row in range(n_tried))
     numbers_of_clip = total // max(n_tried, 1)
     return max(1, BLOCK_BYTES // max(4 * numbers_of_clip, 1))
 
 
 class _TokenMoments(NamedTuple):
-    """Moments of all tokens.
+    """Number, mean and spread of all tokens.
 
     Attributes
     ----------
     n_tokens : int
     centre : ndarray, shape [D]
-        Their mean.
+        Mean of the tokens.
     scale : float
-        Their mean distance from it.
+        Mean distance of the tokens from their centre.
     """
 
     n_tokens: int
@@ -135,7 +135,7 @@ class _TokenMoments(NamedTuple):
 
 
 def _token_moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
-    """Compute the number of tokens, their mean, and their mean distance from it, in two passes."""
+    """Compute the number of tokens, their mean, and their mean distance from the mean, in two passes."""
     blocks = [np.arange(start, min(start + block_size, n_clips)) for start in range(0, n_clips, block_size)]
     n_tokens = 0
     total: NDArray[np.float64] | float = 0.0
@@ -190,15 +190,15 @@ class _ShuffledClips(NamedTuple):
 
 
 def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
-    """Read clips in the given order until there are `TOKENS_TRIED` tokens [T, D], for renewing dead units."""
+    """Read clips in the given order up to `N_CANDIDATE_TOKENS` tokens [T, D], for renewing dead units."""
     blocks = []
     n_tokens = 0
     for index in range(len(order)):
-        if n_tokens >= TOKENS_TRIED:
+        if n_tokens >= N_CANDIDATE_TOKENS:
             break
         blocks.append(read(order[index : index + 1]))
         n_tokens += len(blocks[-1])
-    return np.concatenate(blocks)[:TOKENS_TRIED]
+    return np.concatenate(blocks)[:N_CANDIDATE_TOKENS]
 
 
 # --- learning
@@ -267,7 +267,7 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Ste
     error = np.asarray(codes @ dictionary.decoder, np.float32)
     error -= tokens
     squared_error = float(np.vdot(error, error))
-    # Now the derivative of the mean squared error by the reconstruction.
+    # From here on, `error` is the derivative of the mean squared error by the reconstruction.
     error *= np.float32(2 / len(tokens))
     by_decoder = np.asarray(codes.T @ error, np.float32)
     # The length of a direction stays 1, so the gradient along it is removed.
@@ -279,7 +279,7 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Ste
     rate = RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
     decay_1, decay_2 = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
-        # Encoder, decoder and bias have sums of their own; they share the number of steps and the decays.
+        # Encoder, decoder and bias have moments of their own; they share the number of steps and the decays.
         state = Adam(moments[0], moments[1], dictionary.step, decay_1, decay_2)
         adam_step(parameters.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
     dictionary.step = state.n_steps
@@ -304,7 +304,10 @@ def _derivative_by_codes(codes: csr_matrix, error: Floats, decoder: Floats) -> c
 
 
 def _parameters_with_moments(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
-    """Yield encoder, decoder and bias, each with its two sums of Adam, [2, number of parameters]."""
+    """Yield encoder, decoder and bias, each with a view of its moments in Adam.
+
+    The moments are running means of the gradient and of its square, [2, number of parameters].
+    """
     size = dictionary.encoder.size
     moments = np.split(dictionary.moments, [size, 2 * size], axis=1)
     return zip((dictionary.encoder, dictionary.decoder, dictionary.bias), moments, strict=True)
@@ -314,7 +317,7 @@ def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Gen
     """Replace units that are hardly ever active by directions of tokens that are reconstructed badly.
 
     A dead unit gets the direction of the reconstruction error of one of the scaled tokens [T, D], drawn with
-    probability proportional to the fourth power of the error's length.
+    probability proportional to the fourth power of the error's length. The dictionary is updated in place.
     """
     dead = np.flatnonzero(dictionary.shares < RARE)
     unexplained = tokens - np.asarray(dictionary.encode(tokens) @ dictionary.decoder)

@@ -12,7 +12,7 @@ from obygaze_models.concepts.head_scores import node_counts, walk
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A concept's part in a score.
+    """The contribution of a concept to the score of a clip.
 
     Attributes
     ----------
@@ -20,12 +20,12 @@ class Contribution:
     value : float
         The clip's value on the concept, as the head reads it.
     percentile : float
-        Share of the training clips with a value no larger, in percent: each by a model without its movie.
+        Percentage of training clips whose value is at most this one. The value of a training clip is by a
+        bank fitted without its movie.
     contribution : float
         What the concept adds to the score.
     usual : float or None
-        The value at which it adds nothing, the training clips' mean, each by a model without its movie; None
-        of a tree.
+        The mean value of training clips, at which the concept contributes 0; None if the head is a tree.
     """
 
     concept: str
@@ -36,7 +36,7 @@ class Contribution:
 
     @property
     def amount(self) -> str:
-        """``more`` or ``less`` than usual; empty where no usual value is known."""
+        """``more`` or ``less``, for the value compared with the usual one; empty if that is not known."""
         if self.usual is None:
             return ""
         return "more" if self.value > self.usual else "less"
@@ -44,18 +44,20 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A tree node on the clip's path: its test, the outcome, and its training clips.
+    """A node of a decision tree on the path of a clip.
 
     Attributes
     ----------
     concept : str
+        The concept that the node tests.
     value, threshold : float
+        The clip's value on it, and the threshold that it is compared with.
     above : bool
         Whether the clip's value is above the threshold.
     n_train : int
-        Training clips in the node.
+        Number of training clips in the node.
     share_positive : float
-        Positives among them.
+        Share of these clips that are positive.
     """
 
     concept: str
@@ -75,14 +77,14 @@ class Explanation:
     score : float
         A logit.
     threshold : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     base : float
         The score of the mean training clip (linear head), or of the tree's root.
     contributions : tuple of Contribution
         In the concepts' order. A linear head's is weight times distance from the training mean; a tree's is
         the change of logit at the nodes that test the concept.
     residual : float
-        What the features add beyond concepts; 0 without a residual.
+        The score of the residual, a term of the features that are not in the concepts; 0 without one.
     path : tuple of Step
         The decision path, root first; empty for a linear head.
     """

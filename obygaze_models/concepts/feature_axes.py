@@ -21,28 +21,29 @@ from obygaze_models.models.scaling import ClippedScaler
 Result = TypeVar("Result")
 
 MOST_BYTES = 200_000_000
-"""Bytes of decompositions that are kept: each film left out has one, which all concepts and heads share."""
+"""Bytes of cached decompositions. There is one for each film left out, which concepts and heads share."""
 
 
 @dataclass(eq=False, slots=True)
 class FeatureAxes:
-    """Features of N clips in the axes of their covariance, of which there are R.
+    """Features of N clips as coordinates along the R axes of their covariance.
 
     Attributes
     ----------
     scaler : ClippedScaler or None
-        What standardised the features first.
+        Standardised the features before; None if they were not standardised.
     unit : float
-        The unit of penalties, see `mean_variance`.
+        The unit of penalties (`mean_variance`).
     centre : ndarray, shape [D]
         Mean of the scaled features.
     axes : ndarray, shape [D, R]
+        Orthonormal directions.
     spread : ndarray, shape [R]
         Sum of squares along each axis.
     coordinates : ndarray, shape [N, R]
         The scaled features, less their mean, along each axis.
     results : ordered dict
-        What was computed of these features lately, see `cached_result`.
+        The latest results that were computed from these features (`cached_result`).
     """
 
     scaler: ClippedScaler | None
@@ -65,7 +66,7 @@ def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
     ----------
     X : ndarray, shape [N, D]
     clip : float or None
-        Standardise features first, and cut them off at so many deviations; None to take them as they are.
+        Standardise features first, and limit them to this many deviations; None: features as they are.
     """
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())

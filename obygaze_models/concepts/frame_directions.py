@@ -1,4 +1,4 @@
-"""Fit the directions of frames that tell clips with a concept from clips without, less films' means."""
+"""Fit directions that separate the frames of clips with a concept from others, after removing film means."""
 
 import math
 from typing import NamedTuple
@@ -13,21 +13,21 @@ from obygaze_models.concepts.cav_fitting import Floats
 SHRINKAGE = 0.05
 """Share of the mean variance that is added to every variance before the covariance is inverted."""
 
-ROUNDS = 6
-"""How often frames are weighed anew by the direction last found."""
+N_REWEIGHTINGS = 6
+"""How often frames are weighed anew, by their scores along the last direction, and directions refitted."""
 
-LEARNING = 4.0
-"""Sharpness of the weights of frames that directions are learnt with; scores deviate by 1 within films."""
+WEIGHT_SHARPNESS = 4.0
+"""Factor of the scores in the softmax that weighs a clip's frames; scores have deviation 1 within films."""
 
 N_FOLDS = 4
-"""Folds of movies for cross-fitted values, by movies' names in order."""
+"""Folds of movies for cross-fitted values; the i-th movie in order of names is in fold i % N_FOLDS."""
 
 BLOCK = 256
 """Clips that are centred at once."""
 
 
 class CentredFrames(NamedTuple):
-    """Standardised frames of N clips of M films, less the mean of their film.
+    """Standardised frames of N clips of M films, each less the mean frame of its film.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class CentredFrames(NamedTuple):
         0 where a frame is absent.
     is_present : ndarray of bool, shape [N, F]
     film_means : ndarray of float32, shape [M, D]
-        What was subtracted.
+        The mean frame of each film, which was subtracted.
     scatters : ndarray, shape [N_FOLDS, D, D]
-        Sums of products of the frames of each fold of films.
+        For each fold of films, the sum of products of features over its frames.
     """
 
     frames: Floats
@@ -68,12 +68,12 @@ class CentredFrames(NamedTuple):
 
 
 def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
-    """Subtract from frames the mean of their film, in place, and sum the products of features by fold.
+    """Subtract each film's mean frame, in place, and sum the products of features for each fold of films.
 
     Parameters
     ----------
     frames : ndarray of float32, shape [N, F, D]
-        Standardised; NaN where absent. It is written over.
+        Standardised; NaN where absent. It is overwritten with the centred frames.
     movies : ndarray of int, shape [N]
         The film of each clip, numbered from 0.
     """
@@ -103,8 +103,8 @@ def fit_directions(
 
     A direction is the difference of the two classes' mean frames times the inverse covariance within films,
     scaled so that frames deviate by 1 along it. In the first round all frames of a clip weigh the same; in
-    `ROUNDS` further rounds they are weighed by the softmax of their scores along the last direction. A
-    concept whose clips are all of one class gets a direction of zeros.
+    `N_REWEIGHTINGS` further rounds they are weighed by the softmax of their scores along the last direction.
+    A concept whose clips are all of one class gets a direction of zeros.
 
     Parameters
     ----------
@@ -122,10 +122,10 @@ def fit_directions(
     frames = centred.frames.reshape(-1, n_features)
     directions = np.zeros((present.shape[1], n_features))
     # In the first round all scores are 0.
-    for _ in range(ROUNDS + 1):
+    for _ in range(N_REWEIGHTINGS + 1):
         scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
-        sharpened = np.where(centred.is_present[..., None], LEARNING * scores, -np.inf)
-        weights = contrast[:, None] * softmax(sharpened, axis=1)  # [N, F, K]
+        log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
+        weights = contrast[:, None] * softmax(log_weights, axis=1)  # [N, F, K]
         difference = weights.reshape(len(frames), -1).T.astype(np.float32) @ frames  # [K, D]
         directions = scale_directions(cho_solve(factor, difference.T.astype(float)).T, covariance)
     return np.asarray(directions, np.float64)

@@ -16,7 +16,7 @@ from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 
 Tree: TypeAlias = DecisionTreeClassifier | SimpleNamespace
-"""A decision tree, or what a model file keeps of one."""
+"""A decision tree, or its arrays as a model file stores them."""
 
 Nodes = NDArray[np.intp]
 

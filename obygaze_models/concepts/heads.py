@@ -26,9 +26,9 @@ CANDIDATES: Mapping[HeadName, Mapping[str, Sequence[float]]] = {
     "elastic_net": {"C": (0.001, 0.01, 0.1, 1.0, 10.0)},
     "tree": {"max_depth": (1, 2, 3, 4, 6, 8)},
 }
-"""The values of each head's one parameter, among which inner folds choose.
+"""The parameter that inner folds choose for each head, and its candidate values.
 
-The middle value, 0.1 or 3, is taken where nothing can be chosen.
+Without inner folds the middle value is used: 0.1 or 3.
 """
 
 
@@ -52,8 +52,8 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
     return LogisticRegression(C=value, solver="newton-cholesky", tol=1e-8, max_iter=10_000)
 
 
-def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds choose for a head: its one parameter, or only the threshold of an estimator."""
+def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
+    """Return what inner folds choose: the parameter of a named head, else the threshold alone."""
     if isinstance(head, BaseEstimator):
         return Threshold()
     ((parameter, values),) = CANDIDATES[head].items()
@@ -110,7 +110,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         heads : sequence of ConceptHead, length H
-            Alike but for a parameter.
+            Heads that differ in one parameter only.
         X : ndarray, shape [N, K]
             Concept values.
         y : ndarray of int, shape [N]
@@ -119,7 +119,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray, shape [H, F, N], or None
-            None if the heads are not plain logistic regressions, for which alone this is possible.
+            None if the heads are not plain logistic regressions: others cannot be fitted at once.
         """
         if not all(head._is_plain_logistic() for head in heads):
             return None
@@ -174,5 +174,7 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     # With the widest limit no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
-    *weights, intercept = logistic(standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, least=None)
+    *weights, intercept = logistic(
+        standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, lower_bound=None
+    )
     return Residual(scaler, np.array(weights), intercept)

@@ -25,10 +25,11 @@ from obygaze_models.models.spec import ModelSpec
 
 @dataclass(eq=False, repr=False)
 class ConceptsInTime(FrameReader, ConceptBottleneck):
-    """Classify clips by their concepts and when these are, from frames.
+    """Classify clips by which concepts occur in their frames, and when.
 
     A `ConceptBottleneck` on frames [N, F, D], whose head reads two values of each concept, presence and
-    position (`TimeBank`). What a concept contributes is the sum of both; `intervene` sets its presence.
+    position (`TimeBank`). The contribution of a concept is that of both values; `intervene` sets the
+    presence.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
 
 
 class ConceptsUnlabelled(ConceptsInTime):
-    """The same with a bank that needs no labels of concepts: units (`UnitBank`), or directions of texts."""
+    """`ConceptsInTime` with a bank that needs no labels of concepts: `UnitBank`, or directions of texts."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": False}
 
@@ -90,7 +91,7 @@ def _time_bottleneck_spec(
     *,
     disturb: Disturb = "none",
     head: HeadName = "elastic_net",
-    beside: tuple[str, ...] = (),
+    compared_with: tuple[str, ...] = (),
 ) -> ModelSpec:
     """Make the spec of a concept bottleneck on frames, or of a control of it.
 
@@ -100,8 +101,8 @@ def _time_bottleneck_spec(
     disturb : {"none", "concepts", "time"}
         What is shuffled in training; anything but "none" makes a control.
     head : {"logistic", "elastic_net", "tree"}
-    beside : tuple of str
-        Models to list beside it in tables.
+    compared_with : tuple of str
+        Models that are evaluated with it for comparison.
     """
 
     def make(seed: int) -> ConceptsInTime:
@@ -118,16 +119,23 @@ def _time_bottleneck_spec(
         uses=("groups", "present", "unlabelled"),
         kinds=(),
         control=disturb != "none",
-        beside=beside,
+        compared_with=compared_with,
     )
 
 
-BESIDE = ("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled", "concept_labels")
+COMPARED_WITH = (
+    "pcbm_lr",
+    "attention",
+    "attentive",
+    "pcbm_time_unordered",
+    "pcbm_time_shuffled",
+    "concept_labels",
+)
 
 SPECS = (
-    _time_bottleneck_spec("pcbm_time", "PCBM in time", beside=BESIDE),
+    _time_bottleneck_spec("pcbm_time", "PCBM in time", compared_with=COMPARED_WITH),
     _time_bottleneck_spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
-    # A sparse head drops concepts that know nothing: its scores would not vary, and show no leak.
+    # A sparse head drops uninformative concepts: its scores would not vary, and could not show a leak.
     _time_bottleneck_spec(
         "pcbm_time_shuffled", "PCBM in time, shuffled concepts", disturb="concepts", head="logistic"
     ),

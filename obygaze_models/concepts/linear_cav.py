@@ -36,10 +36,11 @@ class LinearCAV(BinaryClassifier):
         Inverse strength of the penalty on w; `mean_difference` has none. None, for ``ridge``: chosen by
         leaving one movie out at a time, in closed form, and the threshold with it; needs the movies.
     balanced : bool
-        Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
-        hyperplane.
+        Whether ``svm`` and ``logistic`` weigh the two classes equally; ``ridge`` and ``mean_difference``
+        always do, by the place of the hyperplane.
     clip : float, optional
-        Standardise features first, cut off at so many deviations; the direction is then of these.
+        Standardise features first, and limit them to this many deviations; the direction is then one of
+        standardised features.
 
     Attributes
     ----------

@@ -1,10 +1,11 @@
 """Fit ridge CAVs with the penalty of each concept tuned by leave-one-movie-out.
 
 A concept's penalty is the one of `PENALTIES` with the least squared error on the clips of movies left out
-(PRESS, Allen 1974, with movies for single clips). One eigendecomposition serves all penalties, concepts and
-movies. V are the axes of the features' covariance, T = centred X V the coordinates of clips, and l the sums
-of squares along the axes. The hat matrix at penalty r is H = 1/n + T diag(1 / (l + r)) T'. The errors on the
-rows of movie g, of a fit without them, are ``inv(I - H_gg) (y_g - yhat_g)``.
+(PRESS, Allen 1974, with movies in place of single clips). One eigendecomposition serves all penalties,
+concepts and movies. V are the axes of the features' covariance, T = centred X V the coordinates of clips, and
+l the sums of squares along the axes. The hat matrix, which turns presences y into fitted values yhat = H y,
+is H = 1/n + T diag(1 / (l + r)) T' at penalty r. H_gg is its block of rows and columns of movie g. The errors
+of a fit without movie g on the clips of that movie are ``inv(I - H_gg) (y_g - yhat_g)``.
 
 Only training clips are passed in, so that nothing depends on a test movie.
 
@@ -26,14 +27,14 @@ from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of_features, 
 from obygaze_models.models.scaling import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
-"""In mean variances of the features' directions; of equal losses the strongest is chosen."""
+"""Penalties that are tried, in mean variances along the axes; of equal losses the strongest is chosen."""
 
-N_TUNED = 2
-"""Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
+N_CACHED = 2
+"""Results cached with a decomposition: for the concepts, and for the control with exchanged concepts."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tuned:
+class TunedCavs:
     """Ridge CAVs of K concepts, each at its own penalty.
 
     Attributes
@@ -42,17 +43,17 @@ class Tuned:
         Mean squared error of the presence on the clips of movies left out.
     chosen : ndarray of int, shape [K]
         Indices in `PENALTIES`.
-    planes : Hyperplanes
-        Fitted on all clips.
+    hyperplanes : Hyperplanes
+        CAVs fitted on all clips.
     distances : ndarray, shape [N, K]
         Signed distance of each clip to the CAVs fitted without its movie, at the same penalties.
     scaler : ClippedScaler or None
-        What standardised the features first.
+        Standardised the features before the fit, if anything did.
     """
 
     losses: NDArray[np.float64]
     chosen: NDArray[np.intp]
-    planes: Hyperplanes
+    hyperplanes: Hyperplanes
     distances: NDArray[np.float64]
     scaler: ClippedScaler | None
 
@@ -69,7 +70,7 @@ def tuned_ridge(
     clip: float | None = None,
     *,
     names: Sequence[str] | None = None,
-) -> Tuned:
+) -> TunedCavs:
     """Choose each concept's ridge penalty by leaving movies out, and fit its CAV with and without each movie.
 
     The fits equal those of `ridge_hyperplanes` on the same clips, to rounding.
@@ -82,7 +83,8 @@ def tuned_ridge(
     movies : ndarray, shape [N]
         The movie of each clip.
     clip : float, optional
-        Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
+        Standardise features first, and limit them to this many deviations; CAVs are then of standardised
+        features.
     names : sequence of str, optional
         The concepts, for messages; by default their numbers.
 
@@ -100,7 +102,7 @@ def tuned_ridge(
     with one_blas_thread():
         axes = axes_of_features(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        tuned: Tuned = cached_result(axes.results, key, N_TUNED, lambda: _tune(axes, present, movie_of))
+        tuned: TunedCavs = cached_result(axes.results, key, N_CACHED, lambda: _tune(axes, present, movie_of))
     return tuned
 
 
@@ -114,9 +116,9 @@ class _Fits(NamedTuple):
     moments : ndarray, shape [R, K]
         Sum of the coordinates of the clips with each concept.
     shrinkage : ndarray, shape [V, R]
-        1 / (l + r) of each penalty r and axis: what moments are multiplied by.
+        1 / (l + r) for each penalty r and sum of squares l along an axis.
     weights : ndarray, shape [V, R, K]
-        Of the fits.
+        Weights of the regressions: shrinkage times moments.
     """
 
     y: NDArray[np.float64]
@@ -131,8 +133,9 @@ class _BestFits(NamedTuple):
     Attributes
     ----------
     shrinkage, weights : ndarray, shape [R, K]
+        As in `_Fits`, at the best penalty.
     errors : ndarray, shape [N, K]
-        Of each clip's presence by the fit without its movie.
+        Error of the fit without the clip's movie on the clip's presence.
     """
 
     shrinkage: NDArray[np.float64]
@@ -140,7 +143,7 @@ class _BestFits(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
+def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> TunedCavs:
     """Choose penalties, and fit CAVs on all clips and without each movie, from decomposed features.
 
     `present` [N, K] is the presence of each concept, `movie_of` [N] the movie of each clip, numbered from 0.
@@ -164,8 +167,8 @@ def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.in
     offsets = _midway_offsets(best.weights, moments, np.zeros(len(axes.spread)), y)
     # From directions and offsets in coordinates to those in features.
     directions = np.ascontiguousarray((axes.axes @ best.weights).T)
-    planes = Hyperplanes(directions, offsets - directions @ axes.centre)
-    return Tuned(losses, chosen, planes, distances, axes.scaler)
+    hyperplanes = Hyperplanes(directions, offsets - directions @ axes.centre)
+    return TunedCavs(losses, chosen, hyperplanes, distances, axes.scaler)
 
 
 def _errors_without_movie(
@@ -180,7 +183,7 @@ def _errors_without_movie(
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
         coordinates = axes.coordinates[is_in_movie]
-        # I - 1/n: the part of I - H_gg that does not depend on the penalty.
+        # I - 1/n: the part of I - H_gg (module docstring) that does not depend on the penalty.
         without_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
             residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
@@ -192,7 +195,8 @@ def _errors_without_movie(
 def _factor_difference(without_mean: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the Cholesky factor of ``without_mean - scaled scaled'``, [n, n], which is I - H_gg of a movie.
 
-    LAPACK is called directly, as scipy's checks take as long as the arithmetic on so few clips.
+    I - H_gg is as in the module docstring. LAPACK is called directly, as scipy's checks take as long as the
+    arithmetic on so few clips.
     """
     difference = scaled @ scaled.T
     np.subtract(without_mean, difference, out=difference)

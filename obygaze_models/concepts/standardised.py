@@ -19,14 +19,14 @@ class Standardised(TransformerMixin, Estimator):
     concepts_ : ndarray of str, shape [K]
     mean_, scale_ : ndarray, shape [K]
         Moments of the training clips' distances.
-    cross_distances_ : ndarray, shape [N, K]
+    held_out_distances_ : ndarray, shape [N, K]
         The distances of each training clip, by what was learnt without its movie.
     """
 
     concepts: Sequence[str] | None = None
-    cross_distances_: NDArray[np.float64]
+    held_out_distances_: NDArray[np.float64]
 
-    def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    def fit_moments(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Set the moments to those of distances [N, K], and return these standardised."""
         self.mean_ = distances.mean(axis=0)
         scale = distances.std(axis=0)
@@ -35,9 +35,9 @@ class Standardised(TransformerMixin, Estimator):
         return self._standardised(distances)
 
     @property
-    def cross_values_(self) -> NDArray[np.float64]:
+    def held_out_values_(self) -> NDArray[np.float64]:
         """The values of training clips, by what was learnt without their movies."""
-        return self._standardised(self.cross_distances_)
+        return self._standardised(self.held_out_distances_)
 
     def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Standardise distances [N, K] by the moments of the training clips."""

@@ -60,7 +60,7 @@ class WithoutLabels(BinaryClassifier):
     n_features_in_ : int
         D.
     threshold_ : float
-        A clip is called positive when its score is above 0; `GroupedSelection` chooses around this.
+        A clip is called positive if its score is above 0; `GroupedSelection` chooses another threshold.
     """
 
     threshold_ = ABOVE_ZERO
@@ -73,7 +73,7 @@ class WithoutLabels(BinaryClassifier):
 
 
 class GivenScore(WithoutLabels):
-    """Score clips by their one feature, as it is: a probability that a machine answered."""
+    """Score clips by their only feature: a probability, as a vision-language model answers with."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the feature of X [N, 1] less a half [N]."""
@@ -131,13 +131,13 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     Returns
     -------
     mapping
-        (concept, kind) -> its texts; a concept without instances has no such entry.
+        (concept, kind of text) -> its texts; a concept without instances has no entry of this kind.
 
     Raises
     ------
     ConceptError
-        The clips' vectors are not those that texts compare with, the store has no group of their space, or it
-        lacks a text.
+        The clips' features are not pooled vectors in an embedding space with texts; or the store has no group
+        of texts in that space; or a text of the codebook is not in it.
     """
     if data.group is not None and data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
@@ -179,7 +179,7 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     Raises
     ------
     ConceptError
-        The clips' vectors are not those that texts compare with, or the store has no texts of their space.
+        The clips' features are in no embedding space, or the store has no texts in theirs.
     """
     space_of_clips = None if group is None else embedding_space(group.provenance)
     if space_of_clips is None:
@@ -228,7 +228,7 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     Raises
     ------
     ConceptError
-        Texts and clips do not compare, or a text is missing.
+        Texts and clips are not in the same embedding space, or a text is missing.
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     vectors_of = read_concept_texts(texts, data)

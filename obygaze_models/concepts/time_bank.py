@@ -25,32 +25,33 @@ from obygaze_models.models.scaling import CLIP, Limit, standardise
 
 Disturb = Literal["none", "concepts", "time"]
 
-PRESENCE = 2.0
-"""Sharpness of the soft maximum over frames that is a concept's presence; scores vary by 1 within films."""
+PRESENCE_SHARPNESS = 2.0
+"""Sharpness of the soft maximum over frames, a concept's presence; scores have deviation 1 within films."""
 
-POSITION = 3.0
-"""Sharpness of the weights of frames whose mean place is a concept's position."""
+POSITION_SHARPNESS = 3.0
+"""Sharpness of the frames' weights in the mean that is a concept's position."""
 
 
 @dataclass(eq=False, repr=False)
 class TimeBank(ConceptBank):
-    """Fit for each concept a direction of frames, and give its presence and position in clips.
+    """Fit for each concept a direction of frames, and compute its presence and position in clips.
 
-    The direction is a discriminant: the difference between frames of clips with the concept and of clips
-    without, less films' means, times the inverse of the covariance of frames within films
-    (`fit_directions`). Presence is a soft maximum of the frames' scores s along it, log(mean(exp(2 s))) / 2.
-    Position is the mean place of frames from -1/2 to 1/2, weighed by softmax(3 s). A frame of NaN is absent.
+    The direction is a discriminant (`fit_directions`): the difference between the mean frames of clips with
+    and without the concept, times the inverse of the covariance of frames; film means are subtracted before.
+    Presence is a soft maximum of the frames' scores s along the direction, log(mean(exp(2 s))) / 2. Position
+    is when the concept occurs: the mean position of frames, from -1/2 for the first to 1/2 for the last,
+    weighted by softmax(3 s). A frame of NaN is absent.
 
     Parameters
     ----------
     disturb : {"none", "concepts", "time"}
-        For controls: "concepts" exchanges presences between the clips of a movie, "time" takes positions of
-        frames in random order while fitting.
+        For controls: "concepts" exchanges presences between the clips of a movie; "time" shuffles the frames
+        of each training clip, so that positions mean nothing.
     random_state : int
         Seed of what is drawn.
     directions : ndarray, shape [K, D], optional
-        Directions in the features, such as those of texts, to take in place of learnt ones. `y` is then not
-        used, and `concepts` names them.
+        Directions in the features, such as those of texts, to use in place of learnt ones. `y` is then not
+        used, and `concepts` holds the names.
     concepts, clip
         As of a `ConceptBank`.
 
@@ -62,9 +63,9 @@ class TimeBank(ConceptBank):
         Moments of all frames, by which they are standardised.
     mean_, scale_ : ndarray, shape [2 K]
         Moments of the training clips' presences and positions.
-    cross_distances_ : ndarray of float64, shape [N, 2 K]
-        Each training clip's presences and positions along directions fitted without its fold of movies. A
-        concept that a fold leaves with one class has no direction there, and 0 for both.
+    held_out_distances_ : ndarray of float64, shape [N, 2 K]
+        Each training clip's presences and positions along directions fitted without its fold of movies. If
+        the clips of the other folds all have or all lack a concept, both are 0.
     """
 
     kind: Kind = "mean_difference"
@@ -79,7 +80,7 @@ class TimeBank(ConceptBank):
         Raises
         ------
         ConceptError
-            A concept, named, is in all clips or in none.
+            A concept is present in all clips or in none; the message names it.
         """
         self._validate_params()
         frames = check_frames(X)
@@ -91,10 +92,10 @@ class TimeBank(ConceptBank):
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
-        _, movie_of = np.unique(movies, return_inverse=True)
+        _, movie_indices = np.unique(movies, return_inverse=True)
         with one_blas_thread():
-            self._fit_directions_and_values(frames, present, movie_of)
-        self.rescale(self.cross_distances_)
+            self._fit_directions_and_values(frames, present, movie_indices)
+        self.fit_moments(self.held_out_distances_)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -145,7 +146,7 @@ class TimeBank(ConceptBank):
         centred = centre_frames(standard.astype(np.float32, copy=False), movies)
         scatter_of_all = centred.scatters.sum(axis=0)
         rng = np.random.default_rng(self.random_state)
-        self.cross_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
+        self.held_out_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
         folds = movies % N_FOLDS
         for fold in np.unique(folds):
             held_out = folds == fold
@@ -154,7 +155,7 @@ class TimeBank(ConceptBank):
             scores: Floats = centred.scores(held_out, movies, directions)
             if self.disturb == "time":
                 scores = shuffle_frames(scores, rng)
-            self.cross_distances_[held_out] = presences_and_positions(scores)
+            self.held_out_distances_[held_out] = presences_and_positions(scores)
         every_clip = np.ones(len(frames), np.bool_)
         self.weights_ = self._directions_on(every_clip, centred, present, scatter_of_all)
 
@@ -201,8 +202,8 @@ def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
     is_present = ~np.isnan(wide)
     wide = np.where(is_present, wide, -np.inf)
     n_frames = is_present.sum(axis=1)
-    present = (logsumexp(PRESENCE * wide, axis=1) - np.log(n_frames)) / PRESENCE
-    shares: NDArray[np.float64] = softmax(POSITION * wide, axis=1)
+    present = (logsumexp(PRESENCE_SHARPNESS * wide, axis=1) - np.log(n_frames)) / PRESENCE_SHARPNESS
+    shares: NDArray[np.float64] = softmax(POSITION_SHARPNESS * wide, axis=1)
     if is_present.all():
         positions = np.einsum("nfk,f->nk", shares, _frame_positions(wide.shape[1]))
     else:

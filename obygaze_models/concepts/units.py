@@ -32,7 +32,7 @@ class UnitBank(FrameReader, Standardised):
         ``unit1`` and so on.
     mean_, scale_ : ndarray of float64, shape [H]
         Moments of the training clips' activations.
-    cross_distances_ : ndarray of float64, shape [N, H]
+    held_out_distances_ : ndarray of float64, shape [N, H]
         The training clips' largest activations: no label was used.
 
     Examples
@@ -78,8 +78,8 @@ class UnitBank(FrameReader, Standardised):
             seed=self.random_state,
         )
         self.concepts_ = np.array([f"unit{number + 1}" for number in range(self.n_units)])
-        self.cross_distances_ = np.nanmax(self.frame_scores(frames), axis=1)
-        self.rescale(self.cross_distances_)
+        self.held_out_distances_ = np.nanmax(self.frame_scores(frames), axis=1)
+        self.fit_moments(self.held_out_distances_)
         return self
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -111,6 +111,6 @@ SPECS = (
         reads="frames",
         uses=("groups", "unlabelled"),
         kinds=(),
-        beside=("linear", "mean_frames", "pcbm_time"),
+        compared_with=("linear", "mean_frames", "pcbm_time"),
     ),
 )

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Reads = Literal[Features, "seconds", "variables", "present", "answers"]
 """What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
 
-CHANCE = 1e-3
-"""Features are compared with a label only if fewer two-valued ones are expected to equal it by chance."""
+MOST_EQUAL_BY_CHANCE = 1e-3
+"""Most features that may be expected to equal a label by chance, for features to be checked against it."""
 
-SAME = 1e-9
-"""A feature equals a label if 1 - r^2 is at most this."""
+MOST_UNEXPLAINED = 1e-9
+"""A feature counts as equal to a label if 1 - r^2 is at most this, r being their correlation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Modality:
     Attributes
     ----------
     name : str
-        Name of the backbone; after the store's name if two stores have the same backbone.
+        Name of the backbone, with the store's name before it if two stores have the same backbone.
     store, backbone, features, pool : str
         As in a `Dataset`.
     start, stop : int
-        Its features are the columns from `start` to before `stop`.
+        Its features are the columns `start` to `stop` - 1 of X.
     missing : int
-        Number of clips that lack it: they are NaN in these columns.
+        Number of clips that lack the modality; these columns of theirs are NaN.
     provenance : mapping
         Provenance of the store's group.
     """
@@ -86,16 +86,16 @@ class Dataset:
     store : str
         The store's fingerprint.
     label : str
-        Name of the backbone; after the store's name if two stores have the same backbone.
+        Name of the backbone, with the store's name before it if two stores have the same backbone.
     untrained : bool
         Whether the backbone's weights are random.
     excluded : tuple of Exclusion
-        Annotated clips without usable features: the same for every model, never replaced.
+        Annotated clips without usable features; no model gets them.
     counts : dict of str to int
-        Numbers of clips: of the manifest (``manifest``); of these without a level (``unlabelled``), or with
-        a level in no task (``in_no_task``); with features (``with_features``); of these with a part of the
-        video that could not be read (``partial``); and of the store but not in the manifest
-        (``in_store_only``).
+        Numbers of clips. ``manifest``: in the manifest; ``unlabelled``: of these, without a level;
+        ``in_no_task``: of these, with a level that no task uses; ``with_features``: in the dataset;
+        ``partial``: of these, with a part of the video that could not be read; ``in_store_only``: in the
+        store but not in the manifest.
     group : Group, optional
         Group of the store from which frames and tokens are read.
     reduction : ReducedTokens, optional
@@ -105,7 +105,7 @@ class Dataset:
     parts : tuple of Dataset
         The datasets of the modalities, from which their frames are read.
     seconds : ndarray of float64, shape [N], optional
-        The clips' lengths; None if a store does not know all of its clips' lengths.
+        The clips' lengths; None if a store lacks the length of some clip.
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
     variable_names : tuple of str
@@ -195,7 +195,7 @@ class Dataset:
 
     @property
     def title(self) -> str:
-        """Name the features in tables; random weights are always said."""
+        """The features' name in tables; "(untrained)" is added for a backbone with random weights."""
         name = self.label or self.backbone
         return f"{name} (untrained)" if self.untrained else name
 
@@ -218,7 +218,7 @@ class Dataset:
         return round(float(np.median(self.seconds[rows])), 3)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
-        """Select the clips in some rows."""
+        """Return the dataset of the clips in these rows."""
         selected = {}
         for name in ("X", "seconds", "bags", "variables", "answers"):
             array = getattr(self, name)
@@ -351,11 +351,11 @@ def _equal_label(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]
     rows = codes != NOT_ASKED
     n_features = X.shape[1]
     n_expected_by_chance = n_features * 2.0 ** (1 - rows.sum())
-    if n_expected_by_chance > CHANCE:
+    if n_expected_by_chance > MOST_EQUAL_BY_CHANCE:
         return np.zeros(n_features, bool)
     y = codes[rows] - codes[rows].mean()
     values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
     scale = np.sum(values**2, axis=0) * np.sum(y**2)
     squared_covariance = (y @ values) ** 2
-    is_equal: NDArray[np.bool_] = (scale > 0) & (squared_covariance >= (1 - SAME) * scale)
+    is_equal: NDArray[np.bool_] = (scale > 0) & (squared_covariance >= (1 - MOST_UNEXPLAINED) * scale)
     return is_equal

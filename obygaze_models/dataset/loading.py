@@ -288,7 +288,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     Raises
     ------
     DatasetError
-        Two are the same backbone of the same store.
+        Two datasets are the same backbone of the same store.
     """
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
@@ -358,7 +358,8 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     Raises
     ------
     DatasetError
-        A store has none of the clips, the stores have none in common, or the same store is given twice.
+        A store has none of the manifest's clips; or the stores have no clip in common; or a store is given
+        twice.
     """
     backbones_of_stores = [(store, name) for store in stores for name in store.names]
     loaded = [(store, load_dataset(store, manifest, backbone=name)) for store, name in backbones_of_stores]
@@ -413,22 +414,22 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     """Load the labels of a manifest's clips, and for each clip the windows whose middles lie in it.
 
     This is how deep multiple instance learning sees a clip (Ilse et al., ICML 2018): a bag with a label, of
-    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows.
-    Segments that annotators drew for themselves are tested by these annotators only.
+    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows. If
+    annotators chose their own segments, a segment has the label of its own annotator only.
 
     Parameters
     ----------
     store : Store
         Its clips are windows of films, with times.
     manifest : Manifest
-        Its clips are spans of the same movies, with times: segments, or once for each annotator.
+        Its clips are spans of the same movies, with times. There may be a row for each annotator.
     backbone : str, optional
         The store's group; may be left out when there is one only.
 
     Raises
     ------
     DatasetError
-        Windows or clips have no times, or no annotated clip holds a window.
+        A window or a clip has no times, or no window has its middle in an annotated clip.
 
     Examples
     --------
@@ -469,18 +470,18 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
 
 
 class _Bags(NamedTuple):
-    """The clips that hold windows.
+    """Annotated clips with at least one window, and the windows of each.
 
     Attributes
     ----------
     indices : ndarray of int, shape [n]
-        Their indices among the labels.
+        Indices of the clips among the labels.
     windows : list of ndarray of int
         Indices of each clip's windows.
     seconds : ndarray, shape [n]
-        Their lengths.
+        Lengths of the clips.
     excluded : tuple of Exclusion
-        The annotated clips that hold none.
+        The annotated clips without a window.
     """
 
     indices: NDArray[np.intp]

@@ -1,9 +1,10 @@
 """Test whether a machine may stand in for an annotator (Calderon, Reichart & Dror, ACL 2025: the alt-test).
 
-Each annotator is left out in turn, and the machine is compared with this annotator by agreement with the
-others. Clips of a film are alike, so that films are the units of our test; the published test, whose units
-are clips, stands beside it. On two unequal classes plain agreement is lax: whoever always says no agrees with
-most. In balanced agreement each class of another annotator's calls weighs the same.
+Each annotator is left out in turn. The machine and this annotator are then compared by how well they agree
+with the other annotators. Clips of a film are not independent, so that films are the units of our test; the
+published test, whose units are clips, is computed too. If one of two classes is rare, plain agreement is lax:
+a machine that always answers no agrees with most labels. In balanced agreement each class of another
+annotator's labels has the same weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,52 +28,51 @@ Floats = NDArray[np.float64]
 Form = Literal["clips", "films", "balanced"]
 
 FORMS: Final[tuple[Form, ...]] = ("clips", "films", "balanced")
-"""Forms of the test: of plain agreement by clips, as published, and by films; of balanced agreement by
-films."""
+"""Forms of the test: plain agreement with clips as units (as published), plain agreement with films as units,
+and balanced agreement with films as units."""
 MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
-"""Epsilon: by how much a machine may be below an annotator; published for experts .2, for crowds .1."""
-DECIDES: Final[tuple[Form, float]] = ("balanced", 0.1)
-"""Form and margin that decide the answer."""
-PASSES: Final = 0.5
-"""Least share of annotators that a machine is as good as."""
+"""By how much a machine may agree less than an annotator (epsilon). Published: .2 for experts, .1 for
+crowds."""
+DECIDING_TEST: Final[tuple[Form, float]] = ("balanced", 0.1)
+"""Form and margin of the test that decides whether a machine may stand in."""
+LEAST_WINNING_RATE: Final = 0.5
+"""A machine may stand in if it is as good as at least this share of the annotators."""
 LEVEL: Final = 0.05
-"""Rate of false discoveries among the annotators that a machine is said to be as good as."""
+"""False discovery rate among the annotators whom a machine is reported to be as good as."""
 FEWEST_CLIPS: Final = 30
 """Clips that an annotator must share with another and with the machine, as published."""
 UNKNOWN: Final = NOT_ASKED
-"""Stands where somebody has no label of a clip."""
-KNOW_NOTHING: Final = ("constant", "shuffled")
-"""Names of the machines that know nothing, which stand beside every machine."""
+"""Label of a clip that an annotator or machine did not judge."""
+CONTROLS: Final = ("constant", "shuffled")
+"""Names of the controls that are compared like a machine, and know nothing of the clips."""
 SHUFFLES: Final = 20
-"""Orders of a machine's answers that are tried: one alone passes or not by chance."""
+"""Number of shuffled controls. A single one could pass the test, or fail it, by chance."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a machine does against annotators.
+class MachineComparison:
+    """Agreement of one machine, or control, with annotators, compared with each annotator's own agreement.
 
     Attributes
     ----------
     name : str
-        The machine. ``constant`` always says what annotators say most often; ``shuffled`` has the machine's
-        answers in another order within films.
+        The machine's name, or a control's: ``constant`` always gives the label that annotators give most
+        often; ``shuffled`` has the machine's answers in another order within films.
     advantage : float
-        Average advantage probability: that the machine agrees with the others at least as well as the
-        annotator who is left out does.
+        Average advantage probability: the share of clips on which the machine agrees with the other
+        annotators at least as well as the annotator who is left out, averaged over these annotators.
     by_form : dict of str to ndarray, shape [3, J]
-        Form of the test -> how far the machine is below each of J annotators who were left out, the standard
-        error of this, and the error's degrees of freedom.
+        Form of the test -> three rows, with a column for each of J annotators who were left out: by how much
+        the machine agrees less than this annotator (its shortfall), the standard error, and the error's
+        degrees of freedom.
     """
 
     name: str
     advantage: float
     by_form: dict[Form, Floats]
 
-    def below(self, form: Form) -> float:
-        """Return by how much the machine agrees less than annotators do, on average over annotators.
-
-        `form` is the form of the test: plain agreement by clips or by films, or balanced agreement.
-        """
+    def mean_shortfall(self, form: Form) -> float:
+        """Return by how much the machine agrees less than annotators do, averaged over annotators."""
         shortfall, _, _ = self.by_form[form]
         return float(shortfall.mean())
 
@@ -91,29 +91,29 @@ class Standing:
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
-        """Return the share of annotators whom the machine is shown to be as good as, up to the margin.
+        """Return the share of annotators whom the machine is shown to be as good as, within the margin.
 
-        The rate of false discoveries is held at `LEVEL` by the method of Benjamini and Yekutieli (2001),
-        which allows any dependence between annotators.
+        The method of Benjamini and Yekutieli (2001), which allows any dependence between annotators, keeps
+        the false discovery rate at `LEVEL`.
         """
         adjusted = false_discovery_control(self.p(form, margin), method="by")
         return float((adjusted <= LEVEL).mean())
 
     @property
     def passes(self) -> bool:
-        """Whether the machine is as good as half of the annotators, in the form and margin of `DECIDES`."""
-        form, margin = DECIDES
-        return self.winning_rate(form, margin) >= PASSES
+        """Whether the machine is as good as half of the annotators in the `DECIDING_TEST`."""
+        form, margin = DECIDING_TEST
+        return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """What is known of one machine.
+    """Result of the alt-test of one machine.
 
     Attributes
     ----------
-    standings : tuple of Standing
-        That of the machine, and those of `KNOW_NOTHING`, where the first shuffle stands for all.
+    comparisons : tuple of MachineComparison
+        The machine's, then those of `CONTROLS`; of the shuffled controls only the first.
     annotators : dict of str to int
         Each annotator who was left out in turn -> number of clips compared.
     films : int
@@ -122,7 +122,7 @@ class Alternative:
         Whether the machine may stand in.
     """
 
-    standings: tuple[Standing, ...]
+    comparisons: tuple[MachineComparison, ...]
     annotators: dict[str, int]
     films: int
     answer: str
@@ -130,15 +130,15 @@ class Alternative:
     def record(self) -> dict[str, Any]:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test."""
         rows = []
-        for standing in self.standings:
+        for comparison in self.comparisons:
             for form in FORMS:
-                winning_rates = {f"{margin:g}": standing.winning_rate(form, margin) for margin in MARGINS}
+                winning_rates = {f"{margin:g}": comparison.winning_rate(form, margin) for margin in MARGINS}
                 rows.append(
                     {
-                        "name": standing.name,
+                        "name": comparison.name,
                         "by": form,
-                        "advantage_probability": standing.advantage,
-                        "below": standing.below(form),
+                        "advantage_probability": comparison.advantage,
+                        "below": comparison.mean_shortfall(form),
                         "winning_rate": winning_rates,
                     }
                 )
@@ -150,8 +150,9 @@ def alt_test(
 ) -> Alternative:
     """Test whether a machine may stand in for human annotators, by its agreement with them on N clips.
 
-    Each annotator who shares enough clips is left out in turn, and the machine is compared with them. So are
-    two controls that know nothing: a constant answer, and the machine's answers in another order.
+    Each annotator who shares enough clips is left out in turn, and the machine is compared with this
+    annotator. Two kinds of controls, which ignore the clips, are compared in the same way: a constant answer,
+    and the machine's answers in random order within films.
 
     Parameters
     ----------
@@ -195,20 +196,22 @@ def alt_test(
         raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(labels).argmax())
     first_shuffle, *more_shuffles = _shuffles(machine, film)
-    compared_codes = (machine, constant, first_shuffle)
-    standings = []
-    for title, codes in zip((name, *KNOW_NOTHING), compared_codes, strict=True):
-        standings.append(_standing(title, codes, humans, film, left_out_in_turn))
-    if not standings[0].passes:
+    comparisons = []
+    for title, codes in zip((name, *CONTROLS), (machine, constant, first_shuffle), strict=True):
+        comparisons.append(_compare_with_annotators(title, codes, humans, film, left_out_in_turn))
+    if not comparisons[0].passes:
         answer = "not shown that it may stand in"
     else:
         answer = "may stand in"
-        more_controls = (_standing("", codes, humans, film, left_out_in_turn) for codes in more_shuffles)
-        # The test tells nothing where a control without any knowledge passes it too.
-        if any(control.passes for control in chain(standings[1:], more_controls)):
+        # If a control passes too, although it ignores the clips, then passing the test shows nothing. The
+        # further shuffles are compared one by one, only until one passes.
+        more_controls = (
+            _compare_with_annotators("", codes, humans, film, left_out_in_turn) for codes in more_shuffles
+        )
+        if any(control.passes for control in chain(comparisons[1:], more_controls)):
             answer = "these annotators agree too little to tell"
     compared = {names[index]: n_shared[index] for index in left_out_in_turn}
-    return Alternative(tuple(standings), compared, int(film.max()) + 1, answer)
+    return Alternative(tuple(comparisons), compared, int(film.max()) + 1, answer)
 
 
 def _shuffles(machine: Codes, film: Codes) -> list[Codes]:
@@ -268,7 +271,7 @@ def compare_machines(
 def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
     """Raise if the target is a concept that one of the machines cannot perceive, such as sound.
 
-    The senses of a machine stand in the column `perceives` of its rows.
+    The column `perceives` of a machine's rows says what it perceives.
     """
     if not target.concept:
         return
@@ -282,9 +285,9 @@ def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str
             raise ProtocolError(f"{clip.annotator}: {reason}: its answers are none")
 
 
-def _standing(
+def _compare_with_annotators(
     name: str, machine: Codes, humans: Codes, film: Codes, left_out_in_turn: Sequence[int]
-) -> Standing:
+) -> MachineComparison:
     """Compare a machine with each annotator who is left out in turn, in each form of the test.
 
     Parameters
@@ -319,7 +322,7 @@ def _standing(
         )
     estimates_of_forms = np.array(estimates).transpose(1, 2, 0)  # [forms, 3, J]
     by_form = dict(zip(FORMS, estimates_of_forms, strict=True))
-    return Standing(name, float(np.mean(advantages)), by_form)
+    return MachineComparison(name, float(np.mean(advantages)), by_form)
 
 
 class _Shortfall(NamedTuple):

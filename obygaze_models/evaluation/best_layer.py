@@ -18,30 +18,31 @@ from obygaze_features.arguments import checked
 from obygaze_models.evaluation.predictions import Predictions
 
 N_EXCHANGES = 2000
-"""Exchanges of labels; no p is below 1 / (1 + this number)."""
+"""Number of random exchanges of labels; no p is below 1 / (1 + this number)."""
 
 ROUNDING = 1e-12
-"""Values that differ by less are equal in truth."""
+"""Values that differ by less count as equal: they differ by rounding alone."""
 
 
 class BestLayer(NamedTuple):
-    """The best layer of a model, and what the best of as many layers reaches by chance.
+    """The best layer of a model, compared with the best of as many layers under exchanged labels.
 
     Attributes
     ----------
     model : str
-        What the models of the layers are called together.
+        Name of the model of which there is one for each layer.
     layer : str
         The best layer.
     n_layers : int
     metric : str
         Metric by which layers are ranked: ``auc`` of two classes, ``spearman`` of ordered levels.
     value : float
-        Its value for the best layer, the mean over movies.
+        The metric of the best layer, averaged over movies.
     chance, high : float
-        Mean and 95th percentile of the best layer's value under exchanged labels.
+        Mean and 95th percentile of the best layer's metric if labels are exchanged within movies.
     p : float
-        Share of the exchanges, the labels as they are among them, whose best layer is as good.
+        Share of exchanges under which the best layer is at least as good. The labels as they are count as one
+        of the exchanges.
     """
 
     model: str
@@ -58,9 +59,10 @@ class BestLayer(NamedTuple):
 def best_layer(
     predictions: Predictions, task: str, model: str, names: Mapping[str, str], *, seed: int = 0
 ) -> BestLayer | None:
-    """Find the best of several layers by how it ranks a movie's clips, and its level by chance.
+    """Find the layer that ranks the clips of each movie best, and how good the best layer is by chance.
 
-    The metric is the AUC of two classes, and Spearman's correlation of ordered levels, within movies.
+    The metric is the AUC within movies for two classes, and Spearman's correlation within movies for ordered
+    levels.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def best_layer(
         Predictions of two classes, or of ordered levels.
     task : str
     model : str
-        What the layers' models are called together.
+        Name of the model of which there is one for each layer.
     names : mapping of str to str
         Layer -> its model in the predictions; all were tested on the same clips.
     seed : int
@@ -77,7 +79,7 @@ def best_layer(
     Returns
     -------
     BestLayer or None
-        None where no movie has clips of two classes, or levels.
+        None if no movie has clips of two classes or levels.
     """
     table = predictions.table[predictions.table["task"] == task]
     is_of_classes = predictions.n_classes == 2
@@ -107,7 +109,7 @@ def best_layer(
 
 
 class _Clips(NamedTuple):
-    """A film's clips.
+    """The labels of a film's n clips, and their ranks by each of L layers and S seeds.
 
     Attributes
     ----------

@@ -46,8 +46,8 @@ class Comparison:
         A row for each metric: ``a`` and ``b``, the means over movies; their ``difference``; its 95 % t
         interval of these trained models (``low``, ``high``) and of the methods (``method_low``,
         ``method_high``); ``p`` of the sign-flip test with ``p_holm``, ``n_movies``, ``n_patterns`` and
-        ``exact``; and ``method_p`` of the corrected test with ``method_p_holm``. Holm's families are
-        `FAMILIES`.
+        ``exact``; and ``method_p`` of the corrected t test with ``method_p_holm``. Holm's method adjusts
+        over the metrics of `FAMILIES`.
     """
 
     a: Side
@@ -104,14 +104,14 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
 def compare(a: Side, b: Side) -> Comparison:
     """Compare two models, paired by movie.
 
-    They may be trained on different data, and must be tested on the same clips and labels. The metric auc is
-    that within movies.
+    They may be trained on different data, but must be tested on the same clips and labels. The metric ``auc``
+    is the AUC within each movie.
 
     Raises
     ------
     CompareError
-        The two were not tested on the same clips and labels, or under another protocol: names the first
-        thing that differs.
+        The two were tested on different clips or labels, or under different protocols; the message names the
+        first difference.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset
-from obygaze_models.evaluation.experts import SHARES, Experts, without_noise
+from obygaze_models.evaluation.experts import SHARES, Experts, denoise_labels
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.plan import Plan, Variant, make_plan
 from obygaze_models.evaluation.run import (
@@ -38,7 +38,7 @@ from obygaze_models.protocol.targets import NOT_ASKED, Target
 Codes = NDArray[np.int64]
 Denoised = Mapping[SeededFold, tuple[list[Codes], NDArray[np.float64]]]
 """Fold -> labels of its training clips without annotators' noise, and how often each annotator is right
-(`without_noise`)."""
+(`denoise_labels`)."""
 
 OTHER_TITLE: Final = "the other annotators"
 """Title of the rows that hold each test's mean label of the other annotators."""
@@ -62,10 +62,10 @@ def evaluate(
     origin: Mapping[str, object] | None = None,
     progress: Progress | bool | None = None,
 ) -> Run:
-    """Train models on the other movies' clips and test them on each movie's.
+    """Test models on the clips of each movie, after training them on the clips of the other movies.
 
-    Each movie is a fold of its own; of more than 500 movies, 20 folds of whole movies are made, so that the
-    work grows with the clips. The record says which.
+    Each movie is a fold of its own. More than 500 movies are divided into 20 folds of whole movies, so that
+    the work grows in proportion to the clips. The run's record states the protocol.
 
     Parameters
     ----------
@@ -74,41 +74,42 @@ def evaluate(
         Names of the zoo's models, of entry points, or ``[name=]module:factory``; or estimators, factories and
         specs by name. None for the zoo's own. The baselines are always added.
     task : str or Target
-        What is asked in training: a task of the codebook, ``concept:NAME``, ``levels`` or ``scale:NAME``.
+        Target to train on: a task of the codebook, ``concept:NAME``, ``levels`` or ``scale:NAME``.
     test : str or Target, or a sequence of them, optional
-        What is asked of the clips tested; several share the models. By default as in training.
+        Target to test on, or several, which are tested with the same models; by default that of training.
     seed : int
-        With the name of the movie left out, or the block, it seeds every draw.
+        Every random draw is seeded by this number and the name of the fold.
     n_seeds : int
-        How many seeds, from `seed` on, every model that draws is trained with.
+        Number of consecutive seeds, from `seed` on. Models that draw random numbers are trained with each.
     seen : bool
-        Whether movies are on both sides of every fold instead (`obygaze_models.protocol.folds`).
+        Whether to hold out blocks of scenes instead of whole movies (`obygaze_models.protocol.folds`).
     folds : int, optional
-        Make so many folds of whole movies, 3 at least, where there are more movies.
+        Number of folds of whole movies, at least 3; not used if there are fewer movies.
     imbalance : {"none", "weights", "subsample"}
-        How the zoo's own perceptron handles class imbalance, in training clips alone.
+        How the zoo's own perceptron handles class imbalance. Only training clips are affected.
     test_seen_scores : bool
-        Whether clips that were judged with a model's score in sight are tested as well; such judgements lean
-        towards the model's, so that they are trained on and not tested by default.
+        Whether to test also the clips that annotators judged while they saw a model's score. Such judgements
+        are biased towards the model, so that by default these clips are used for training only.
     experts : {"merged", "each", "soft", "noisy"}, optional
-        What models are trained on where clips are there once for each annotator (`asked_of`); by default
-        merged labels.
+        How to train on the labels of several annotators (`plan_labels`); by default their merged labels.
     metrics : sequence of Metric, optional
-        Further metrics beside ours and those of installed packages (`obygaze.metrics`).
+        Metrics in addition to the built-in ones and those of installed packages (`obygaze.metrics`).
     origin : mapping, optional
-        JSON values to record of where the labels come from, e.g. the manifest's digest and the label policy.
+        JSON values that say where the labels come from, such as the manifest's digest and the label policy.
+        They are added to the run's record.
     progress : callable or bool, optional
-        Called now and then with the numbers of models trained and of all; or whether to show a bar, by
-        default in a notebook alone.
+        Called now and then with the number of models trained and the number of all models; or whether to show
+        a progress bar. By default a bar is shown in notebooks only.
 
     Raises
     ------
     ProtocolError
-        Fewer than 3 movies, a side of a fold without both classes, a leak, or targets that don't go together.
+        There are fewer than 3 movies, a fold lacks a class in training, a clip or movie is on both sides of a
+        fold, or models of the first target can't be tested on the other.
     ModelError
-        A model that can't be found or trained.
+        A model can't be found or trained.
     ConceptError
-        A model that reads concepts was asked for, and none varies in enough movies.
+        A model that reads concepts was named, and no concept is marked in enough movies.
 
     Examples
     --------
@@ -133,14 +134,16 @@ def evaluate(
         test_seen_scores=test_seen_scores,
         experts=experts,
     )
-    denoised = _without_noise(plan, data)
+    denoised = _denoise_labels_by_fold(plan, data)
     results = _train_and_test(plan, data, denoised, progress)
     specs = [variant.spec for variant in plan.variants]
     titles = {spec.name: spec.title for spec in specs}
-    rows_of_others = _rows_of_others(plan, data)
-    if rows_of_others:
+    rows_of_other_annotators = _rows_of_other_annotators(plan, data)
+    if rows_of_other_annotators:
         titles[OTHER] = OTHER_TITLE
-    predictions = gather([*results.predictions, *rows_of_others], list(titles), plan.target.n_classes)
+    predictions = gather(
+        [*results.predictions, *rows_of_other_annotators], list(titles), plan.target.n_classes
+    )
     record = record_of(
         data,
         plan.target,
@@ -154,12 +157,12 @@ def evaluate(
     )
     if plan.n_seen_scores:
         record["clips"]["seen_score"] = plan.n_seen_scores
-    if plan.asked.by_annotator:
+    if plan.labels.by_annotator:
         record["experts"] = experts or "merged"
         if denoised:
             shares_of_folds = [shares for _labels, shares in denoised.values()]
-            record["noise"] = _mean_shares(plan.asked.noisy, shares_of_folds)
-        if rows_of_others:
+            record["noise"] = _mean_shares(plan.labels.noisy, shares_of_folds)
+        if rows_of_other_annotators:
             record["models"][OTHER] = {"title": OTHER_TITLE}
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
@@ -176,10 +179,10 @@ def evaluate(
 
 @checked
 def seed_of(seed: int, fold: int | str) -> int:
-    """Derive a fold's seed from a run's, so that no two folds draw alike.
+    """Derive a fold's seed from the run's seed, so that no two folds draw the same numbers.
 
-    A fold is named by its number, or by the movie that it leaves out: a movie's seed is then the same
-    whatever other movies there are.
+    A fold is given by its number, or by the movie that it leaves out. The seed of a movie does not depend on
+    the other movies.
     """
     numbers = (fold,) if isinstance(fold, int) else tuple(fold.encode("utf-8"))
     return int(np.random.SeedSequence((seed, *numbers)).generate_state(1)[0])
@@ -266,7 +269,7 @@ def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
 def _group_for_training(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
     """Group models that are trained side by side, fold by fold.
 
-    A model that is fitted on all folds at once is a group of its own. The others make one group, as concept
+    A model that is fitted on all folds at once is a group by itself. All others are one group, as concept
     models share work on a fold's clips, which is cached for a few folds only.
     """
     fold_by_fold = []
@@ -304,8 +307,8 @@ def _train_in_folds(
     spec = variant.spec
     trainings = []
     for fold in folds:
-        labels = plan.asked.learnt[variant.labels]
-        if plan.asked.noisy and spec.looks_at_features:
+        labels = plan.labels.training_labels[variant.labels]
+        if plan.labels.noisy and spec.looks_at_features:
             labels, _ = denoised[fold]
         rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
         in_training = np.isin(rows, fold.split.train)
@@ -364,7 +367,7 @@ def _test_in_fold(
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     """Make the record of a fold before training; thresholds and mean scores of models are added later."""
     train = fold.split.train
-    is_positive = np.any([codes[train] == 1 for codes in plan.learnt.values()], axis=0)
+    is_positive = np.any([codes[train] == 1 for codes in plan.training_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
         n_tested[test.target.name] = int((test.codes[fold.split.test] != NOT_ASKED).sum())
@@ -385,17 +388,17 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 # ---------------------------------------------------------------------------
 
 
-def _without_noise(plan: Plan, data: Dataset) -> Denoised:
+def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> Denoised:
     """Estimate the labels of each fold's training clips from those of annotators who err.
 
     The result is empty unless the evaluation models annotators' noise.
     """
-    if not plan.asked.noisy:
+    if not plan.labels.noisy:
         return {}
-    return {fold: without_noise(plan.asked, data, fold.split.train) for fold in plan.folds}
+    return {fold: denoise_labels(plan.labels, data, fold.split.train) for fold in plan.folds}
 
 
-def _rows_of_others(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
+def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
     """Make rows of predictions for the other annotators, whose mean label serves as a yardstick of models."""
     model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
     rows = []

@@ -1,11 +1,13 @@
-"""Train on the labels of several annotators, and test on each of them, beside the other annotators.
+"""Train on the labels of several annotators, and test on the labels of each of them.
+
+Models are compared with the other annotators' mean label.
 
 How often each annotator is right is estimated with a model of the features (Raykar et al., JMLR 2010). An
 annotator calls a positive clip positive with one probability and a negative clip negative with another (Dawid
 and Skene, Applied Statistics 1979). Whether a clip is positive is unknown; a logistic model of its features
-says how probable that is before anybody is asked. EM estimates all together. The model speaks only of films
-that it was not fitted on, on a scale that is fitted with the rest: one with many features would otherwise
-repeat what annotators said. Without features this is Dawid and Skene's method.
+gives the prior probability, before the annotators' labels are counted. EM estimates all of this together. The
+model scores only films that it was not fitted on, and the scale of its scores is fitted by EM: a model with
+many features would otherwise repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +32,11 @@ from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target
 Experts = Literal["merged", "each", "soft", "noisy"]
 
 COPIES = 4
-"""Rows that a clip has in training where its label is a probability: at .75, three of them are positive."""
+"""Number of training rows of a clip whose label is a probability: at .75, three of its rows are positive."""
 
 SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
-"""Names of the shares that `without_noise` estimates of each annotator, in their order."""
+"""Shares of negative and of positive clips that an annotator labels correctly, as `denoise_labels` estimates
+them: with a model of the features, and without one (Dawid and Skene)."""
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,16 +44,16 @@ Bools = NDArray[np.bool_]
 
 
 class Tested(NamedTuple):
-    """A test.
+    """A target that models are tested on, with the labels of the clips.
 
     Attributes
     ----------
     target : Target
     codes : ndarray of int, shape [N]
-        The label of each clip; `NOT_ASKED` of clips that are not tested.
+        The label of each clip; `NOT_ASKED` for clips that are not tested.
     others : ndarray, shape [N], optional
-        Where an annotator tests on clips that others judged too, the mean label of the others. Models are
-        compared with it.
+        For a test on one annotator's labels: the mean label of the other annotators, which is scored like a
+        model. None for other tests, and if no clip was judged by two annotators.
     """
 
     target: Target
@@ -59,29 +62,29 @@ class Tested(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelPlan:
     """The labels that models are trained on and tested on.
 
     Attributes
     ----------
-    learnt : dict of str to list of ndarray
-        End of the models' names -> labels to train on [N]. With several arrays of labels a clip counts once
-        for each of them.
+    training_labels : dict of str to list of ndarray
+        Suffix of the models' names -> one or several arrays of labels [N] to train on. With several arrays, a
+        clip is a training row once for each of them.
     tests : list of Tested
     by_annotator : bool
-        Whether each annotator is a test.
+        Whether there is a test on the labels of each annotator.
     noisy : dict of str to ndarray
-        Annotator -> labels [N], where it is to be estimated how often each annotator is right; otherwise
-        empty.
+        Annotator -> labels [N], if the true labels are to be estimated from them (`denoise_labels`);
+        otherwise empty.
     """
 
-    learnt: dict[str, list[Codes]]
+    training_labels: dict[str, list[Codes]]
     tests: list[Tested]
     by_annotator: bool = False
     noisy: dict[str, Codes] = field(default_factory=dict)
 
 
-def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
+def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> LabelPlan:
     """Choose the labels that models are trained on, and those that they are tested on.
 
     With several annotators, every test is repeated with the labels of each annotator, on the clips that
@@ -108,7 +111,7 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     by_expert = data.labels.experts
     merged = {"": [train.of(data.labels)]}
     if not by_expert and experts is None:
-        return Asked(merged, [Tested(test, test.of(data.labels)) for test in tests])
+        return LabelPlan(merged, [Tested(test, test.of(data.labels)) for test in tests])
     if train.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
     if len(by_expert) < 2:
@@ -122,24 +125,26 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, by_expert))
     if experts == "each":
-        learnt = {f"@{name}": [codes] for name, codes in codes_of.items()}
+        training_labels = {f"@{name}": [codes] for name, codes in codes_of.items()}
     elif experts in {"soft", "noisy"}:
-        learnt = {"": list(codes_of.values())}
+        training_labels = {"": list(codes_of.values())}
     else:
-        learnt = merged
+        training_labels = merged
     noisy = codes_of if experts == "noisy" else {}
-    return Asked(learnt, tests_by_annotators, by_annotator=True, noisy=noisy)
+    return LabelPlan(training_labels, tests_by_annotators, by_annotator=True, noisy=noisy)
 
 
-def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[list[Codes], Floats]:
+def denoise_labels(
+    label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp]
+) -> tuple[list[Codes], Floats]:
     """Estimate the true labels of training clips, and how often each annotator is right.
 
     The estimate uses a model of the clips' features (`annotators_noise`).
 
     Parameters
     ----------
-    asked : Asked
-        Of which the labels `noisy` are used.
+    label_plan : LabelPlan
+        Its labels `noisy` are used.
     data : Dataset
         N clips.
     rows : ndarray of int
@@ -148,13 +153,12 @@ def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[
     Returns
     -------
     labels : list of ndarray
-        `COPIES` arrays of labels [N]. A clip is positive in a share of them that is its probability to be
-        positive, rounded to multiples of 1 / `COPIES`.
+        `COPIES` arrays of labels [N]. The share of arrays in which a clip is positive is its probability of
+        being positive, rounded to multiples of 1 / `COPIES`.
     shares : ndarray, shape [J, 4]
-        The shares of negative and of positive clips that each of J annotators labels correctly, first as
-        estimated with features, then without them, by the method of Dawid and Skene: `SHARES`.
+        The `SHARES` of each of J annotators.
     """
-    calls = np.stack(list(asked.noisy.values()))[:, rows]  # [J, training clips]
+    calls = np.stack(list(label_plan.noisy.values()))[:, rows]  # [J, training clips]
     is_judged = (calls != NOT_ASKED).any(axis=0)
     judged_rows = rows[is_judged]
     calls = calls[:, is_judged]
@@ -171,10 +175,11 @@ def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[
 
 
 def _tests_by_annotators(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
-    """Yield a test with the labels of each annotator, and one on the clips on which annotators agree.
+    """Yield a test on the labels of each annotator, and a test on the clips on which annotators agree.
 
-    The test of an annotator is on the clips that another one judged too, whose mean label models are compared
-    with. If no clip has two annotators, it is on all clips of the annotator, without such a comparison.
+    An annotator's test has the clips that another annotator judged too, and the other annotators' mean label
+    of them. If no clip was judged by two annotators, it has all clips of the annotator and no mean label, and
+    there is no test on agreement.
     """
     codes_of = {name: test.of(labels) for name, labels in by_expert.items()}
     calls = np.stack(list(codes_of.values())).astype(np.float64)  # [J annotators, N clips]
@@ -197,14 +202,16 @@ def _tests_by_annotators(test: Target, by_expert: Mapping[str, Labels]) -> Itera
         yield Tested(target, np.where(is_agreed, share, NOT_ASKED).astype(np.int64))
 
 
-def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterator[tuple[str, ModelSpec]]:
-    """Yield a model for every set of labels that it is trained on, with the key of these labels.
+def variants(
+    specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset
+) -> Iterator[tuple[str, ModelSpec]]:
+    """Yield each model once for every set of training labels, with the key of these labels.
 
-    The key ends the model's name: "@" and the annotator's name, or "". Models that look at no features are
-    trained once only, on the first set.
+    The key is "", or "@" and an annotator's name; it is the suffix of the model's name. Models that read no
+    features are trained on the first set only.
     """
-    suffixes = list(asked.learnt)
-    for spec in [*specs, *_baselines(asked, data)]:
+    suffixes = list(label_plan.training_labels)
+    for spec in [*specs, *_baselines(label_plan, data)]:
         if not spec.looks_at_features:
             yield suffixes[0], spec
             continue
@@ -215,12 +222,12 @@ def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterato
             yield suffix, replace(spec, name=f"{spec.name}{suffix}", title=title)
 
 
-def _baselines(asked: Asked, data: Dataset) -> list[ModelSpec]:
+def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
     """List the baselines that have data: clip lengths, variables of a table, or a machine's answers."""
     baselines = []
     seconds = data.seconds
     # If annotators delimited the clips, lengths may tell the labels, unless they vary by less than 1 %.
-    if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
+    if label_plan.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
         title = "length of the clip alone"
         baselines.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
     if data.variables is not None:

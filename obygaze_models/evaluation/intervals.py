@@ -60,9 +60,9 @@ class Interval:
     mean, low, high : float
         NaN where too few movies define them: an interval needs three.
     n_movies : int
-        Movies whose value is defined, and which are in the estimate.
+        Movies in the estimate: those whose value is defined.
     n_undefined : int
-        Movies left out because their clips don't define the metric.
+        Movies left out because their value is undefined (NaN).
     """
 
     mean: float
@@ -72,14 +72,16 @@ class Interval:
     n_undefined: int
 
 
-CLOSEST = 4
-"""A value without one movie counts as no closer to a bound than 1/4 of the estimate's distance from it, so
-that an interval is finite, and of use, where one movie has all the errors."""
+MOST_TIMES_CLOSER = 4
+"""A value without one movie counts as no closer to a bound than one over this of the estimate's distance.
+
+On the logit scale a value at a bound would be infinite, and so would the interval, if one movie has all the
+errors."""
 
 LARGEST_EXPONENT = 700.0
 """exp of more overflows a float."""
 
-FEWEST = 3
+FEWEST_MOVIES = 3
 """Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
 
 MOST_GROUPS = 500
@@ -116,14 +118,14 @@ def t_interval(
     level : float
         Coverage of the interval.
     covers : {"models", "method"}
-        What the interval is of, as the module says.
+        What the interval is of: these trained models, or the method when retrained (module docstring).
     bounds : tuple of float, optional
-        Least and greatest value that the mean can have, of which the second may be infinite. The interval
-        then stays between them, and is undefined where the mean is at one of them. Without bounds it is
-        symmetric, for differences.
+        Least and greatest value that the mean can have; the greatest may be infinite. The interval then stays
+        between them, and is undefined if the mean is equal to one of them. Without bounds, as for
+        differences, it is symmetric.
     possible : tuple of float, optional
         Least and greatest value that the mean of differences can have (`difference_bounds`): the symmetric
-        interval is cut there, which loses no coverage, and 0 lies in it as before.
+        interval is cut off there. It covers the true value, and 0, as often as before.
 
     Examples
     --------
@@ -131,12 +133,12 @@ def t_interval(
     >>> f"{interval.mean:.4f} [{interval.low:.3f}, {interval.high:.3f}]"
     '0.9725 [0.923, 0.990]'
     """
-    of_movies = np.asarray(values, dtype=np.float64)
-    defined = of_movies[~np.isnan(of_movies)]
+    values_of_movies = np.asarray(values, dtype=np.float64)
+    defined = values_of_movies[~np.isnan(values_of_movies)]
     n_defined = int(defined.size)
-    n_undefined = int(of_movies.size) - n_defined
+    n_undefined = int(values_of_movies.size) - n_defined
     mean = float(defined.mean()) if n_defined else NAN
-    if n_defined < FEWEST:
+    if n_defined < FEWEST_MOVIES:
         return Interval(mean, NAN, NAN, n_defined, n_undefined)
     means_without = (defined.sum() - defined) / (n_defined - 1)
     # The jackknife's variance of a mean is 1 / n of the variance between movies.
@@ -170,16 +172,17 @@ def difference_bounds(bounds: Bounds, *, first: float | None = None, second: flo
     return least_first - most_second, most_first - least_second
 
 
-def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "models") -> Interval:
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Covers = "models") -> Interval:
     """Compute the ratio of two means over movies and its 95 % interval (Fieller 1954, JRSS B 16).
 
-    It holds the ratios r for which the mean of top - r * bottom is not shown to differ from 0. Undefined
-    where the mean of the bottoms is not shown to differ from 0, as any ratio may then be.
+    The interval contains the ratios r for which the mean of numerator - r * denominator is not shown to
+    differ from 0. It is undefined if the mean of the denominators is not shown to differ from 0, as then any
+    ratio is possible.
 
     Parameters
     ----------
-    tops, bottoms : array-like of float, shape [K]
-        Value of each movie, NaN where undefined. A movie counts where both are defined.
+    numerators, denominators : array-like of float, shape [K]
+        One value per movie, NaN where undefined. Movies are used that have both values.
     covers : {"models", "method"}
         As in `t_interval`.
 
@@ -189,23 +192,23 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
     >>> f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
     '0.50 [0.39, 0.61]'
     """
-    pairs = np.column_stack([np.asarray(tops, np.float64), np.asarray(bottoms, np.float64)])
+    pairs = np.column_stack([np.asarray(numerators, np.float64), np.asarray(denominators, np.float64)])
     defined = pairs[~np.isnan(pairs).any(axis=1)]
     n = len(defined)
     n_undefined = len(pairs) - n
     if not n:
         return Interval(NAN, NAN, NAN, 0, n_undefined)
-    top, bottom = defined.mean(axis=0).tolist()
-    ratio = top / bottom if bottom else NAN
-    if n < FEWEST:
+    numerator, denominator = defined.mean(axis=0).tolist()
+    ratio = numerator / denominator if denominator else NAN
+    if n < FEWEST_MOVIES:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
-    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]: top, bottom
-    # At the ends of the interval, (top - r bottom)^2 equals squared_t times its variance: they are the roots
-    # of a r^2 - 2 b r + c.
-    a = bottom**2 - spread[1, 1]
-    b = top * bottom - spread[0, 1]
-    c = top**2 - spread[0, 0]
+    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]: numerator, denominator
+    # At the ends of the interval, (numerator - r denominator)^2 equals squared_t times its variance: the ends
+    # are the roots of a r^2 - 2 b r + c.
+    a = denominator**2 - spread[1, 1]
+    b = numerator * denominator - spread[0, 1]
+    c = numerator**2 - spread[0, 0]
     if a <= 0:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     root = float(np.sqrt(max(b**2 - a * c, 0.0)))
@@ -215,10 +218,10 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
 def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is that of `t_interval`, unless every movie has an AUC of 1, or every movie of 0, where that interval
-    is undefined. If all are 1, the lower end is exact however clips of a movie depend on each other: one pair
-    of clips drawn from each of K movies with AUC A is in the right order in all of them with a probability of
-    at most A ** K, so that a two-sided 95 % interval begins at .025 ** (1 / K).
+    It is the interval of `t_interval`, which is undefined if all movies have an AUC of 1 or all of 0. If all
+    K movies have 1, the lower end is .025 ** (1 / K). It is exact, however clips of a movie depend on each
+    other: if a movie's true AUC is A, a random pair of its clips is in the right order with probability A,
+    and one pair from each of K movies with probability A ** K.
 
     Examples
     --------
@@ -243,9 +246,9 @@ def jackknife_interval(
 
     The interval is of these trained models on movies like these (``models``), for statistics that are no mean
     over movies. With 6 or 12 movies it covers better than the percentiles of a bootstrap of movies and clips.
-    It is undefined with one or two movies, and where the clips without some movie do not define the
-    statistic. More than `MOST_GROUPS` movies are dealt to groups in the order of their names, about as many
-    to each.
+    It is undefined with one or two movies, or if the statistic is undefined without some movie. More than
+    `MOST_GROUPS` movies are assigned in turn, in the order of their names, to that many groups of about equal
+    size, and each group is left out instead of a movie.
 
     Parameters
     ----------
@@ -256,14 +259,14 @@ def jackknife_interval(
     bounds : tuple of float, optional
         As in `t_interval`.
     """
-    names, movie_of = np.unique(movies, return_inverse=True)
+    names, movie_indices = np.unique(movies, return_inverse=True)
     value = statistic(np.ones(len(movies), dtype=np.bool_))
     n_movies = int(names.size)
-    if n_movies < FEWEST or np.isnan(value):
+    if n_movies < FEWEST_MOVIES or np.isnan(value):
         return Interval(value, NAN, NAN, n_movies, 0)
-    group_of = movie_of % MOST_GROUPS
+    group_of_clip = movie_indices % MOST_GROUPS
     n_groups = min(n_movies, MOST_GROUPS)
-    values_without = np.array([statistic(group_of != group) for group in range(n_groups)])
+    values_without = np.array([statistic(group_of_clip != group) for group in range(n_groups)])
     low, high = _interval_ends(value, values_without, LEVEL, bounds)
     return Interval(value, low, high, n_movies, 0)
 
@@ -304,24 +307,24 @@ def _interval_ends(
     low, high : float
         NaN if the estimate is at one of the bounds.
     """
-    errors_to_a_side = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
+    errors_to_interval_end = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
     if bounds is None:
-        half_width = errors_to_a_side * float(jackknife_error(without))
+        half_width = errors_to_interval_end * float(jackknife_error(without))
         return estimate - half_width, estimate + half_width
     least, most = bounds
     if not least < estimate < most:
         return NAN, NAN
     from_least = estimate - least
     from_most = most - estimate
-    from_least_without = np.maximum(without - least, from_least / CLOSEST)
+    from_least_without = np.maximum(without - least, from_least / MOST_TIMES_CLOSER)
     if np.isinf(most):
-        half_width = errors_to_a_side * float(jackknife_error(np.log(from_least_without)))
+        half_width = errors_to_interval_end * float(jackknife_error(np.log(from_least_without)))
         low = least + from_least * float(np.exp(-half_width))
         high = least + from_least * float(np.exp(min(half_width, LARGEST_EXPONENT)))
         return low, high
-    from_most_without = np.maximum(most - without, from_most / CLOSEST)
+    from_most_without = np.maximum(most - without, from_most / MOST_TIMES_CLOSER)
     log_ratios_without = np.log(from_least_without) - np.log(from_most_without)
-    half_width = errors_to_a_side * float(jackknife_error(log_ratios_without))
+    half_width = errors_to_interval_end * float(jackknife_error(log_ratios_without))
     centre = np.log(from_least) - np.log(from_most)
     ends = least + (most - least) * expit(centre + np.array([-half_width, half_width]))
     return float(ends[0]), float(ends[1])

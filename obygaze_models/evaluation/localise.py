@@ -24,33 +24,33 @@ from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
-"""What is measured of each clip."""
+"""What is measured for each clip: how well its frames are ranked, and whether the best frame is right."""
 POOLED = ("measure", "value", "low", "high", "chance", "p")
 """Columns of `Localisation.pooled`."""
 SEED = 0
 """Seed of the shifts."""
 ROUNDING = 1e-9
-"""Values that differ by less are equal in truth; a shift that changes nothing must count as one."""
+"""Values that differ by less count as equal, so that a shift that changes nothing counts as reaching them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Localisation:
-    """How well frames are ranked by when something happens.
+    """How well the scores of frames find the segments that people marked.
 
     Attributes
     ----------
     by_movie : DataFrame
-        For each movie: ``movie``, ``n_clips``, ``n_frames``, ``share`` of frames inside a segment,
-        ``average_precision`` of frames within clips and ``pointing``, the share of clips whose first frame by
-        score lies in a segment; ``average_precision_chance`` and ``pointing_chance``: the same with the
-        scores of the movie's other clips, NaN where it has no other.
+        For each movie: ``movie``, ``n_clips``, ``n_frames``; ``share`` of frames inside a segment;
+        ``average_precision`` of frames within clips, averaged over clips; ``pointing``, the share of clips
+        whose frame with the highest score lies in a segment; and ``average_precision_chance`` and
+        ``pointing_chance``, the same with the scores of the movie's other clips, NaN if there are none.
     pooled : DataFrame
-        For each measure: ``value`` (mean over movies), ``low`` and ``high`` (95 %, of the mean over movies
-        like these, movies left out one by one), ``chance`` (mean over movies) and ``p``: how often scores
-        shifted within movies are as far from chance on one side, times two for either side (Phipson and
+        For each measure: ``value``, its mean over movies; ``low`` and ``high``, the 95 % jackknife interval
+        of that mean; ``chance``, the mean chance level; and ``p``, two-sided: twice the share of shifts of
+        scores within movies whose value is as high as measured, or as low, whichever is smaller (Phipson and
         Smyth 2010).
     n_left_out : int
-        Number of clips without a boundary: no frame lies inside a segment, or all do.
+        Number of clips that are not measured, since none of their frames lies in a segment, or all do.
     n_shifts : int
         Number of shifts drawn for `p`.
     """
@@ -88,7 +88,8 @@ def localise(
     Raises
     ------
     ProtocolError
-        No clip has a boundary, a frame has no time, or there is no such column.
+        In every clip no frame lies in a segment, or all do; or a frame has no time; or there is no such
+        column.
 
     Examples
     --------
@@ -221,11 +222,11 @@ def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int)
     n_shifts : int
     """
     rows = []
-    for measure, null in zip(MEASURES, shifted, strict=True):
+    for measure, values_of_shifts in zip(MEASURES, shifted, strict=True):
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
-        n_above = int((null >= interval.mean - ROUNDING).sum())
-        n_below = int((null <= interval.mean + ROUNDING).sum())
-        # Two-sided; the scores as they are count as one of the shifts.
+        n_above = int((values_of_shifts >= interval.mean - ROUNDING).sum())
+        n_below = int((values_of_shifts <= interval.mean + ROUNDING).sum())
+        # Two-sided; the unshifted scores count as one of the shifts.
         p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
         chance = float(by_movie[f"{measure}_chance"].mean())
         rows.append((measure, interval.mean, interval.low, interval.high, chance, p))
@@ -240,7 +241,7 @@ def marked_segments(
     Parameters
     ----------
     manifest : Manifest
-        Annotated spans. Without annotators' names they count as one annotator's.
+        Annotated spans. Clips without an annotator's name count as those of one annotator.
     positive : sequence of str
         Levels to find.
     concept : str, optional
@@ -249,7 +250,8 @@ def marked_segments(
     Raises
     ------
     ProtocolError
-        Neither or both are given, the codebook lacks one, a marked clip has no span, or nothing is marked.
+        Neither or both of `positive` and `concept` are given; or the codebook lacks one of the names; or a
+        marked clip has no span; or nothing is marked.
     """
     _check_what_to_find(manifest, positive, concept)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
@@ -292,9 +294,9 @@ def read_frames(path: Path) -> pd.DataFrame:
     Raises
     ------
     ManifestError
-        It is no such table.
+        The table lacks one of the columns.
     ProtocolError
-        A column that is not a name holds no numbers.
+        A column of scores or times holds something else than numbers.
     """
     advice = "give a table that 'obygaze predict --frames' wrote"
     table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)

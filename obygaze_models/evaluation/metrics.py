@@ -193,7 +193,8 @@ def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
 
     It is 1 minus the mean squared difference of a clip's label and call, divided by the mean over all pairs
-    of a label and any clip's call (Cohen 1968). Calls that know nothing have 0, whatever level they prefer.
+    of a label and any clip's call (Cohen 1968). Calls that are independent of the labels have 0, whichever
+    level they prefer.
     """
     if not len(y):
         return NAN
@@ -235,8 +236,9 @@ def mean_absolute_error(y: LabelArray, called: LabelArray) -> float:
 # ---------------------------------------------------------------------------
 
 Chance = Callable[[Sequence[LabelArray]], float]
-"""Takes the labels of each of several groups of clips, and returns the chance level: the mean over the groups
-of the metric of a model that knows nothing of clips."""
+"""Takes the labels of each of several groups of clips, and returns the chance level.
+
+It is the mean, over groups, of the metric that a model without information on the clips has."""
 
 
 def fixed(value: float) -> Chance:
@@ -254,9 +256,9 @@ def random_ranking(groups: Sequence[LabelArray]) -> float:
 
 
 def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
-    """Make the chance level of a metric of calls: the better of calling all clips positive or negative.
+    """Make a function for the chance level of a metric of calls: the better of two constant predictors.
 
-    `point` is the metric: it takes labels [N] and calls [N].
+    They call all clips positive, or none. `point` is the metric: it takes labels [N] and calls [N].
     """
 
     def chance(groups: Sequence[LabelArray]) -> float:
@@ -310,11 +312,12 @@ class Metric:
     method_interval : bool
         Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
     shown : bool
-        Whether printed tables have it; the files of a run always do.
+        Whether printed tables show it; the files of a run always have it.
     by_movie : int
-        Its place in the order of the tables by movie; 0 for a metric that has none.
-    answers : bool
-        Whether a model with a better value of it is called the better model.
+        Its position among the tables by movie; 0 for a metric without such a table.
+    is_main : bool
+        Whether models are compared by this metric, to decide which one is better. One metric of two classes,
+        and one of ordered levels, is the main one.
     of_levels : bool
         Whether it is a metric of ordered levels rather than of two classes.
     """
@@ -329,7 +332,7 @@ class Metric:
     method_interval: bool = True
     shown: bool = True
     by_movie: int = 9
-    answers: bool = False
+    is_main: bool = False
     of_levels: bool = False
 
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
@@ -370,7 +373,7 @@ METRICS: dict[str, Metric] = {
         _metric_of_calls(
             "balanced_accuracy", "balanced accuracy", balanced_accuracy, method_interval=False, by_movie=4
         ),
-        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, answers=True),
+        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, is_main=True),
     )
 }
 """Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""
@@ -398,7 +401,7 @@ LEVEL_METRICS: dict[str, Metric] = {
             bounds=(0.0, float("inf")),
             higher_is_better=False,
             by_movie=3,
-            answers=True,
+            is_main=True,
         ),
     )
 }

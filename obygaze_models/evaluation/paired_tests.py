@@ -16,7 +16,7 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from obygaze_features.arguments import checked
-from obygaze_models.evaluation.intervals import FEWEST, variance_factor
+from obygaze_models.evaluation.intervals import FEWEST_MOVIES, variance_factor
 
 EXACT_UP_TO = 20
 """Up to so many pairs all sign patterns are counted: 2^20 are a million."""
@@ -129,7 +129,7 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
     n = len(values)
-    if n < FEWEST:
+    if n < FEWEST_MOVIES:
         return CorrectedT(float("nan"), float("nan"))
     mean = float(values.mean())
     error = float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5

@@ -14,7 +14,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.text import counted
 from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.experts import Asked, Experts, Tested, asked_of, variants
+from obygaze_models.evaluation.experts import Experts, LabelPlan, Tested, plan_labels, variants
 from obygaze_models.evaluation.run import SeededFold
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.registry import models_for
@@ -31,7 +31,7 @@ class Variant(NamedTuple):
     Attributes
     ----------
     labels : str
-        Key of the labels in `Asked.learnt`, which is the suffix of the model's name.
+        Key of the labels in `LabelPlan.training_labels`, which is the suffix of the model's name.
     spec : ModelSpec
     """
 
@@ -47,10 +47,10 @@ class Plan:
     ----------
     target : Target
         The target that models learn.
-    asked : Asked
-        Labels to train on, and those that annotators gave.
-    learnt : dict of str to ndarray
-        Suffix of the models' names -> one label of each clip [N]: the first where a clip has several.
+    labels : LabelPlan
+        Labels to train on and to test on, as annotators gave them.
+    training_labels : dict of str to ndarray
+        Suffix of the models' names -> one label of each clip [N]: the first if a clip has several.
     tests : list of Tested
     folds : list of SeededFold
         Each fold under each seed.
@@ -62,12 +62,12 @@ class Plan:
         Models that can't be trained here -> why.
     seeds : range
     n_seen_scores : int
-        Number of clips that are not tested, as they were judged with a model's score in sight.
+        Number of clips that are not tested because annotators saw a model's score when they judged them.
     """
 
     target: Target
-    asked: Asked
-    learnt: Mapping[str, Codes]
+    labels: LabelPlan
+    training_labels: Mapping[str, Codes]
     tests: Sequence[Tested]
     folds: Sequence[SeededFold]
     concepts: Mapping[str, Sequence[str]]
@@ -105,24 +105,24 @@ def make_plan(
         _refuse_incomparable(target, tested)
     named_models = (models,) if isinstance(models, str) else models
     specs = models_for(target.kind, named_models, imbalance=imbalance)
-    asked = asked_of(data, target, tested_targets, experts)
-    tests = asked.tests
+    label_plan = plan_labels(data, target, tested_targets, experts)
+    tests = label_plan.tests
     n_seen_scores = 0
     if not test_seen_scores:
-        tests, n_seen_scores = _without_seen_scores(data, asked.tests)
-    learnt = {suffix: _first_label(labels) for suffix, labels in asked.learnt.items()}
-    _check_classes(data, target, learnt, tests)
-    folds = list(_make_folds(data, learnt, tests, seeds, seen=seen, n_folds=n_folds))
+        tests, n_seen_scores = _without_seen_scores(data, label_plan.tests)
+    training_labels = {suffix: _first_label(labels) for suffix, labels in label_plan.training_labels.items()}
+    _check_classes(data, target, training_labels, tests)
+    folds = list(_make_folds(data, training_labels, tests, seeds, seen=seen, n_folds=n_folds))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _with_concepts(specs, concepts, explicit=models is not None)
     return Plan(
         target=target,
-        asked=asked,
-        learnt=learnt,
+        labels=label_plan,
+        training_labels=training_labels,
         tests=tests,
         folds=folds,
         concepts=concepts,
-        variants=[Variant(labels, spec) for labels, spec in variants(specs, asked, data)],
+        variants=[Variant(labels, spec) for labels, spec in variants(specs, label_plan, data)],
         models_left_out=models_left_out,
         seeds=seeds,
         n_seen_scores=n_seen_scores,
@@ -167,7 +167,7 @@ def _refuse_incomparable(trained: Target, tested: Target) -> None:
 
 
 def _first_label(labels: Sequence[Codes]) -> Codes:
-    """Choose one label for each clip [N], the first it has in several arrays of labels [N]; else -1."""
+    """Merge several arrays of labels [N]: a clip gets the first label that it has, or -1 if it has none."""
     has_label = [codes != NOT_ASKED for codes in labels]
     return np.select(has_label, labels, NOT_ASKED)
 
@@ -195,7 +195,7 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
 
 def _make_folds(
     data: Dataset,
-    learnt: Mapping[str, Codes],
+    training_labels: Mapping[str, Codes],
     tests: Sequence[Tested],
     seeds: Sequence[int],
     *,
@@ -207,7 +207,7 @@ def _make_folds(
     Parameters
     ----------
     data : Dataset
-    learnt : mapping of str to ndarray
+    training_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
     tests : sequence of Tested
     seeds : sequence of int
@@ -216,7 +216,7 @@ def _make_folds(
     n_folds : int, optional
         Number of folds of whole movies; by default one per movie.
     """
-    is_learnable = np.any([codes != NOT_ASKED for codes in learnt.values()], axis=0)
+    is_learnable = np.any([codes != NOT_ASKED for codes in training_labels.values()], axis=0)
     is_testable = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
     used = np.flatnonzero(is_learnable | is_testable)
     table = _fold_table(data, used, seen=seen, n_folds=n_folds)
@@ -224,7 +224,7 @@ def _make_folds(
     for split_of_used in splits(table, is_learnable[used], is_testable[used]):
         # From indices among the clips that are used to rows of the dataset.
         split = Split(split_of_used.fold, used[split_of_used.train], used[split_of_used.test])
-        folds.append(_check_fold(data, split, learnt, seen=seen))
+        folds.append(_check_fold(data, split, training_labels, seen=seen))
     for seed in seeds:
         for fold in folds:
             yield SeededFold(fold.name, fold.split, fold.context_rows, seed)
@@ -247,13 +247,13 @@ class _Fold(NamedTuple):
     context_rows: NDArray[np.intp]
 
 
-def _check_fold(data: Dataset, split: Split, learnt: Mapping[str, Codes], *, seen: bool) -> _Fold:
+def _check_fold(data: Dataset, split: Split, training_labels: Mapping[str, Codes], *, seen: bool) -> _Fold:
     """Check that a fold's training side has both classes; name the fold and list its context rows.
 
     Raises
     ------
     ProtocolError
-        Its training side lacks a class of some set of labels in `learnt`.
+        Its training side lacks a class of some set of labels in `training_labels`.
     """
     tested_movies = np.unique(data.movies[split.test])
     if seen:
@@ -265,7 +265,7 @@ def _check_fold(data: Dataset, split: Split, learnt: Mapping[str, Codes], *, see
     else:
         name = str(tested_movies[0])
         left_out = f"movie {name}"
-    for suffix, codes in learnt.items():
+    for suffix, codes in training_labels.items():
         _check_learnable(codes[split.train], left_out, suffix, seen=seen)
     if seen:
         return _Fold(name, split, split.train)
@@ -317,7 +317,7 @@ def _missing_class(codes: NDArray[np.int64]) -> str:
 def _check_classes(
     data: Dataset,
     train: Target,
-    learnt: Mapping[str, NDArray[np.int64]],
+    training_labels: Mapping[str, NDArray[np.int64]],
     tests: Sequence[Tested],
 ) -> None:
     """Raise if training or test labels lack a class, or if the dataset's features give them away.
@@ -327,11 +327,11 @@ def _check_classes(
     data : Dataset
     train : Target
         The target that models learn.
-    learnt : mapping of str to ndarray
+    training_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
     tests : sequence of Tested
     """
-    sides = {f"trained on{_by_annotator(suffix)}": codes for suffix, codes in learnt.items()}
+    sides = {f"trained on{_by_annotator(suffix)}": codes for suffix, codes in training_labels.items()}
     for test in tests:
         sides[f"tested on ({test.target.name})"] = test.codes
     if train.kind == "ordinal":
@@ -342,14 +342,14 @@ def _check_classes(
     else:
         needed = {0: "negative", 1: "positive"}
     for side, codes in sides.items():
-        is_asked = codes != NOT_ASKED
+        has_label = codes != NOT_ASKED
         for rank, title in needed.items():
             if not (codes == rank).any():
                 raise ProtocolError(
-                    f"no {title} clip to be {side}: {counted(int(is_asked.sum()), 'clip')} with features, "
-                    f"of the levels {', '.join(np.unique(data.levels[is_asked])) or 'none'}"
+                    f"no {title} clip to be {side}: {counted(int(has_label.sum()), 'clip')} with features, "
+                    f"of the levels {', '.join(np.unique(data.levels[has_label])) or 'none'}"
                 )
-    labels = {f"{train.name}{suffix}": codes for suffix, codes in learnt.items()}
+    labels = {f"{train.name}{suffix}": codes for suffix, codes in training_labels.items()}
     for test in tests:
         labels[test.target.name] = test.codes
     refuse_labels(data, labels)
@@ -395,7 +395,7 @@ def _with_concepts(
     concepts : mapping of str to list of str
         Name of a fold -> the concepts that can be learnt in it.
     explicit : bool
-        Whether the models were asked for by name.
+        Whether the user named the models.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def _with_concepts(
     Raises
     ------
     ConceptError
-        Models that were asked for by name would be left out.
+        Models that the user named would be left out.
     """
     concept_models = [spec for spec in specs if "present" in spec.requests()]
     folds_without = [name for name, learnable in concepts.items() if not learnable]

@@ -51,9 +51,9 @@ class Predictions:
     Parameters
     ----------
     table : DataFrame
-        Columns and types as in `COLUMNS`; columns are converted where nothing is lost. Within a model, seed
-        and movie the rows stand in the order of the manifest, which is the order of the film: functions that
-        compare neighbouring clips rely on it.
+        Columns and types as in `COLUMNS`; columns of other types are converted if that loses nothing. Rows of
+        the same model, seed and movie are in the order of the manifest, which is the order of the film:
+        functions that compare neighbouring clips rely on it.
     n_classes : int
         2, or the number of ordered levels. Scores of levels are on the levels' scale: a clip is called level
         r if its score reaches r - 1 plus the threshold.

@@ -1,9 +1,9 @@
 """Rank items by pairwise judgements of many workers, some of whom answer at random.
 
 Strengths and reliabilities are drawn from their posterior (`obygaze_models.evaluation.strengths`). Only
-differences of strengths are known. Their zero is an item that would be chosen over half of the others, in
-each draw: a mean would hang on how far the farthest item lies, which nobody can know of one that is always
-chosen, and a median jumps from one cluster to the next.
+differences of strengths are known. In each draw, an item has strength 0 if it would be chosen over the others
+half of the time. The mean strength would be no good zero: it depends on the farthest items, and how far an
+item is that is always chosen cannot be known. The median would jump from one cluster to the next.
 """
 
 from collections import Counter
@@ -29,12 +29,12 @@ Ints = NDArray[np.int64]
 HALF: Final = 0.5
 INTERVAL: Final = (0.025, 0.975)
 """Quantiles at which a 95 % interval ends."""
-SURE: Final = 0.9
-"""A worker is named as random where the reliability is below a half with this probability."""
+LEAST_P_RANDOM: Final = 0.9
+"""A worker counts as random if the probability that the reliability is below a half is at least this."""
 DRAWS: Final = 1000
 """Draws of the posterior."""
 HALVINGS: Final = 40
-"""How often the span of strengths is halved to find their centre: far more than the digits of a draw need."""
+"""Steps of the bisection for the centre of strengths: far more than the precision of a draw needs."""
 MOST_ITEMS: Final = 10_000
 """Items that can be ranked at once: memory holds a thousand draws of their strengths and ranks."""
 
@@ -50,9 +50,9 @@ class Ranking:
     ----------
     items : tuple of str
     strength, low, high : ndarray, shape [N]
-        Posterior median in logits, with its 95 % interval. An item of strength 0 would be chosen over half of
-        the others in the mean (`centre`); an item of strength 1 would be chosen over it with the probability
-        1 / (1 + exp(-1)).
+        Posterior median in logits, with its 95 % interval. An item of strength 0 would be chosen over the
+        others half of the time, on average (`centre`). An item of strength s would be chosen over that item
+        with probability 1 / (1 + exp(-s)).
     rank, rank_low, rank_high : ndarray, shape [N]
         From 1, the strongest, to N: the posterior median and its 95 % interval.
     workers : DataFrame
@@ -88,8 +88,8 @@ def rank_items(
     Raises
     ------
     ProtocolError
-        The comparisons leave items in parts that nothing connects, there are too many items, or a master
-        compared none.
+        The items fall into groups with no comparison between them; or there are too many items; or a master
+        made no comparison.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def rank_items(
     people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker_indices)})
     people["reliability"] = drawn.reliabilities.mean(axis=0)
     people[["low", "high"]] = np.quantile(drawn.reliabilities, INTERVAL, axis=0).T
-    people["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= SURE
+    people["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
     return Ranking(
         items=tuple(items.tolist()),
         strength=strength,
@@ -183,7 +183,7 @@ def next_pairs(
     """Choose the pairs that workers judge next, which are the comparisons that a quicksort needs.
 
     A pivot is drawn, and all other items are compared with it; the items below and above it are then sorted
-    in the same way. A pair is undecided, and asked again, while as many workers chose one item as the other.
+    in the same way. A pair is undecided, and shown again, while as many workers chose one item as the other.
     When all items are sorted, they are sorted anew with other pivots, where earlier judgements count (Maystre
     and Grossglauser, ICML 2017: a single sort is as wrong as its workers).
 

@@ -23,7 +23,7 @@ from obygaze_models.evaluation.run import Run
 from obygaze_models.models.spec import ModelSpec
 
 ROUNDING = 1e-12
-"""A refit that is worse by less than this is as good."""
+"""A refit counts as at least as good if its metric is worse by less than this."""
 
 
 def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -57,14 +57,14 @@ def with_refits(
     data: Dataset,
     models: Sequence[ModelSpec],
     n: int,
-    each: Callable[[int], object] = lambda _: None,
-    **how: Any,
+    report_progress: Callable[[int], object] = lambda _: None,
+    **settings: Any,
 ) -> Run:
     """Test models by refits on exchanged labels, and add their p-values to the run's record (``refits``).
 
-    In each refit the films' label sequences are exchanged, and all is trained and tested again. p is the
-    share of refits whose metric by movie is at least as good as the run's, where the run counts as one of the
-    refits: no p is below 1 / (n + 1). Refits in which a fold lacks labels that models need are left out.
+    In each refit the films exchange their sequences of labels, and the models are trained and tested again. p
+    is the share of refits whose metric by movie is at least as good as the run's. The run counts as one of
+    the refits, so that no p is below 1 / (n + 1). Refits in which a fold lacks a class are left out.
 
     Parameters
     ----------
@@ -74,31 +74,32 @@ def with_refits(
         Models of the run.
     n : int
         Number of refits.
-    each : callable
+    report_progress : callable
         Called after each refit with the number of refits done.
-    **how
-        The further arguments of `evaluate` that made the run, task and test among them.
+    **settings
+        The other arguments with which `evaluate` made the run, including task and test.
 
     Raises
     ------
     ProtocolError
         No refit could be trained.
     """
-    metric = next(known for known in metrics_of(run.predictions.n_classes).values() if known.answers)
+    metrics = metrics_of(run.predictions.n_classes)
+    metric = next(metric for metric in metrics.values() if metric.is_main)
     names = {spec.name for spec in models}
-    specs = [replace(spec, beside=()) for spec in models]
-    rng = np.random.default_rng(how.get("seed", 0))
+    specs = [replace(spec, compared_with=()) for spec in models]
+    rng = np.random.default_rng(settings.get("seed", 0))
     values_of_refits = []
     reason = None
     for number in range(n):
         labels = data.labels.take(exchanged_films(data.movies, rng))
         labels = replace(labels, clip_ids=data.clip_ids, movies=data.movies)
         try:
-            refit = evaluate(replace(data, labels=labels), specs, progress=False, **how)
+            refit = evaluate(replace(data, labels=labels), specs, progress=False, **settings)
             values_of_refits.append(_movie_means(refit, names, metric))
         except (ConceptError, ProtocolError) as error:
             reason = error
-        each(number + 1)
+        report_progress(number + 1)
     if not values_of_refits:
         raise ProtocolError(f"no refit could be trained: {reason}")
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit

@@ -29,14 +29,14 @@ Floats = NDArray[np.float64]
 LEVEL = 0.95
 """Coverage of the interval of a drift."""
 
-UNLIKE = 0.15
-"""Below this p-value, films differ around their lines by more than their clips explain."""
+MOST_P_OF_EXCESS = 0.15
+"""Below this p-value, films are taken to differ around their lines by more than their calls explain."""
 
 FEWEST_FILMS = 4
 """Films that a line needs: with three, a single residual would decide the error."""
 
-TINY = 1e-15
-"""Stands in place of a variance of 0, which would be divided by."""
+LEAST_VARIANCE = 1e-15
+"""Variances are raised to this, so that nothing is divided by 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Drift:
     films : int
         Films with calls.
     value, low, high : float
-        The change and the ends of its 95 % interval; NaN where there are fewer than four films.
+        The change, in units of a call, and the ends of its 95 % interval; NaN with fewer than four films.
     """
 
     films: int
@@ -69,9 +69,9 @@ def drifts(
 
     Parameters
     ----------
-    annotators : sequence of (films, order)
+    annotators : sequence of (films, film_numbers)
         One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or their
-        differences from others' calls; `order` holds the number of each film in the order of annotation.
+        differences from others' calls; `film_numbers` holds each film's position in the order of annotation.
     independent : float
         Share of the residuals that are independent. The differences of k annotators of a clip add up to 0, so
         that their share is 1 - 1 / k.
@@ -81,32 +81,33 @@ def drifts(
     list of Drift
         One for each annotator, with its 95 % interval.
     """
-    lines = [_fit_line(films, order) for films, order in annotators]
+    lines = [_fit_line(films, film_numbers) for films, film_numbers in annotators]
     fitted = [line for line in lines if np.isfinite(line.change)]
     # A line has two parameters, which leave n - 2 degrees of freedom of n films.
     residual_films = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
     expected = np.array([line.expected_square for line in fitted], dtype=np.float64)
     observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
     freedom = max(independent * float(residual_films.sum()), 1.0)
-    excess = observed.sum() / max(residual_films @ expected, TINY)
+    excess = observed.sum() / max(residual_films @ expected, LEAST_VARIANCE)
     p_of_excess = chdtrc(freedom, excess * freedom)
     # The half width of intervals in standard errors: a quantile of the normal distribution or, if films
-    # differ by more than their calls explain, of Student's t, scaled up by the excess.
+    # differ by more than their calls explain, of Student's t, scaled up by the excess (observed over expected
+    # variance).
     quantile = (1 + LEVEL) / 2
-    if p_of_excess < UNLIKE:
-        errors_to_a_side = stdtrit(freedom, quantile) * np.sqrt(excess)
+    if p_of_excess < MOST_P_OF_EXCESS:
+        errors_to_interval_end = stdtrit(freedom, quantile) * np.sqrt(excess)
     else:
-        errors_to_a_side = ndtri(quantile)
+        errors_to_interval_end = ndtri(quantile)
     estimates = []
     for line in lines:
-        half_width = float(line.error * errors_to_a_side)
+        half_width = float(line.error * errors_to_interval_end)
         drift = Drift(line.n_films, line.change, line.change - half_width, line.change + half_width)
         estimates.append(drift)
     return estimates
 
 
 class _Line(NamedTuple):
-    """A line through the means of an annotator's films; all but the number of films is NaN of too few films.
+    """A line through an annotator's mean calls of films; all but `n_films` is NaN if films are too few.
 
     Attributes
     ----------
@@ -129,15 +130,15 @@ class _Line(NamedTuple):
     residual_squares: float = np.nan
 
 
-def _fit_line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
+def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     """Fit a line by least squares through an annotator's mean call in each film.
 
-    `films` holds the calls of each film's clips; films without any are left out. `order` holds the films'
-    numbers in the order of annotation.
+    `films` holds the calls of each film's clips; films without any are left out. `film_numbers` holds the
+    films' positions in the order of annotation.
     """
     films_with_calls = []
     numbers = []
-    for calls, number in zip(films, order, strict=True):
+    for calls, number in zip(films, film_numbers, strict=True):
         if len(calls):
             films_with_calls.append(calls)
             numbers.append(number)
@@ -152,7 +153,7 @@ def _fit_line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
     squared_times = centred_times @ centred_times
     slope = float(centred_times @ means / squared_times)
     squares_within = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films_with_calls)
-    variance_within = max(squares_within / max(sizes.sum() - n_films, 1), TINY)
+    variance_within = max(squares_within / max(sizes.sum() - n_films, 1), LEAST_VARIANCE)
     # A film's mean has the variance within films over the number of its calls.
     slope_error = float(np.sqrt(variance_within * (centred_times**2 @ (1 / sizes)))) / squared_times
     residuals = means - means.mean() - slope * centred_times
@@ -176,9 +177,9 @@ class Progress:
     films : list of str
         The films assigned to the annotator, in the order in which they are annotated.
     done : list of str
-        The films of these that are annotated, at least in part.
+        Those of `films` that are annotated, at least in part.
     clips, clips_done : int
-        Number of clips assigned, and number of these that have a level.
+        Number of clips assigned to the annotator, and of those that have a level.
     alone : Drift
         Drift of the annotator's calls.
     against : Drift
@@ -208,7 +209,8 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     annotated : Manifest
         Rows of annotators: of the round's clips, or free segments, which are projected onto them.
     task : str, optional
-        What a call is, by name (`find_target`); by default a level's place, the lowest 0 and the highest 1.
+        The task by which labels become numbers (`find_target`). By default a label counts as the distance of
+        its level from the lowest level, which is 0; that of the highest level is 1.
 
     Returns
     -------
@@ -218,8 +220,8 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     Raises
     ------
     ProtocolError
-        A clip of the first manifest has no number in the column `order`, or an annotator's films and numbers
-        do not go together.
+        A clip of `planned` has no number in the column `order`; or a film has several numbers, or a number
+        several films, for one annotator.
     """
     film_numbers = _film_numbers(planned)
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))

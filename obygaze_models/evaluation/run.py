@@ -158,12 +158,12 @@ class SeededFold:
     Attributes
     ----------
     name : str
-        The movie left out, the fold of movies, or the block.
+        The movie, group of movies or block of scenes that is held out.
     split : Split
-        The rows of training and of test.
+        The rows of training and test clips.
     context_rows : ndarray of int
-        The rows that concepts are learnt from: those of training and, unless movies are seen, the other
-        annotated clips of the same movies.
+        Rows from which concepts are learnt: the training clips and, unless folds are blocks of scenes, the
+        other annotated clips of the training movies, which are not in the task.
     seed : int
         Seed of what is drawn in the fold.
     """
@@ -179,7 +179,7 @@ class SeededFold:
 
 
 def rows_of(
-    data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **of_model: Any
+    data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **model_columns: Any
 ) -> dict[str, Any]:
     """Make the rows of predictions of one model in one fold and test, as a dict of columns.
 
@@ -190,14 +190,14 @@ def rows_of(
     test : Tested
         Clips that are not in the test get no row.
     scores : ndarray, shape [test clips of the fold]
-    **of_model
-        Columns with one value for the model: model, train and threshold.
+    **model_columns
+        Columns with the same value in every row: ``model``, ``train`` and ``threshold``.
     """
     rows = fold.split.test
     in_test = test.codes[rows] != NOT_ASKED
     return {
-        **of_model,
-        "task": f"{of_model['train']}>{test.target.name}",
+        **model_columns,
+        "task": f"{model_columns['train']}>{test.target.name}",
         "fold": fold.split.fold,
         "seed": fold.seed,
         "clip_id": data.clip_ids[rows][in_test],
@@ -233,16 +233,16 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
-def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+def selection_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List the candidates that inner folds tried for a fitted model, as rows of `Run.selection`.
 
-    `where` holds the columns that name the model, its task and the fold.
+    `fold_columns` holds the columns that name the model, its task and the fold.
     """
     rows = []
     for prefix, estimator in _estimators_of(model):
         for candidate in getattr(estimator, "candidates_", ()):
             row = {
-                **where,
+                **fold_columns,
                 "candidate": prefix + candidate.name,
                 "inner_loss": candidate.inner_loss,
                 "chosen": int(candidate.chosen),
@@ -251,17 +251,17 @@ def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list
     return rows
 
 
-def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """Yield the loss curves of a model's inner trainings, as rows of `Run.curves`, one per epoch.
 
-    `where` holds the columns that name the model, its task and the fold.
+    `fold_columns` holds the columns that name the model, its task and the fold.
     """
     for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
             start_losses = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
             yield pd.DataFrame(
                 {
-                    **where,
+                    **fold_columns,
                     "inner_fold": inner_fold,
                     "epoch": np.arange(1, len(curve.train_loss) + 1),
                     "train_loss": curve.train_loss,
@@ -290,7 +290,7 @@ Texts = Annotated[dict[str, str], Meta(description="an object of texts")]
 
 
 class _StoreCounts(TypedDict, total=False):
-    """Numbers of clips where the features are a store's."""
+    """Numbers of clips, if the features come from a store."""
 
     manifest: Whole
     unlabelled: Whole
@@ -318,7 +318,7 @@ class Excluded(TypedDict):
 class FoldRecord(TypedDict):
     """A fold under one seed: what was trained and tested, and each model's threshold.
 
-    `zeros` are the models' mean scores of training clips.
+    `zeros` holds each model's mean score of training clips, the zero of its held-out scores.
     """
 
     fold: Whole
@@ -411,11 +411,11 @@ def record_of(
     seeds : sequence of int
     folds : list of FoldRecord
     seen : bool
-        Whether folds are blocks of scenes, instead of whole movies.
+        Whether folds are blocks of scenes of movies that are also trained on, instead of whole movies.
     left_out : mapping of str to str
-        Models that were not trained -> why.
+        Name of each model that was not trained -> the reason.
     origin : mapping, optional
-        Further values, which say where the labels come from.
+        Further values of the record, on where the labels come from.
     """
     is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
     is_used = is_tested | (train.of(data.labels) != NOT_ASKED)
@@ -466,11 +466,11 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
 
 
 def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:
-    """List the clips that are in the training or a test target but have no features, with the reason."""
+    """List the clips that are in the training or a test target but have no features, each with the reason."""
     levels = set(train.levels)
     for test in tests:
         levels.update(test.target.levels)
-    # On a further scale a clip of any level may have a value.
+    # A target of a further scale, which has values of its own, may include clips of any level.
     concerned = [clip for clip in data.excluded if train.scale or clip.level in levels]
     return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned]
 

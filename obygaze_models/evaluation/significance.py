@@ -37,11 +37,14 @@ SHIFTS_AT_ONCE = 250
 """Draws computed at a time, so that memory stays small."""
 
 ROUNDING = 1e-9
-"""Relative difference below which two statistics are equal in truth; a shift that changes nothing must
-count."""
+"""Relative difference below which two statistics count as equal: it is from rounding alone.
+
+A shift that changes nothing must count as a draw that is at least as large."""
 
 CONSTANT = 1e-12
-"""A centred presence that is smaller is 0: its movie's clips all have the concept, or none has."""
+"""A centred presence whose absolute value is at most this is 0 but for rounding.
+
+Then all clips of its movie have the concept, or none has."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,13 +56,13 @@ class Significance:
     statistic : ndarray, shape [K]
         T; about 0 for a concept that is not in the features.
     p : ndarray, shape [K]
-        Share of the draws whose T is at least as large, where the presences as they are count as a draw; at
-        least 1 / (n + 1).
+        Share of draws whose T is at least as large as observed. The unshifted presences count as one of the
+        draws, so that with n shifts p is at least 1 / (n + 1).
     p_holm : ndarray, shape [K]
         p adjusted for K concepts by Holm's method.
     lag1 : ndarray, shape [K]
-        Correlation of a clip's presence with the next clip's, within movies. If it is near 0, clips could
-        have been exchanged freely; the larger it is, the fewer independent clips the test stands on.
+        Correlation of a clip's presence with the next clip's, within movies. Near 0, clips are about
+        independent; the larger it is, the fewer independent clips the test is based on.
     n_permutations : int
         Number of draws.
     """
@@ -77,15 +80,15 @@ def permutation_pvalues(
 ) -> Significance:
     """Test for each of K concepts whether the features encode it within movies, by circular shifts of labels.
 
-    The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
-    stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)
-    nor on threads.
+    The clips of a movie must be in the order of the film, as they are in a manifest; clips of other movies
+    may be between them. Apart from Holm's adjustment, a concept's result does not depend on the other
+    concepts. It does not depend on the number of threads either.
 
     Parameters
     ----------
     X : array-like, shape [N, D]
     present : array-like, shape [N, K]
-        1 with the concept, 0 without, NaN for a clip that is not used for it.
+        1 for clips with the concept, 0 for clips without; NaN for clips that are not used for this concept.
     movies : array-like, shape [N]
     n_permutations : int
     seed : int

@@ -5,14 +5,14 @@ Bradley and Terry (Biometrika 1952): an item with strength s is chosen over one 
 2013), and at random in the others.
 
 Strengths may be spread evenly, lie in clusters, have a floor or a few far items: no one shape is right. Their
-prior is a mixture of Student's t with two degrees of freedom, whose number of parts, centres and widths are
-drawn with them (Richardson and Green 1997, JRSS B 59(4), with Dirichlet weights below 1 in place of a prior
-on the number of parts: Rousseau and Mengersen 2011, JRSS B 73(5)). A normal prior pulls far items in: its
-95 % intervals hold .85 of strengths with heavy tails.
+prior is a mixture of Student's t with two degrees of freedom, whose number of components, centres and widths
+are drawn with them (Richardson and Green 1997, JRSS B 59(4), with Dirichlet weights below 1 in place of a
+prior on the number of components: Rousseau and Mengersen 2011, JRSS B 73(5)). A normal prior pulls far items
+in: its 95 % intervals hold .85 of strengths with heavy tails.
 
 All is drawn by Gibbs sampling with Polya-Gamma variables (Polson, Scott and Windle, JASA 2013): the mode and
 its curvature make intervals too short, since strengths of items that nearly always win or lose are skewed.
-Strengths are drawn together with the centres of their parts, and are stretched together: one by one they
+Strengths are drawn together with the centres of their components, and are scaled together: one by one they
 would stick to each other.
 """
 
@@ -29,35 +29,37 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SHARES: Final = np.linspace(0.0, 1.0, 11)
-"""Reliabilities that a worker may have. How common each is among workers is drawn too."""
+RELIABILITIES: Final = np.linspace(0.0, 1.0, 11)
+"""The reliabilities that a worker may have. How common each is among workers is drawn too."""
 
-N_PARTS: Final = 10
-"""Parts that the mixture may have; the weights' prior leaves those that are not needed empty."""
+N_COMPONENTS: Final = 10
+"""Most components of the mixture; the weights' prior leaves those empty that are not needed."""
 
 FREEDOM: Final = 2.0
-"""Degrees of freedom of Student's t of a part."""
+"""Degrees of freedom of Student's t of a component."""
 
 VARIANCE_SHAPE: Final = 3.0
-"""Shape of the inverse gamma prior of a part's variance, in logits squared. All parts share its rate."""
+"""Shape of the inverse gamma prior of a component's variance, in logits squared; all components share the
+rate."""
 
 RATE_SHAPE, RATE_RATE = 0.5, 0.5
 """Shape and rate of the gamma prior of that rate."""
 
 CENTRE_SHAPE, CENTRE_RATE = 2.0, 6.0
-"""Shape and rate of the inverse gamma prior of the variance of the parts' centres, which are normal around 0:
-they lie some 2.5 logits from 0."""
+"""Shape and rate of the inverse gamma prior of the variance of the components' centres. The centres are
+normal around 0, some 2.5 logits away from it."""
 
 LEAST_VARIANCE: Final = 1e-3
-"""Least variance of a part, in logits squared; below it matrices could not be solved."""
+"""Least variance of a component, in logits squared; below it matrices could not be solved."""
 
-STRETCHES: Final = 2
-"""How often a draw tries to stretch all strengths."""
-STRETCH: Final = 0.15
-"""Deviation of the logarithm of a stretch."""
+N_SCALE_PROPOSALS: Final = 2
+"""How often each draw proposes to multiply all strengths by one factor."""
+SCALE_PROPOSAL_SD: Final = 0.15
+"""Standard deviation of the logarithm of that factor."""
 
 TERMS: Final = 24
-"""Exponentials of a Polya-Gamma variable that are drawn; the others are replaced by their mean."""
+"""Number of terms of a Polya-Gamma variable's infinite sum that are drawn; the others are replaced by their
+mean."""
 
 TOLERANCE: Final = 1e-9
 """Relative residual at which the linear system of the strengths counts as solved."""
@@ -105,24 +107,25 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The prior of strengths: its parts, and the part that each item belongs to.
+    """The prior of strengths: its components, and the component that each item belongs to.
 
     Attributes
     ----------
-    part : ndarray of int, shape [N]
-        Index of each item's part.
-    nearness : ndarray, shape [N]
-        Factor of each item's precision in its part, 1 in the mean. Small ones make the tails of Student's t.
-    weights, centres, variances : ndarray, shape [N_PARTS]
-        Weight, centre and variance of each part.
+    component : ndarray of int, shape [N]
+        Index of each item's component.
+    precision_factor : ndarray, shape [N]
+        Factor by which each item's precision differs from that of its component; its mean is 1. These gamma
+        variables turn the normal distribution of a component into Student's t: small ones make its tails.
+    weights, centres, variances : ndarray, shape [N_COMPONENTS]
+        Weight, centre and variance of each component.
     centre_variance : float
-        Variance of the parts' centres.
+        Variance of the components' centres.
     rate : float
-        Rate of the inverse gamma distribution of the parts' variances.
+        Rate of the inverse gamma distribution of the components' variances.
     """
 
-    part: Ints
-    nearness: Floats
+    component: Ints
+    precision_factor: Floats
     weights: Floats
     centres: Floats
     variances: Floats
@@ -131,15 +134,15 @@ class Mixture:
 
     @property
     def precision(self) -> Floats:
-        """Precision of each item around the centre of its part [N]."""
-        return np.asarray(self.nearness / self.variances[self.part])
+        """Precision of each item around the centre of its component [N]."""
+        return np.asarray(self.precision_factor / self.variances[self.component])
 
-    def stretched(self, times: float) -> "Mixture":
-        """Return the mixture of strengths that are all multiplied by `times`."""
-        squared = times * times
+    def scaled(self, factor: float) -> "Mixture":
+        """Return the mixture of strengths that are all multiplied by `factor`."""
+        squared = factor * factor
         return replace(
             self,
-            centres=self.centres * times,
+            centres=self.centres * factor,
             variances=self.variances * squared,
             centre_variance=self.centre_variance * squared,
             rate=self.rate * squared,
@@ -148,9 +151,9 @@ class Mixture:
     def log_scale_prior(self) -> float:
         """Compute the log prior density of log `rate` and log `centre_variance`, up to a constant.
 
-        These two set the scale of all strengths. The densities are those of their logarithms, since a stretch
-        shifts these: a gamma density x^(a - 1) exp(-b x) of x becomes x^a exp(-b x) of log x, and an inverse
-        gamma density x^(-a - 1) exp(-b / x) becomes x^-a exp(-b / x).
+        These two set the scale of all strengths. The densities are those of the logarithms, to which a change
+        of scale adds a constant: a gamma density x^(a - 1) exp(-b x) of x becomes x^a exp(-b x) of log x, and
+        an inverse gamma density x^(-a - 1) exp(-b / x) becomes x^-a exp(-b / x).
         """
         log_gamma = RATE_SHAPE * np.log(self.rate) - RATE_RATE * self.rate
         log_inverse_gamma = -CENTRE_SHAPE * np.log(self.centre_variance) - CENTRE_RATE / self.centre_variance
@@ -158,7 +161,14 @@ class Mixture:
 
 
 class Reliabilities(NamedTuple):
-    """Reliabilities of workers [W], and how common each of `SHARES` is among workers."""
+    """Reliabilities of workers, and how common each reliability is.
+
+    Attributes
+    ----------
+    of_worker : ndarray, shape [W]
+    common : ndarray, shape [len(RELIABILITIES)]
+        Probability of each of `RELIABILITIES` among workers.
+    """
 
     of_worker: Floats
     common: Floats
@@ -188,7 +198,7 @@ class Draws(NamedTuple):
 def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generator) -> Draws:
     """Draw strengths of items and reliabilities of workers from their posterior, by Gibbs sampling.
 
-    A fifth as many draws come before the `draws` that are returned and are left out (burn-in).
+    Before the `draws` that are returned, a fifth as many are drawn and dropped (burn-in).
     """
     strengths = _initial_strengths(comparisons.n_items)
     reliabilities = _initial_reliabilities(len(comparisons.masters))
@@ -196,8 +206,8 @@ def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generato
     kept_reliabilities = np.empty((draws, len(comparisons.masters)))
     for number in range(-n_burn_in_draws(draws), draws):
         strengths = _draw_strengths(comparisons, strengths, reliabilities, rng)
-        for _ in range(STRETCHES):
-            strengths = _stretch(comparisons, strengths, reliabilities, rng)
+        for _ in range(N_SCALE_PROPOSALS):
+            strengths = _propose_scale(comparisons, strengths, reliabilities, rng)
         reliabilities = _draw_reliabilities(comparisons, strengths, reliabilities, rng)
         strengths = strengths._replace(mixture=_draw_mixture(strengths, rng))
         if number >= 0:
@@ -212,13 +222,13 @@ def n_burn_in_draws(draws: int) -> int:
 
 
 def _initial_strengths(n_items: int) -> Strengths:
-    """Make the initial values of the sampler: all strengths are 0, in the first of equal parts."""
+    """Make the sampler's initial strengths: all are 0, and belong to the first of equal components."""
     mixture = Mixture(
-        part=np.zeros(n_items, np.int64),
-        nearness=np.ones(n_items),
-        weights=np.full(N_PARTS, 1 / N_PARTS),
-        centres=np.zeros(N_PARTS),
-        variances=np.ones(N_PARTS),
+        component=np.zeros(n_items, np.int64),
+        precision_factor=np.ones(n_items),
+        weights=np.full(N_COMPONENTS, 1 / N_COMPONENTS),
+        centres=np.zeros(N_COMPONENTS),
+        variances=np.ones(N_COMPONENTS),
         centre_variance=CENTRE_RATE / CENTRE_SHAPE,
         rate=RATE_SHAPE / RATE_RATE,
     )
@@ -226,18 +236,18 @@ def _initial_strengths(n_items: int) -> Strengths:
 
 
 def _initial_reliabilities(n_workers: int) -> Reliabilities:
-    """Make the initial values of the sampler: reliable workers, and all reliabilities equally common."""
-    common = np.full(len(SHARES), 1 / len(SHARES))
+    """Make the sampler's initial reliabilities: the same for all workers, and all values equally common."""
+    common = np.full(len(RELIABILITIES), 1 / len(RELIABILITIES))
     return Reliabilities(np.full(n_workers, FIRST_RELIABILITY), common)
 
 
 def _draw_strengths(
     comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
 ) -> Strengths:
-    """Draw strengths together with the centres of their parts, given everything else.
+    """Draw strengths together with the centres of their components, given everything else.
 
-    They are jointly normal: N strengths, then `N_PARTS` centres. Every judgement that was not random links
-    two strengths, and every item is linked to the centre of its part.
+    They are jointly normal: N strengths, then `N_COMPONENTS` centres. Every judgement that was not random
+    links two strengths, and every item is linked to the centre of its component.
 
     Parameters
     ----------
@@ -248,7 +258,7 @@ def _draw_strengths(
     rng : Generator
     """
     n_items = comparisons.n_items
-    n_numbers = n_items + N_PARTS
+    n_numbers = n_items + N_COMPONENTS
     mixture = before.mixture
     chosen = comparisons.chosen
     other = comparisons.other
@@ -260,7 +270,7 @@ def _draw_strengths(
     every_item = np.arange(n_items)
     links = Links(
         first=np.concatenate([chosen, every_item]),
-        second=np.concatenate([other, n_items + mixture.part]),
+        second=np.concatenate([other, n_items + mixture.component]),
         weights=np.concatenate([comparison_weights, mixture.precision]),
         n=n_numbers,
     )
@@ -292,7 +302,7 @@ def _draw_not_random(margin: Floats, reliability: Floats, rng: np.random.Generat
 
 
 class Links(NamedTuple):
-    """Links between numbers whose difference is normal: of two items, or of an item and its part's centre.
+    """Links between two numbers whose difference is normal: two items, or an item and its component's centre.
 
     Attributes
     ----------
@@ -351,17 +361,17 @@ class Links(NamedTuple):
         return csr_array((values, (rows, columns)), shape=(self.n, self.n)), diagonal
 
 
-def _stretch(
+def _propose_scale(
     comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
 ) -> Strengths:
     """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
-    The density of strengths and parts, given the mixture's two scales, changes by a factor that the Jacobian
-    of the step cancels. The acceptance probability therefore depends only on the likelihood of the judgements
-    and on the prior of the two scales.
+    The density of strengths and components, given the mixture's two scales, changes by a factor that the
+    Jacobian of the step cancels. The acceptance probability therefore depends only on the likelihood of the
+    judgements and on the prior of the two scales.
     """
-    times = float(np.exp(STRETCH * rng.normal()))
-    after = Strengths(before.of_item * times, before.mixture.stretched(times))
+    factor = float(np.exp(SCALE_PROPOSAL_SD * rng.normal()))
+    after = Strengths(before.of_item * factor, before.mixture.scaled(factor))
     likelihood_before = comparisons.log_likelihood(before.of_item, reliabilities.of_worker)
     likelihood_after = comparisons.log_likelihood(after.of_item, reliabilities.of_worker)
     gain = likelihood_after - likelihood_before
@@ -379,37 +389,39 @@ def _draw_reliabilities(
     """
     masters = comparisons.masters
     p_right = expit(comparisons.margin(strengths.of_item))
-    log_density = np.empty((len(SHARES), len(masters)))
-    for index, share in enumerate(SHARES):
+    log_density = np.empty((len(RELIABILITIES), len(masters)))
+    for index, share in enumerate(RELIABILITIES):
         p = np.maximum(share * p_right + (1 - share) / 2, LEAST)
         log_likelihood = np.bincount(comparisons.worker, np.log(p), len(masters))
         log_density[index] = np.log(before.common[index]) + log_likelihood
-    # A master's reliability is the last of SHARES, 1.
+    # A master's reliability is the last of RELIABILITIES, 1.
     log_density[:-1, masters] = -np.inf
     # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
     drawn = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=0)
-    counts = np.bincount(drawn[~masters], minlength=len(SHARES))
-    common = np.maximum(LEAST, rng.dirichlet(1 / len(SHARES) + counts))
-    return Reliabilities(SHARES[drawn], common)
+    counts = np.bincount(drawn[~masters], minlength=len(RELIABILITIES))
+    common = np.maximum(LEAST, rng.dirichlet(1 / len(RELIABILITIES) + counts))
+    return Reliabilities(RELIABILITIES[drawn], common)
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
-    """Draw the part that each item belongs to, and the parts' weights, variances and scales."""
+    """Draw the component that each item belongs to, and the components' weights, variances and scales."""
     strength = strengths.of_item
     before = strengths.mixture
-    part, nearness = _draw_parts(strength, before, rng)
-    counts = np.bincount(part, minlength=N_PARTS)
-    weights = np.maximum(LEAST, rng.dirichlet(1 / N_PARTS + counts))
-    squares = np.bincount(part, nearness * (strength - before.centres[part]) ** 2, N_PARTS)
+    component, precision_factor = _draw_components(strength, before, rng)
+    counts = np.bincount(component, minlength=N_COMPONENTS)
+    weights = np.maximum(LEAST, rng.dirichlet(1 / N_COMPONENTS + counts))
+    squares = np.bincount(
+        component, precision_factor * (strength - before.centres[component]) ** 2, N_COMPONENTS
+    )
     # An inverse gamma variable is its rate over a gamma variable.
     variances = (before.rate + squares / 2) / rng.gamma(VARIANCE_SHAPE + counts / 2)
     variances = np.maximum(variances, LEAST_VARIANCE)
-    rate = rng.gamma(RATE_SHAPE + N_PARTS * VARIANCE_SHAPE) / (RATE_RATE + (1 / variances).sum())
+    rate = rng.gamma(RATE_SHAPE + N_COMPONENTS * VARIANCE_SHAPE) / (RATE_RATE + (1 / variances).sum())
     centre_rate = CENTRE_RATE + before.centres @ before.centres / 2
-    centre_variance = centre_rate / rng.gamma(CENTRE_SHAPE + N_PARTS / 2)
+    centre_variance = centre_rate / rng.gamma(CENTRE_SHAPE + N_COMPONENTS / 2)
     return Mixture(
-        part=part,
-        nearness=nearness,
+        component=component,
+        precision_factor=precision_factor,
         weights=weights,
         centres=before.centres,
         variances=variances,
@@ -418,18 +430,18 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     )
 
 
-def _draw_parts(strength: Floats, before: Mixture, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Draw the part of the mixture that each item belongs to [N], and its `Mixture.nearness` [N]."""
+def _draw_components(strength: Floats, before: Mixture, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Draw each item's component of the mixture [N], and its `Mixture.precision_factor` [N]."""
     n_items = len(strength)
-    squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_PARTS]
+    squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_COMPONENTS]
     # Log density of Student's t, up to a constant.
     log_density = np.log(before.weights) - np.log(before.variances) / 2
     log_density = log_density - (FREEDOM + 1) / 2 * np.log1p(squared / FREEDOM)
     # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
-    part = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=1)
-    squared_in_part = squared[np.arange(n_items), part]
-    nearness = rng.gamma((FREEDOM + 1) / 2, size=n_items) / ((FREEDOM + squared_in_part) / 2)
-    return part, nearness
+    component = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=1)
+    squared_in_component = squared[np.arange(n_items), component]
+    precision_factor = rng.gamma((FREEDOM + 1) / 2, size=n_items) / ((FREEDOM + squared_in_component) / 2)
+    return component, precision_factor
 
 
 def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:

@@ -75,7 +75,8 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
 
     A model of several seeds has the mean of each metric over them: pooled, and in each movie. Intervals are
     those of this mean over movies. As all seeds have the same movies, more seeds do not make them narrower
-    than movies allow. The spread between seeds stands apart, and `by_seed` returns the metrics of each seed.
+    than movies allow. The spread between seeds is a column of its own, and `by_seed` returns the metrics of
+    each seed.
 
     Parameters
     ----------
@@ -104,8 +105,8 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
         - ``best_constant``: the pooled metric of the better of the constant predictors;
         - ``prevalence`` (NaN for levels), ``n_clips``.
 
-        NaN stands for undefined. Intervals stay within a metric's bounds and are undefined at them. The
-        pooled ``within_movie_auc`` is, by definition, its mean over movies, with that interval.
+        Undefined values are NaN. Intervals stay within a metric's bounds, and are undefined if the mean is
+        equal to a bound. The pooled ``within_movie_auc`` is, by definition, its mean over movies.
 
     Raises
     ------

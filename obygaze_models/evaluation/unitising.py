@@ -24,11 +24,11 @@ from obygaze_models.evaluation.near import best_matching
 
 Floats = NDArray[np.float64]
 
-EMPTY = 1.0
+DISSIMILARITY_UNALIGNED = 1.0
 """Dissimilarity of a segment that is aligned with none (Mathet et al. 2015, delta of the empty unit)."""
 
 ROUNDING = 1e-9
-"""Segments are looked for further away by this share than can gain, so that rounding loses none."""
+"""Share by which the range in which segments are looked for is widened, so that rounding loses none."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +59,7 @@ class UnitGamma:
     n_aligned : int
         Number of pairs of segments in the best alignment.
     observed, expected : float or None
-        Disorder as annotated, and its mean over the chance annotations; None without a segment.
+        Disorder of the annotations, and its mean over chance annotations; None without a segment.
     value : float or None
         gamma; None without a segment, or where chance has no disorder.
     standard_error : float or None
@@ -98,7 +98,7 @@ def dissimilarity(
     right = second.spans[pairs.second]
     ends = np.abs(left - right).sum(axis=1)
     durations = (left[:, 1] - left[:, 0]) + (right[:, 1] - right[:, 0])
-    positional = (ends / durations) ** 2 * EMPTY
+    positional = (ends / durations) ** 2 * DISSIMILARITY_UNALIGNED
     categorical = level_distances[first.ranks[pairs.first], second.ranks[pairs.second]]
     total: Floats = alpha * positional + beta * categorical
     return total
@@ -161,13 +161,15 @@ def best_alignment(
     n_second = len(second.ranks)
     candidates = _find_alignable_pairs(first, second, alpha)
     # What is gained by aligning a pair, compared with leaving both segments unaligned.
-    gains = 2 * EMPTY - dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
+    gains = 2 * DISSIMILARITY_UNALIGNED - dissimilarity(
+        first, second, candidates, level_distances, alpha=alpha, beta=beta
+    )
     is_better = gains > 0
     pairs = Pairs(candidates.first[is_better], candidates.second[is_better])
     gains = gains[is_better]
     chosen = best_matching(pairs, gains, (n_first, n_second))
     n_units = n_first + n_second
-    total = EMPTY * n_units - float(gains[chosen].sum())
+    total = DISSIMILARITY_UNALIGNED * n_units - float(gains[chosen].sum())
     disorder = total / (n_units / 2)
     return np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1), disorder
 
@@ -192,8 +194,8 @@ def unitised_gamma(
     film
         Beginning and end of what was annotated, in seconds.
     samples
-        Number of chance annotations, at least 2. Each is two annotations, of either annotator, which are
-        shifted along the film by amounts that differ by at least half a mean segment.
+        Number of chance annotations, at least 2. Each is a pair of annotations, each drawn from the two
+        annotators, that are shifted along the film by amounts that differ by at least half a mean segment.
     seed
         Seed of these draws.
     """
@@ -254,7 +256,7 @@ def unitised_agreement(
 ) -> tuple[PairAgreement[UnitGamma], ...]:
     """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
 
-    It is computed twice: on all levels but the lowest, and on the levels that are labels.
+    It is computed twice: on all levels, and on those that are labels; the lowest level is left out of both.
 
     Parameters
     ----------

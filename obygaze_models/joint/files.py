@@ -51,7 +51,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     about = joint.about
     counts = joint.sums.counts
     n_clips = int(counts.sum())
-    is_of_losses = about.at == "losses"
+    holds_derivatives = about.holds_derivatives
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
     loss = float(planes.losses[0])
     metrics: tuple[dict[str, Any], ...] = ()
@@ -66,7 +66,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         }
         metrics = (metric,)
     n_positives = 0
-    if not is_of_losses:
+    if not holds_derivatives:
         n_positives = round(float(counts @ joint.sums.means[:, about.column(concept)]))
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     # There is no store with all films, so a digest of their names stands for its fingerprint.
@@ -78,7 +78,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         estimator=parts.estimator,
         parameters=parts.parameters,
         # Scores of least squares are near 1 or 0; the other scores are logits or distances.
-        threshold=0.0 if concept or is_of_losses else 0.5,
+        threshold=0.0 if concept or holds_derivatives else 0.5,
         target=parts.target,
         concepts=(),
         manifest_sha256="",

@@ -43,7 +43,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Planes:
-    """Hyperplanes w z + b = 0 for K targets, in standardised features z that are not cut off.
+    """Hyperplanes w z + b = 0 for K targets, in standardised features z that are not clipped.
 
     Attributes
     ----------
@@ -551,7 +551,7 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     Raises
     ------
     ModelError
-        The sums are of squares.
+        The sums are not gradients and curvatures.
 
     Examples
     --------
@@ -565,8 +565,8 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     False
     """
     sums = joint.sums
-    if joint.about.at != "losses":
-        raise ModelError("these sums are of squares: rounds need sums at a model (obygaze model sums --at)")
+    if not joint.about.holds_derivatives:
+        raise ModelError("these sums are not at a model, as rounds need them: obygaze model sums --at MODEL")
     weights = sums.start["start_weights"]
     intercept = sums.start["start_intercept"]
     before: Floats = np.append(weights, intercept)

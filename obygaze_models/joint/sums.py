@@ -27,9 +27,9 @@ from obygaze_features.schema import Count, Whole
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import Sources, check_family, family
-from obygaze_models.persistence.model_file import ROWS, check_trained
+from obygaze_models.persistence.archive import check_arrays
+from obygaze_models.persistence.card import Sources, check_features_digest, features_digest
+from obygaze_models.persistence.model_file import ROWS, check_training_arrays
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol import find_target
@@ -39,10 +39,10 @@ LEAST = 20
 """Clips that a film must have to be in the sums, by default."""
 
 MOST_CLIPS = 10**7
-"""No film has more clips: a larger number is none."""
+"""Largest number of clips of a film that is accepted from a file."""
 
 WHOLE = 1e-3
-"""A number of clips that is computed from sums is within this distance of a whole number."""
+"""Rounding error that is accepted in numbers of clips that are computed back from sums."""
 
 ARRAYS = ("counts", "means", "products")
 """Names of the arrays of sums in a file."""
@@ -51,7 +51,20 @@ START = ("start_mean", "start_scale", "start_weights", "start_intercept")
 
 
 class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Describes what sums are of; to be joined, all but some fields must agree (`joint.fits.OF_LAB`)."""
+    """Description of sums: their films, features, target and concepts.
+
+    Sums of labs can be joined if all fields agree, except those in `joint.fits.OF_LAB`.
+
+    Attributes
+    ----------
+    left_out : dict of str to int
+        Film with too few clips -> number of its clips.
+    least : int
+        Smallest number of clips of a film in the sums.
+    at : {"squares", "losses"}
+        "squares": sums are means and products of clips' vectors. "losses": sums are gradients and curvatures
+        of the logistic loss at a model.
+    """
 
     format: Literal["obygaze sums"] = "obygaze sums"
     number: Literal[2] = 2
@@ -61,6 +74,11 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     left_out: dict[str, Whole]
     least: Count
     at: Annotated[str, Meta(description="losses or squares")] = "squares"
+
+    @property
+    def holds_derivatives(self) -> bool:
+        """Whether the sums are gradients and curvatures of the logistic loss, not means and products."""
+        return self.at == "losses"
 
     def column(self, concept: str = "") -> int:
         """Return the column of a concept, or of the label (""), in a clip's vector.
@@ -90,12 +108,13 @@ class Sums:
     counts : ndarray of float64, shape [F]
         Number of clips of each film.
     means : ndarray of float64, shape [F, P]
-        Mean of u over each film; of losses (`about.at`), the gradient [F, D + 1] of the logistic loss at
-        `start`, in standardised features and a 1.
+        Mean of u over each film. If `about.holds_derivatives`: the gradient [F, D + 1] of the logistic loss
+        at the model `start`, by the weights of standardised features and the intercept.
     products : ndarray of float64, shape [F, P, P]
-        Sum of (u - mean) (u - mean)' over each film; of losses, the curvature [F, D + 1, D + 1].
+        Sum of (u - mean) (u - mean)' over each film. If `about.holds_derivatives`: the curvature
+        [F, D + 1, D + 1].
     start : mapping
-        Of losses: mean, scale, weights and intercept of the model at which they were computed; else empty.
+        If `about.holds_derivatives`: mean, scale, weights and intercept of the model; otherwise empty.
     training : TrainingFilms, optional
         Digests of the clips' rows, by which their films are recognised; no pictures. Sums that were computed
         from other sums have none.
@@ -127,7 +146,7 @@ def gram(
     licence: str = NO_LICENCE,
     label_policy: str = "",
 ) -> Sums:
-    """Compute the sums of each film over the clips of a task: counts, means and products of clips' vectors.
+    """Compute sums over the clips of a task in each film: counts, means and products of clips' vectors.
 
     Parameters
     ----------
@@ -136,11 +155,12 @@ def gram(
     task : str
         Name of a task of two classes.
     least : int
-        Films with fewer clips are left out, and counted.
+        Films with fewer clips are left out, and listed in `About.left_out`.
     at : Model, optional
-        A joint linear model: gradients and curvatures of the logistic loss at it are summed instead
-        (`newton_step`).
+        A joint linear model. If it is given, the sums are gradients and curvatures of the logistic loss at
+        this model (`newton_step`).
     licence, label_policy : str
+        Stored in the description of the sums.
 
     Raises
     ------
@@ -163,7 +183,7 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
-    rows, labels = asked_clips(data, task)
+    rows, labels = clips_in_task(data, task)
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
     summed_films = np.flatnonzero(n_clips >= least)
     if not len(summed_films):
@@ -177,7 +197,7 @@ def gram(
         store=data.store,
         n_features=X.shape[1],
         provenance=dict(data.group.provenance),
-        provenance_sha256=family(data.group.provenance),
+        provenance_sha256=features_digest(data.group.provenance),
         codebook=codebook_record(data.codebook),
         target=target.record(),
         concepts=list(data.labels.concepts),
@@ -211,8 +231,8 @@ def gram(
     )
 
 
-def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Find the clips of a dataset that are in a task: their rows [N], and their labels [N], 1 or 0."""
+def clips_in_task(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the rows [N] of a dataset's clips that are in a task, and their labels [N], 1 or 0."""
     labels = find_target(task, data.codebook).of(data.labels)
     rows = np.flatnonzero(labels != NOT_ASKED)
     return rows, labels[rows]
@@ -291,7 +311,7 @@ def read_sums(path: Path | str) -> Sums:
     Raises
     ------
     ModelError
-        It is not a file of sums, or no films can have such sums.
+        It is not a file of sums, or its numbers cannot be sums over films.
 
     Examples
     --------
@@ -323,21 +343,23 @@ def read_sums(path: Path | str) -> Sums:
 
 
 def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if arrays read from a file can't be sums over films, as wrong sums would spoil a joint model."""
+    """Raise if arrays from a file can't be sums over films, since wrong sums would spoil a joint model."""
     n_films = len(set(about.movies))
     n_features = about.n_features
-    is_of_losses = about.at == "losses"
-    width = n_features + 1 if is_of_losses else n_features + 1 + len(about.concepts)
+    width = n_features + 1
+    if not about.holds_derivatives:
+        width += len(about.concepts)
     shapes: dict[str, tuple[int, ...]] = {
         "counts": (n_films,),
         "means": (n_films, width),
         "products": (n_films, width, width),
     }
-    if is_of_losses:
+    if about.holds_derivatives:
         shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
-    expect({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
-    check_trained({name: arrays[name] for name in ROWS if name in arrays}, n_inputs=1, n_films=n_films)
-    check_family(about.provenance, about.provenance_sha256, "")
+    check_arrays({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
+    trained_rows = {name: arrays[name] for name in ROWS if name in arrays}
+    check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
+    check_features_digest(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # a clip refuses names that no manifest has
     with np.errstate(all="ignore"):
@@ -347,18 +369,21 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
-    """Yield, for each rule that sums over films obey, whether it is broken, and the message for that case."""
+    """Check each rule that sums over films obey: yield whether it is broken, and the message if it is."""
     counts, means, products = (arrays[name] for name in ARRAYS)
     n_features = about.n_features
     is_finite = all(np.isfinite(array).all() for array in arrays.values())
     yield not is_finite, "a value is not finite"
     is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
-    yield not bool(is_possible.all()), f"a film has not {about.least} whole clips or more"
+    yield (
+        not bool(is_possible.all()),
+        f"a film has no whole number of clips of at least {about.least}",
+    )
     is_symmetric = np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9)
     yield not is_symmetric, "products are not symmetric"
     are_semidefinite = all(_is_positive_semidefinite(products_of_film) for products_of_film in products)
     yield not are_semidefinite, "products are no sums of squares and products of anything"
-    if about.at == "losses":
+    if about.holds_derivatives:
         # In the column of the intercept p (1 - p) is at most 1/4 for a clip, and p - y at most 1.
         has_large_curvature = products[:, n_features, n_features] > counts / 4 + WHOLE
         has_large_gradient = abs(means[:, n_features]) > counts
@@ -380,7 +405,7 @@ def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[t
 def _are_whole_counts(
     counts: NDArray[np.float64], shares: NDArray[np.float64], products: NDArray[np.float64]
 ) -> bool:
-    """Tell whether labels and concepts are in whole numbers of clips, singly and in pairs.
+    """Tell whether sums give whole numbers of clips with each label or concept, and with each pair of them.
 
     For columns of 0 and 1, the sum of products (not around means) is the number of clips that have both.
 
@@ -394,10 +419,12 @@ def _are_whole_counts(
     """
     n_clips = counts[:, None]
     n_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]
-    # The clips that have a column "and itself" are those that have it.
-    off_diagonal = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
     is_whole = (abs(n_both - n_both.round()) <= WHOLE).all()
-    return bool(is_whole and (n_both >= -WHOLE).all() and (off_diagonal <= WHOLE).all())
+    is_not_negative = (n_both >= -WHOLE).all()
+    # The diagonal counts the clips that have a single column, which is also known from its share.
+    diagonal_error = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
+    agrees_with_shares = (diagonal_error <= WHOLE).all()
+    return bool(is_whole and is_not_negative and agrees_with_shares)
 
 
 def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
@@ -418,14 +445,14 @@ def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
 
 # --- a record of the sums that left a lab: sums are refused whose difference from earlier ones tells features
 # ---------------------------------------------------------------------------
-# Sums are linear in clips. If two deliveries of a film differ in a few clips, labels or concepts, whoever
-# subtracts one from the other gets the sum of these clips' features; for one clip, its features themselves.
+# Sums are linear in clips. If two releases of a film differ in a few clips, labels or concepts, their
+# difference is the sum of these clips' features; with one clip, its features themselves.
 RECORD: Final = "sums-given.jsonl"
 """End of the record's file name, after that of the store. It lies beside the store and stays in the lab."""
 
 
-class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A film in sums that were given out.
+class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A film in released sums: one line of the record next to a store.
 
     Attributes
     ----------
@@ -445,8 +472,12 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     clips: list[str]
     columns: dict[str, list[str]]
 
-    def apart(self, other: "SumsGiven") -> Iterator[int]:
-        """Yield in how many clips two deliveries of a film differ: as to the clips, and as to each column."""
+    def count_differences(self, other: "ReleasedFilm") -> Iterator[int]:
+        """Yield the number of clips that are in one of two releases of a film only.
+
+        The first number compares all clips, the others the clips that have the label or a concept, one for
+        each column of both releases.
+        """
         yield len(set(self.clips) ^ set(other.clips))
         for name in self.columns.keys() & other.columns.keys():
             yield len(set(self.columns[name]) ^ set(other.columns[name]))
@@ -454,59 +485,63 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @contextmanager
 def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
-    """Record that sums are given out, in a file beside their store, and refuse sums that reveal single clips.
+    """Record released sums in a file next to their store, and refuse sums that would reveal single clips.
 
-    The record is locked while the block of the ``with`` statement runs, which writes the sums.
+    The record stays locked while the block of the ``with`` statement runs, in which the sums are written.
 
     Raises
     ------
     ModelError
-        A film differs from its part of earlier sums in fewer than `least` clips; or the record is damaged.
+        A film differs from an earlier release in fewer than `least` clips, or the record is damaged.
     """
     with locked(path.parent, wait=True):
         lines = read_text(path).splitlines() if path.is_file() else []
         earlier = _read_record(lines, path)
         for film in _films_to_record(data, sums):
-            deliveries = [given for given in earlier.get(film.movie, ()) if given.features == film.features]
-            _refuse_near_deliveries(film, deliveries, sums.about.least, path)
-            recorded_contents = [(given.clips, given.columns) for given in deliveries]
+            releases = [
+                release for release in earlier.get(film.movie, ()) if release.features == film.features
+            ]
+            _refuse_similar_releases(film, releases, sums.about.least, path)
+            recorded_contents = [(release.clips, release.columns) for release in releases]
             if (film.clips, film.columns) not in recorded_contents:
                 lines.append(msgspec.json.encode(film).decode())
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
 
 
-def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[SumsGiven]]:
-    """Parse the lines of a record of sums that were given out: film -> its deliveries."""
-    deliveries: dict[str, list[SumsGiven]] = {}
+def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[ReleasedFilm]]:
+    """Parse the lines of a record of released sums: film -> its releases."""
+    releases: dict[str, list[ReleasedFilm]] = {}
     for number, line in enumerate(lines, start=1):
         try:
-            given = msgspec.json.decode(line, type=SumsGiven)
+            release = msgspec.json.decode(line, type=ReleasedFilm)
         except msgspec.MsgspecError as error:
             raise ModelError(f"{path}: line {number}: {error}: mend it, as it guards your clips") from None
-        deliveries.setdefault(given.movie, []).append(given)
-    return deliveries
+        releases.setdefault(release.movie, []).append(release)
+    return releases
 
 
-def _refuse_near_deliveries(film: SumsGiven, deliveries: Sequence[SumsGiven], least: int, path: Path) -> None:
-    """Raise if a film differs from an earlier delivery in some clips, but in fewer than `least`.
+def _refuse_similar_releases(
+    film: ReleasedFilm, releases: Sequence[ReleasedFilm], least: int, path: Path
+) -> None:
+    """Raise if a film differs from an earlier release in some clips, but in fewer than `least`.
 
-    Subtracting one delivery from the other would reveal the features of these clips.
+    Subtracting one release from the other would reveal the features of these clips.
     """
-    for given in deliveries:
-        differences = [n_clips for n_clips in film.apart(given) if 0 < n_clips < least]
+    for release in releases:
+        differences = [n_clips for n_clips in film.count_differences(release) if 0 < n_clips < least]
         if differences:
             raise ModelError(
                 f"film {film.movie} differs in {counted(min(differences), 'clip')} from the sums for "
-                f"{given.task} that {path} records: subtracting them gives these clips' features. "
+                f"{release.task} that {path} records: subtracting them gives these clips' features. "
                 "Give the same clips and labels again, or take the film from the manifest"
             )
 
 
-def _films_to_record(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
+def _films_to_record(data: Dataset, sums: Sums) -> Iterator[ReleasedFilm]:
     """Yield the entry of each film in sums for the record: its clips, label and concepts."""
     about = sums.about
-    rows, labels = asked_clips(data, about.target["name"])
+    rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
     has_column = {"": labels == 1}
@@ -517,7 +552,7 @@ def _films_to_record(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
         columns = {}
         for name, has in has_column.items():
             columns[name] = np.sort(clip_ids[in_film & has]).tolist()
-        yield SumsGiven(
+        yield ReleasedFilm(
             movie=movie,
             features=f"{about.provenance_sha256} {about.features} {about.pool}",
             task=about.target["name"],

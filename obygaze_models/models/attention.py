@@ -46,7 +46,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
     Attributes
     ----------
     parameters_ : ndarray, shape [P]
-        `AttentionNetwork.views` cuts them into layers.
+        `AttentionNetwork.layers_of` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which frames are standardised.
     classes_, n_features_in_, threshold_, n_epochs_, curve_
@@ -127,14 +127,14 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
         frames = self._frames(X).astype(self.mean_.dtype, copy=False)
-        layer = network.views(self.parameters_)
+        layers = network.layers_of(self.parameters_)
         # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
         # libraries choose their kernels by the size of the batch.
         with one_blas_thread():
             pooled = []
             for clip in frames:
                 ready = network.prepare(clip[None], self.mean_, self.scale_)
-                pooled.append(network.pool(layer, ready))
+                pooled.append(network.pool(layers, ready))
         return PooledFrames(
             weights=np.concatenate([clip.weights for clip in pooled]),
             evidence=np.concatenate([clip.evidence for clip in pooled]),
@@ -182,7 +182,7 @@ CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchang
 
 
 def _attention_spec(
-    name: str, title: str, *, uses: tuple[str, ...] = (), beside: tuple[str, ...] = (), **settings: Any
+    name: str, title: str, *, uses: tuple[str, ...] = (), compared_with: tuple[str, ...] = (), **settings: Any
 ) -> ModelSpec:
     """Make the spec of an `AttentionPooling` with these settings.
 
@@ -191,9 +191,9 @@ def _attention_spec(
     name, title : str
         The model's name in commands, and its title in tables.
     uses : tuple of str
-        What ``fit`` takes beside X and y.
-    beside : tuple of str
-        Models to list beside it in tables; a model without any is itself a control.
+        What ``fit`` takes in addition to X and y.
+    compared_with : tuple of str
+        Models that are evaluated with it for comparison; a model without any is itself a control.
     **settings
         Parameters of `AttentionPooling`.
     """
@@ -210,8 +210,8 @@ def _attention_spec(
         reads="frames",
         uses=uses,
         kinds=(),
-        control=not beside,
-        beside=beside,
+        control=not compared_with,
+        compared_with=compared_with,
     )
 
 
@@ -228,9 +228,9 @@ def _frames_probe_spec(pool: Literal["mean", "max"], title: str) -> ModelSpec:
 
 
 SPECS = (
-    _attention_spec("attention", "Attention", beside=CONTROLS),
+    _attention_spec("attention", "Attention", compared_with=CONTROLS),
     _attention_spec(
-        "attention_time", "Attention and time", beside=(*CONTROLS, "attention_shuffled"), timed=True
+        "attention_time", "Attention and time", compared_with=(*CONTROLS, "attention_shuffled"), timed=True
     ),
     _attention_spec("attention_uniform", "Equal weights", attention="uniform"),
     _attention_spec(

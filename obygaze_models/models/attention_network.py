@@ -24,8 +24,8 @@ BLOCK = 64
 MOST_FRAMES = 16384
 """Frames of each class that say where to look: more change little, and cost as much as an epoch."""
 
-N_AIMED = 2
-"""Directions in which attention first looks for frames that stand out."""
+MOST_DIRECTIONS = 2
+"""Directions along which the first attention units are set, so that they respond to unusual frames."""
 
 N_PAIRS = 2
 """Pairs of starts, of which the one with the lowest training loss is trained on."""
@@ -101,7 +101,7 @@ class AttentionNetwork:
 
     `prepare` makes of clips [N, F, D] an array [N, F, D + 1], or [N, F, D + 6 + 1] with `timed`. The last
     column is 1 for an absent frame, whose other columns are 0, and 0 for a present one. The columns of the
-    time embedding stand before it.
+    time embedding are before it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class AttentionNetwork:
         """Count the parameters, P."""
         return self.n_inputs * (2 * self.n_hidden + 1) + 3 * self.n_hidden + 1
 
-    def views(self, parameters: Floats) -> AttentionLayers:
+    def layers_of(self, parameters: Floats) -> AttentionLayers:
         """Cut a vector [P] into layers, without copying."""
         n_columns = 2 * self.n_hidden + 1
         end_of_projection = self.n_inputs * n_columns
@@ -154,7 +154,7 @@ class AttentionNetwork:
         Returns
         -------
         ndarray, shape [N, F, D' + 1]
-            D' is `n_inputs`. Absent frames are 0 but for the last column, which is 1.
+            D' is `n_inputs`. The last column is 1 for absent frames, whose other columns are 0.
         """
         n_clips, n_frames, n_features = X.shape
         absent = np.isnan(X[..., 0])
@@ -171,8 +171,8 @@ class AttentionNetwork:
     # --- where training begins
     # -----------------------------------------------------------------------
 
-    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw initial parameters [K, P] in pairs whose evidence has opposite signs along one direction.
+    def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw K sets of initial parameters [K, P], in pairs with opposite evidence along one direction.
 
         Parameters are drawn as PyTorch's ``Linear`` draws them, uniformly within 1/sqrt(inputs) of zero, with
         two changes. The first hidden units start along the directions in which the frames of the two classes
@@ -190,7 +190,7 @@ class AttentionNetwork:
         """
         if not self.n_hidden:
             return self._draw_parameters(rng)[None]
-        directions = self._discriminating_directions(X, y, min(N_AIMED, self.n_features))  # [D, n]
+        directions = self._discriminating_directions(X, y, min(MOST_DIRECTIONS, self.n_features))  # [D, n]
         first_direction = directions[:, 0]
         starts = []
         for _ in range(N_PAIRS):
@@ -198,7 +198,7 @@ class AttentionNetwork:
             self._aim_hidden_units(parameters, directions)
             mirrored = parameters.copy()
             # The opposite sign along the first direction, and the same across it.
-            evidence = self.views(mirrored).projection[: self.n_features, -1]
+            evidence = self.layers_of(mirrored).projection[: self.n_features, -1]
             evidence -= 2 * (evidence @ first_direction) * first_direction
             starts += [parameters, mirrored]
         return np.stack(starts)
@@ -217,19 +217,19 @@ class AttentionNetwork:
 
         As many directions are used as there are pairs of hidden units.
         """
-        n_aimed = min(directions.shape[1], self.n_hidden // 2)
-        if not n_aimed:
+        n_directions = min(directions.shape[1], self.n_hidden // 2)
+        if not n_directions:
             return
-        layer = self.views(parameters)
-        both_ways = np.concatenate([directions[:, :n_aimed], -directions[:, :n_aimed]], axis=1)
+        layers = self.layers_of(parameters)
+        both_ways = np.concatenate([directions[:, :n_directions], -directions[:, :n_directions]], axis=1)
         # tanh(z) sigmoid(z) is large for large positive z only. A unit and its opposite together respond to
         # frames that are far from the mean on either side.
         for first in (0, self.n_hidden):  # columns of V, columns of U
-            units = slice(first, first + 2 * n_aimed)
-            layer.projection[: self.n_features, units] = both_ways
-            layer.projection[self.n_features :, units] = 0
-            layer.gate_bias[units] = 0
-        layer.attention[: 2 * n_aimed] = 1
+            units = slice(first, first + 2 * n_directions)
+            layers.projection[: self.n_features, units] = both_ways
+            layers.projection[self.n_features :, units] = 0
+            layers.gate_bias[units] = 0
+        layers.attention[: 2 * n_directions] = 1
 
     def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
         """Find the n directions [D, n] in which frames of the two classes scatter most differently.
@@ -271,14 +271,14 @@ class AttentionNetwork:
     # --- logits and gradients
     # -----------------------------------------------------------------------
 
-    def pool(self, layer: AttentionLayers, X: Floats) -> PooledFrames:
+    def pool(self, layers: AttentionLayers, X: Floats) -> PooledFrames:
         """Compute weights, evidence and logits of prepared clips [B, F, D + 1]."""
-        pooled, _ = self._forward(layer, X)
+        pooled, _ = self._forward(layers, X)
         return pooled
 
-    def logits(self, layer: AttentionLayers, X: Floats) -> Floats:
+    def logits(self, layers: AttentionLayers, X: Floats) -> Floats:
         """Compute the logit [B] of prepared clips."""
-        return self.pool(layer, X).logits
+        return self.pool(layers, X).logits
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean cross-entropy of logits [B] and labels 0 or 1 [B]."""
@@ -286,23 +286,23 @@ class AttentionNetwork:
 
     def backward(
         self,
-        layer: AttentionLayers,
+        layers: AttentionLayers,
         X: Floats,
         y: Floats,
-        slope: AttentionLayers,
+        gradient: AttentionLayers,
         weights: Floats | float = 1.0,
     ) -> Floats:
-        """Compute the logits of a batch, and write the gradient of their cross-entropy into `slope`.
+        """Compute the logits of a batch, and write the gradient of their cross-entropy into `gradient`.
 
         Parameters
         ----------
-        layer : AttentionLayers
+        layers : AttentionLayers
             Views of the parameters [P].
         X : ndarray, shape [B, F, D + 1]
             Prepared clips.
         y : ndarray, shape [B]
             Labels 0 or 1, as floats.
-        slope : AttentionLayers
+        gradient : AttentionLayers
             Views of the gradient [P], which is overwritten.
         weights : ndarray, shape [B], or float
             Weights of the clips' losses, whose weighted sum is divided by B.
@@ -312,10 +312,10 @@ class AttentionNetwork:
         ndarray, shape [B]
         """
         n_hidden = self.n_hidden
-        pooled, gate = self._forward(layer, X)
+        pooled, gate = self._forward(layers, X)
         # The derivative of the loss by each logit, [B].
         logit_gradient = (expit(pooled.logits) - y) / len(y) * weights
-        slope.bias[0] = logit_gradient.sum()
+        gradient.bias[0] = logit_gradient.sum()
         # Derivative of the loss by each column of the frames' product with the projection, [B, F, 2 L + 1].
         columns = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)
         by_evidence = columns[..., -1]
@@ -325,23 +325,23 @@ class AttentionNetwork:
             mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
             by_score = by_evidence * (pooled.evidence - mean)
             gated = gate.squashed * gate.opening
-            slope.attention[:] = np.tensordot(by_score, gated, 2)
-            by_gated = by_score[..., None] * layer.attention
+            gradient.attention[:] = np.tensordot(by_score, gated, 2)
+            by_gated = by_score[..., None] * layers.attention
             np.multiply(by_gated, gate.opening - gated * gate.squashed, out=columns[..., :n_hidden])
             np.multiply(by_gated, gated * (1 - gate.opening), out=columns[..., n_hidden:-1])
-            slope.gate_bias[:] = columns[..., :-1].sum(axis=(0, 1))
+            gradient.gate_bias[:] = columns[..., :-1].sum(axis=(0, 1))
         frames = X.reshape(-1, X.shape[-1])[:, :-1]
-        np.matmul(frames.T, columns.reshape(len(frames), -1), out=slope.projection)
-        slope.projection[:] += DECAY * layer.projection
+        np.matmul(frames.T, columns.reshape(len(frames), -1), out=gradient.projection)
+        gradient.projection[:] += DECAY * layers.projection
         return pooled.logits
 
-    def _forward(self, layer: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
+    def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
         """Pool prepared clips [B, F, D + 1]; return the two halves of the gate too, for the gradient."""
         n_hidden = self.n_hidden
-        product = X.reshape(-1, X.shape[-1])[:, :-1] @ layer.projection
+        product = X.reshape(-1, X.shape[-1])[:, :-1] @ layers.projection
         product = product.reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         present = 1 - X[..., -1]
-        product[..., :-1] += layer.gate_bias
+        product[..., :-1] += layers.gate_bias
         # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
         opening = np.tanh(product[..., n_hidden:-1] / 2)
         opening += 1
@@ -350,11 +350,11 @@ class AttentionNetwork:
         # Without hidden units all present frames have the same score.
         score = present
         if n_hidden:
-            score = (gate.squashed * gate.opening) @ layer.attention
+            score = (gate.squashed * gate.opening) @ layers.attention
         weights = np.exp(score - score.max(axis=1, keepdims=True)) * present
         weights /= weights.sum(axis=1, keepdims=True)
         evidence = product[..., -1]
-        logits = (weights * evidence).sum(axis=1) + layer.bias[0]
+        logits = (weights * evidence).sum(axis=1) + layers.bias[0]
         return PooledFrames(weights, evidence, logits), gate
 
 

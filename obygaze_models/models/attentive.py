@@ -51,9 +51,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 
         logit = sum_m sum_t softmax_t(q_m . x_t) (u_m . x_t) + b
 
-    which is their value projection and linear classifier in one, for two classes. The first queries look
-    along the directions in which tokens of the two classes scatter most differently, one weighs all alike,
-    the others are random; evidence begins at 0.
+    which is their value projection and linear classifier in one, for two classes. Initially, the first
+    queries point along the directions in which tokens of the two classes scatter most differently, one weighs
+    all tokens equally, and the others are random; evidence is 0.
 
     With movies (``groups``) the penalty, the epoch and the threshold are chosen on inner folds: a held-out
     clip is scored when an epoch's pass comes to it, by the probes that never learn from its movie. The probe
@@ -224,10 +224,12 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 best_penalty = lowest
                 self.n_epochs_ = epoch
                 self.parameters_ = probes.parameters_on_all_clips(lowest)
-                # The mean logit that the probe of each fold gives to clips that it learns from.
-                zero_of_fold = np.average(logits[:, :-1, lowest], axis=0, weights=probes.learns[:, :-1])
+                # The mean logit that the probe of each fold gives to clips that it is trained on.
+                training_mean_of_fold = np.average(
+                    logits[:, :-1, lowest], axis=0, weights=probes.in_group[:, :-1]
+                )
                 scores = held_out[:, lowest].astype(np.float64)
-                self.held_out_ = HeldOut(scores, y, movies, folds, zero_of_fold[folds])
+                self.held_out_ = HeldOut(scores, y, movies, folds, training_mean_of_fold[folds])
             elif epoch - self.n_epochs_ >= self.patience:
                 break
         self.mean_ = probes.mean[-1]
@@ -277,10 +279,10 @@ def _make(seed: int) -> AttentiveProbe:
 
 
 _SHARED: dict[str, Any] = {"choose": None, "uses": ("groups",), "kinds": ()}
-_BESIDE = ("linear", "mean_frames", "attention")
-_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "beside": ("linear",)}
+COMPARED_WITH = ("linear", "mean_frames", "attention")
+_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "compared_with": ("linear",)}
 
 SPECS = (
-    ModelSpec("attentive", "Attentive probe", _make, reads="frames", beside=_BESIDE, **_SHARED),
+    ModelSpec("attentive", "Attentive probe", _make, reads="frames", compared_with=COMPARED_WITH, **_SHARED),
     ModelSpec("attentive_tokens", "Attentive probe on tokens", _make, **_OF_TOKENS, **_SHARED),
 )

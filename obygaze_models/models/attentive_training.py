@@ -26,10 +26,10 @@ from obygaze_models.models.scaling import Moments, safe_scale
 Masks = NDArray[np.bool_]
 
 DECAY = 0.01
-"""Weight of half the queries' squares in the loss."""
+"""Penalty on the queries: its product with half the sum of their squares is added to the loss."""
 
-N_AIMED = 2
-"""Directions, each way, that the first queries look along to begin with."""
+MOST_DIRECTIONS = 2
+"""Most directions along which a probe's first queries are set, each with its opposite."""
 
 BLOCK = 2048
 """Tokens that are multiplied at a time: one clip's, or several clips' frames."""
@@ -99,9 +99,9 @@ class Attended(NamedTuple):
     weights : ndarray, shape [B, T, J, M]
         Attention of each query: over a clip's tokens it adds up to 1.
     evidence : ndarray, shape [B, T, J, M]
-        What each token says for the positive class, by the evidence of each query.
+        Evidence for the positive class that each query finds in each token.
     pooled : ndarray, shape [B, J, M]
-        Evidence, weighted and added up over tokens.
+        Sum over tokens of weights times evidence.
     """
 
     weights: Floats
@@ -219,12 +219,16 @@ class _TokenSums:
             scatter_by_label.append(self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1))
         negative, positive = scatter_by_label
         difference = (positive - negative) / scale / scale[:, None]
-        aimed = most_differing_directions(difference, n)
-        return np.concatenate([aimed, -aimed], axis=1)
+        most_differing = most_differing_directions(difference, n)
+        return np.concatenate([most_differing, -most_differing], axis=1)
 
 
 def initial_statistics(
-    clips: Floats | StoredClips, y: NDArray[np.int64], learns: Masks, n_directions: int, dtype: np.dtype[Any]
+    clips: Floats | StoredClips,
+    y: NDArray[np.int64],
+    in_group: Masks,
+    n_directions: int,
+    dtype: np.dtype[Any],
 ) -> InitialStatistics:
     """Read all clips once, for the moments of each group and the directions in which its queries start.
 
@@ -233,7 +237,7 @@ def initial_statistics(
     clips : array or StoredClips, shape [N, T, D]
     y : ndarray of int, shape [N]
         Labels, 0 or 1.
-    learns : ndarray of bool, shape [N, G]
+    in_group : ndarray of bool, shape [N, G]
         The clips of each group, all in the last.
     n_directions : int
     dtype : dtype
@@ -244,12 +248,12 @@ def initial_statistics(
     ValueError
         A feature is not finite.
     """
-    n_groups = learns.shape[1]
+    n_groups = in_group.shape[1]
     # A group for each fold, and the last of all clips; without folds, all clips count as one fold.
     has_folds = n_groups > 1
     n_folds = n_groups - 1 if has_folds else 1
     # Each clip is left out of the group of its fold only; without folds argmin gives 0 for all.
-    fold_of = np.argmin(learns, axis=1)
+    fold_of = np.argmin(in_group, axis=1)
     sums = _sum_tokens(clips, y, fold_of, n_folds, dtype)
     means = []
     scales = []
@@ -332,9 +336,10 @@ class ProbeLayers(NamedTuple):
 
 
 class ProbesInTraining:
-    """Attentive probes of all groups and penalties, under training by Adam.
+    """Attentive probes of all groups and penalties, as they are trained by Adam.
 
-    Each group has its own moments, which are worked into the projection, so that clips are read as they are.
+    Each group has its own moments of tokens. The projection takes them into account, so that all groups read
+    the same raw tokens.
 
     Parameters
     ----------
@@ -344,17 +349,17 @@ class ProbesInTraining:
     folds : ndarray of int, shape [N], or None
         The inner fold that holds each clip out; None for one group, of all clips.
     penalties : tuple of float, length K
-        Weights of half the evidence's squares in the loss.
+        Penalties on the evidence: each is multiplied by half the sum of its squares.
     settings : TrainingSettings
 
     Attributes
     ----------
-    learns : ndarray of bool, shape [N, G]
+    in_group : ndarray of bool, shape [N, G]
         The clips of each group; the last group is all clips.
     mean, scale : ndarray, shape [G, D]
         Moments of each group's tokens.
     parameters, gradient : ndarray, shape [P]
-        `views` cuts them into layers.
+        All parameters of the probes, and their gradient, as one vector each; `layers_of` gives the layers.
     """
 
     def __init__(
@@ -365,30 +370,30 @@ class ProbesInTraining:
         penalties: tuple[float, ...],
         settings: TrainingSettings,
     ) -> None:
-        """Draw the first parameters of the probes of all groups of clips and penalties."""
+        """Read the moments of tokens, and set the initial parameters of the probes."""
         self.clips = clips
         self.y = y
         self.penalties = penalties
         self.settings = settings
         held_out = np.zeros((len(y), 0), bool) if folds is None else folds[:, None] == np.unique(folds)
-        self.learns = np.column_stack([~held_out, np.ones(len(y), bool)])
+        self.in_group = np.column_stack([~held_out, np.ones(len(y), bool)])
         self.dtype = np.result_type(clips.dtype, np.float32)
-        n_directions = min(N_AIMED, (settings.n_queries - 1) // 2)
-        statistics = initial_statistics(clips, y, self.learns, n_directions, self.dtype)
+        n_directions = min(MOST_DIRECTIONS, (settings.n_queries - 1) // 2)
+        statistics = initial_statistics(clips, y, self.in_group, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
         n_parameters = 2 * clips.shape[2] * self.n_probes * settings.n_queries + self.n_probes
         self.parameters = np.zeros(n_parameters, self.dtype)
         queries = self._first_queries(statistics.directions)
         # Evidence and biases begin at 0.
-        self.views(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
+        self.layers_of(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
         self.gradient = np.empty_like(self.parameters)
         self._adam = Adam.zeros_like(self.parameters)
 
     @property
     def n_probes(self) -> int:
         """Count the probes, J."""
-        n_groups: int = self.learns.shape[1]
+        n_groups: int = self.in_group.shape[1]
         return n_groups * len(self.penalties)
 
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -397,24 +402,24 @@ class ProbesInTraining:
         The first queries of a group point along its `directions` [G, D, n], the next is 0 and so weighs all
         tokens equally, and the others are random, the same for all groups.
         """
-        n_groups, n_features, n_aimed = directions.shape
+        n_groups, n_features, n_directed = directions.shape
         n_queries = self.settings.n_queries
         queries = np.zeros((n_features, n_groups, n_queries))
-        queries[:, :, :n_aimed] = directions.transpose(1, 0, 2)[..., :n_queries]
+        queries[:, :, :n_directed] = directions.transpose(1, 0, 2)[..., :n_queries]
         rng = np.random.default_rng((self.settings.seed, 0))
-        n_random = max(n_queries - n_aimed - 1, 0)
+        n_random = max(n_queries - n_directed - 1, 0)
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
-        queries[:, :, n_aimed + 1 :] = random_queries[:, None]
+        queries[:, :, n_directed + 1 :] = random_queries[:, None]
         return queries
 
-    def views(self, parameters: Floats) -> ProbeLayers:
+    def layers_of(self, parameters: Floats) -> ProbeLayers:
         """Cut a vector [P] into layers, without copying."""
         projection = parameters[: -self.n_probes].reshape(self.clips.shape[2], 2, self.n_probes, -1)
         return ProbeLayers(projection, parameters[-self.n_probes :])
 
     def parameters_on_all_clips(self, penalty: int) -> Floats:
-        """Copy the parameters [2 D M + 1] of the probe that learns from all clips; `penalty` is an index."""
-        layers = self.views(self.parameters)
+        """Copy the parameters [2 D M + 1] of the probe trained on all clips; `penalty` is an index."""
+        layers = self.layers_of(self.parameters)
         probe = self.n_probes - len(self.penalties) + penalty
         return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
 
@@ -426,7 +431,7 @@ class ProbesInTraining:
         ndarray, shape [N, G, K]
             The logit of each clip when its batch was read, before the step that learns from it.
         """
-        n_clips, n_groups = self.learns.shape
+        n_clips, n_groups = self.in_group.shape
         order = rng.permutation(n_clips)
         logits = np.empty((n_clips, n_groups, len(self.penalties)))
         for start in range(0, n_clips, self.settings.batch_size):
@@ -453,14 +458,14 @@ class ProbesInTraining:
         # The moments of each probe's group, [D, J, 1].
         mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
         scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
-        projection, bias = self.views(self.parameters)
-        slope, bias_slope = self.views(self.gradient)
+        projection, bias = self.layers_of(self.parameters)
+        projection_gradient, bias_gradient = self.layers_of(self.gradient)
         # Standardisation is moved into the projection, so that tokens are read as they are. The mean of the
         # features then shifts the evidence; it shifts all scores of a query alike, which a softmax ignores.
         raw_projection = projection / scale[:, None]
         shift = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
-        learns = np.repeat(self.learns[rows], n_penalties, axis=1)  # [B, J]
-        share = learns / np.maximum(learns.sum(axis=0), 1)
+        in_group = np.repeat(self.in_group[rows], n_penalties, axis=1)  # [B, J]
+        share = in_group / np.maximum(in_group.sum(axis=0), 1)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
         self.gradient[:] = 0
         for within in token_blocks(len(rows), self.clips.shape[1]):
@@ -469,29 +474,30 @@ class ProbesInTraining:
             logits[within] = attended.pooled.sum(axis=2) + shift
             residuals = expit(logits[within]) - self.y[rows[within], None]
             logit_gradient = (residuals * share[within]).astype(self.dtype)  # [B, J]
-            bias_slope += logit_gradient.sum(axis=0)
-            by_token = _slopes_by_token(attended, logit_gradient).reshape(-1, projection[0].size)
-            slope += (block.X.reshape(len(by_token), -1).T @ by_token).reshape(slope.shape)
+            bias_gradient += logit_gradient.sum(axis=0)
+            by_token = _gradients_by_token(attended, logit_gradient).reshape(-1, projection[0].size)
+            by_feature = block.X.reshape(len(by_token), -1).T @ by_token
+            projection_gradient += by_feature.reshape(projection_gradient.shape)
         # From raw to standardised tokens. Weights of a clip's tokens add up to 1, so the evidence is shifted
         # by the mean; gradients of scores add up to 0, so the queries are not.
-        slope[:, 1] -= mean * bias_slope[:, None]
-        slope /= scale[:, None]
-        slope[:, 0] += DECAY * projection[:, 0]
+        projection_gradient[:, 1] -= mean * bias_gradient[:, None]
+        projection_gradient /= scale[:, None]
+        projection_gradient[:, 0] += DECAY * projection[:, 0]
         penalty_of_probe = np.tile(self.penalties, len(self.mean))[:, None]
-        slope[:, 1] += penalty_of_probe * projection[:, 1]
+        projection_gradient[:, 1] += penalty_of_probe * projection[:, 1]
         return logits
 
 
-def _slopes_by_token(attended: Attended, logit_gradient: Floats) -> Floats:
+def _gradients_by_token(attended: Attended, logit_gradient: Floats) -> Floats:
     """Compute the derivatives [B, T, 2, J, M] of the loss by each token's score and evidence.
 
     `logit_gradient` [B, J] holds the derivatives of the loss by the logits.
     """
     n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
-    slopes = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), logit_gradient.dtype)
-    by_evidence = slopes[:, :, 1]
+    gradients = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), logit_gradient.dtype)
+    by_evidence = gradients[:, :, 1]
     np.multiply(attended.weights, logit_gradient[:, None, :, None], out=by_evidence)
     # The derivative of a softmax: a token's evidence less the clip's weighted mean.
     above_mean = attended.evidence - attended.pooled[:, None]
-    np.multiply(by_evidence, above_mean, out=slopes[:, :, 0])
-    return slopes
+    np.multiply(by_evidence, above_mean, out=gradients[:, :, 0])
+    return gradients

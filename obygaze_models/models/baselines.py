@@ -28,28 +28,28 @@ LEVELS: tuple[Kind, ...] = ("ordinal",)
 
 
 class Baseline(BinaryClassifier):
-    """Base class of the baselines: checks, prevalence of the positive class, and a threshold on a score.
+    """Base class of the baselines, which score clips without reading their features.
 
     Attributes
     ----------
     classes_ : ndarray, shape [2]
         The negative and the positive label.
     n_features_in_ : int
-        D, only to refuse other features later.
+        D; features of another width are refused later.
     prevalence_ : float
         Share of positive clips in training.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     """
 
-    # Of baselines that learn nothing else: the threshold, and the score of every clip.
+    # The threshold and the score of every clip, for baselines that learn neither.
     _fixed_threshold: ClassVar[float] = 0.5
     _fixed_score: ClassVar[float]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __sklearn_tags__(self) -> Tags:
-        """Promise no good score, which a baseline is not meant to have, and accept NaN."""
+        """Tell scikit-learn that a baseline may score badly, and that it accepts NaN."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = True
@@ -80,9 +80,9 @@ class Baseline(BinaryClassifier):
         return self._labels_of(self.decision_function(X, groups))
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn from labels [N], 0 or 1, and the clips' movies [N]; return the threshold of `predict`.
+        """Learn from labels [N], 0 or 1, and the clips' movies [N], and return the threshold of `predict`.
 
-        This default learns nothing and returns the fixed threshold of the class.
+        Subclasses override it. This default learns nothing, and returns the fixed threshold of the class.
         """
         del labels, movies
         return self._fixed_threshold
@@ -109,12 +109,13 @@ class AlwaysNegative(Baseline):
 class RandomGuess(Baseline):
     """Call each clip positive at random, with one probability for all.
 
-    The score is a uniform draw plus that probability, less 1, and so reaches the threshold, 0, that often.
+    The score is a uniform draw from [0, 1) plus that probability, less 1. It is at least the threshold, 0,
+    with that probability.
 
     Parameters
     ----------
     probability : float, optional
-        Of calling a clip positive; the training prevalence when not given.
+        Probability of calling a clip positive; by default the training prevalence.
     random_state : int
         Seed of the draws, which are the same at every call.
     """
@@ -136,11 +137,11 @@ class RandomGuess(Baseline):
 class MoviePrior(Baseline):
     """Score a clip by the share of positive training clips in its movie (movie identity only).
 
-    A movie that was not trained on scores the training prevalence, and so does every clip when no movies are
-    given. When one movie is left out at a time, every tested movie is unseen: the score is one number per
-    fold, which doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5, as a movie rich in
-    positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its within-movie AUC is
-    0.5. On splits whose movies are seen it shows how much a probe could gain by recognising the movie alone.
+    Clips of a movie that was not trained on, and all clips if no movies are given, score the training
+    prevalence. If one movie is left out at a time, the score is therefore one number per fold, and its
+    within-movie AUC is 0.5. Pooled over folds its AUC is *below* 0.5, since a movie with many positives
+    leaves fewer to train on; that is an artefact of pooling. If the tested movies are also trained on, it
+    shows how much a probe could gain by recognising the movie alone.
 
     The threshold has the highest f1_pos on the training clips themselves.
 
@@ -202,7 +203,7 @@ class RandomLevel(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Remember the levels y [N]; X is not used."""
+        """Store the levels y [N]; X is not used."""
         del X
         self.levels_ = np.asarray(y, dtype=np.float64)
         return self

@@ -31,7 +31,7 @@ class BinaryClassifier(ClassifierMixin, Estimator):
     classes_ : ndarray, shape [2]
         The negative and the positive label.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     """
 
     classes_: NDArray[Any]

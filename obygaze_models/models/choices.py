@@ -1,4 +1,4 @@
-"""Say what inner folds of movies choose for an estimator, and what they tried."""
+"""Describe what inner folds of movies choose for an estimator, and the candidates that they tried."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class EarlyStopping:
-    """Choose the length of training: each inner model stops by the movies held out, the median is taken.
+    """Choose the number of epochs: the median of those at which inner models stop early on held-out movies.
 
     The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
     it has one, its `LossCurve` in ``curve_``.
@@ -78,25 +78,25 @@ class Candidate:
 
 
 class Chosen(NamedTuple):
-    """What inner folds chose for an estimator.
+    """The estimator that inner folds chose, and how it scored.
 
     Attributes
     ----------
     estimator : estimator
-        With what was chosen.
+        The estimator with the chosen parameter.
     candidates : tuple of Candidate
-        What was tried.
-    scores, zeros : ndarray, shape [N]
+        The values that were tried.
+    scores, training_means : ndarray, shape [N]
         Held-out score of each training clip, and the mean score that the same model gives to the clips it was
         fitted on.
     curves : tuple of LossCurve
-        Of inner trainings that stopped early.
+        Loss curves of inner trainings that stopped early.
     """
 
     estimator: Any
     candidates: tuple[Candidate, ...]
     scores: NDArray[np.float64]
-    zeros: NDArray[np.float64]
+    training_means: NDArray[np.float64]
     curves: tuple[Any, ...] = ()
 
 
@@ -130,10 +130,10 @@ def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
 
 
 FEWEST_AVERAGED = 256
-"""Clips whose scores suffice for a mean, where there are more: scoring all of them would cost time."""
+"""Number of clips that suffices for a mean score; if there are more, a sample saves the time to score all."""
 
 
 def evenly_spaced(clips: Any) -> Any:
-    """Take every n-th of the clips [N, ...], such that at least `FEWEST_AVERAGED` of many are left."""
+    """Return a sample of clips [N, ...] at even distances: all of them, or at least `FEWEST_AVERAGED`."""
     step = max(1, len(clips) // FEWEST_AVERAGED)
     return clips[::step]

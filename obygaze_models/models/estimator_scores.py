@@ -58,8 +58,8 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
 
 
 def mean_score(estimator: Any, X: Any) -> float:
-    """Compute the mean score of clips X that an estimator was fitted on; if they are many, of some of them.
+    """Compute the mean score of the training clips X of an estimator; of a sample, if there are many clips.
 
-    It stands for the estimator's intercept, which any estimator may define in its own way.
+    It is used in place of an intercept, which estimators define in different ways or not at all.
     """
     return float(scores_of(estimator, evenly_spaced(X)).mean())

@@ -12,7 +12,7 @@ from obygaze_models.models.binary import encode_labels
 from obygaze_models.models.fitted import FAILURES, Fitted, fit
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
-from obygaze_models.models.probe_search import TrainingSide, is_probe_search, search_probes
+from obygaze_models.models.probe_search import TrainingSet, is_probe_search, search_probes
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
@@ -183,15 +183,21 @@ def _fit_probes(
     movies : ndarray of str, shape [N]
     """
     selections = [spec.estimator(fold.seed) for fold in folds]
-    sides = [
-        _training_side(spec, selection, fold, labels, movies)
+    training_sets = [
+        _training_set(spec, selection, fold, labels, movies)
         for selection, fold in zip(selections, folds, strict=True)
     ]
     try:
         first = selections[0]
-        chosen_of_sides = search_probes(first.estimator, first.choose, X, labels, sides)
-        for selection, side, chosen in zip(selections, sides, chosen_of_sides, strict=True):
-            held_out = HeldOut(chosen.scores, labels[side.rows], movies[side.rows], side.inner, chosen.zeros)
+        chosen_of_sets = search_probes(first.estimator, first.choose, X, labels, training_sets)
+        for selection, training_set, chosen in zip(selections, training_sets, chosen_of_sets, strict=True):
+            held_out = HeldOut(
+                chosen.scores,
+                labels[training_set.rows],
+                movies[training_set.rows],
+                training_set.inner,
+                chosen.training_means,
+            )
             selection.accept(chosen, np.array([0, 1]), held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
@@ -200,13 +206,13 @@ def _fit_probes(
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
 
 
-def _training_side(
+def _training_set(
     spec: ModelSpec,
     selection: GroupedSelection,
     fold: FoldTraining,
     labels: NDArray[np.int64],
     movies: NDArray[np.str_],
-) -> TrainingSide:
+) -> TrainingSet:
     """Assign the training clips of a fold to inner folds of movies; `labels` and `movies` are of all clips.
 
     Raises
@@ -224,4 +230,4 @@ def _training_side(
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
     except ValueError as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
-    return TrainingSide(rows, inner)
+    return TrainingSet(rows, inner)

@@ -121,16 +121,16 @@ class _Fits:
         Features, and a column of ones for the intercept.
     y : ndarray, shape [N]
         Labels, 0 or 1.
-    inside : ndarray, shape [N, F]
+    in_subset : ndarray, shape [N, F]
         1 for the clips of a subset, 0 for others.
     C : ndarray, shape [F]
     """
 
-    def __init__(self, design: Floats, y: Floats, inside: Floats, C: Floats) -> None:
+    def __init__(self, design: Floats, y: Floats, in_subset: Floats, C: Floats) -> None:
         """Keep the clips and the penalties of the fits; nothing is fitted yet."""
         self.design = design
         self.y = y[:, None]
-        self.inside = inside
+        self.in_subset = in_subset
         self.C = C
         # The sign of logits that raise the loss: 1 of negative clips, -1 of positive ones.
         self.wrong_sign = 1 - 2 * self.y
@@ -155,7 +155,7 @@ class _Fits:
         """Compute the logits [N, F] and regularised losses [F] of coefficients [K + 1, F]."""
         logits = self.design @ coefficients
         misfit = np.logaddexp(0.0, self.wrong_sign * logits)
-        misfit *= self.inside
+        misfit *= self.in_subset
         weights = coefficients * self.is_penalised[:, None]
         losses = self.C * misfit.sum(axis=0) + (weights * weights).sum(axis=0) / 2
         return _Iterate(coefficients, logits, losses)
@@ -163,11 +163,11 @@ class _Fits:
     def _newton_steps(self, current: _Iterate) -> _NewtonSteps:
         """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient."""
         p = expit(current.logits)
-        residuals = (p - self.y) * self.inside
+        residuals = (p - self.y) * self.in_subset
         penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
         curvatures = p
-        curvatures *= (1 - p) * self.inside  # [N, F]
+        curvatures *= (1 - p) * self.in_subset  # [N, F]
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)

@@ -27,7 +27,7 @@ class Fitted:
     spec : ModelSpec
     estimator : estimator
     threshold : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     """
 
     spec: ModelSpec
@@ -58,9 +58,9 @@ class Fitted:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
     def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
-        """Compute the mean score of the training clips; if they are many, of some of them.
+        """Compute the mean score of the training clips; of a sample, if there are many clips.
 
-        It stands for the model's intercept, which any estimator may define in its own way.
+        It is used in place of an intercept, which estimators define in different ways or not at all.
 
         Parameters
         ----------

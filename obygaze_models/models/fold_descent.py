@@ -13,32 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from obygaze_models.models.fold_losses import FLATTEST, FoldLosses
-from obygaze_models.models.fold_scaling import Base, Floats, FoldScaling, Masks, Numbers, dot_columns
+from obygaze_models.models.fold_losses import FoldLosses
+from obygaze_models.models.fold_scaling import (
+    Floats,
+    FoldScaling,
+    Masks,
+    Numbers,
+    SharedFeatures,
+    dot_columns,
+)
 
 PAIRS = 8
-"""Steps that L-BFGS remembers."""
+"""Number of steps that L-BFGS remembers."""
+
+LEAST_VARIANCE_SHARE = 1e-12
+"""Share of the largest variance below which a variance is taken to be a rounding error."""
 
 FLAT = 0.3
-"""A step is long enough where the slope along it is at most this share of the slope where it began."""
+"""A step is long enough if the slope at its end is at most this share of the slope at its beginning."""
 
 MOST_TRIALS = 10
-"""Lengths of a step that are tried."""
+"""Number of lengths that are tried for a step."""
 
 MOST_GROWTH = 8.0
-"""How many times longer the next length is at most."""
+"""Largest factor by which a trial of a step's length may exceed the one before."""
 
-LOOK_AGAIN = 8
-"""Steps after which the size of logits is computed again."""
+STEPS_BETWEEN_CHECKS = 8
+"""Number of steps after which the deviation of the logits, to which the tolerance is relative, is updated."""
 
 PATIENCE = 10
-"""Steps none of which was `SMALLER` than before, after which only rounding is left if the end is `NEAR`."""
+"""Number of steps without a smaller one after which a fit that is near its end counts as converged."""
 
 SMALLER = 0.9
-"""What a step is at most, as a share of an earlier one, to count as smaller."""
+"""A step counts as smaller if it is less than this share of the smallest one so far."""
 
-NEAR = 1e-3
-"""Size of a step, as a share of the logits' deviation, that is near the end."""
+NEAR_END = 1e-3
+"""A fit is near its end if a step changed its logits by less than this share of their deviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +78,9 @@ class PrincipalAxes:
         if n_clips >= n_features:
             variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
             # Smaller variances are rounding errors.
-            return cls(axes.astype(np.float32), np.maximum(variance, FLATTEST * variance[-1]))
+            return cls(axes.astype(np.float32), np.maximum(variance, LEAST_VARIANCE_SHARE * variance[-1]))
         variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
-        is_real = variance > FLATTEST * variance[-1]
+        is_real = variance > LEAST_VARIANCE_SHARE * variance[-1]
         axes = centred.T @ (by_clip[:, is_real] / np.sqrt(n_clips * variance[is_real]))
         return cls(axes.astype(np.float32), variance[is_real])
 
@@ -135,11 +145,12 @@ class StepHistory:
         changes = [change[:, fits] for change in self.changes]
         return StepHistory(steps, changes)
 
-    def put(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
-        """Overwrite the history of some fits, given their indices, with `history`.
+    def overwrite(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
+        """Replace the history of the fits with these indices by `history`, in place.
 
-        `history` may share arrays with this one. A shared array stands at an earlier position there than
-        here, so going from the oldest step to the newest reads each array before it is overwritten.
+        `history` may be a later copy of this history that still holds some of its arrays, at earlier
+        positions. Steps are therefore copied from the oldest to the newest, so that each array is read before
+        it is overwritten.
         """
         for position in range(PAIRS):
             self.steps[position][:, fits] = history.steps[position]
@@ -151,44 +162,44 @@ class FoldProblem(NamedTuple):
 
     Attributes
     ----------
-    base : Base
+    shared : SharedFeatures
         Features of all N clips.
     axes : PrincipalAxes
-        Of the base.
+        Of the shared features.
     y : ndarray, shape [N]
         Labels, 0 or 1.
     scaling : FoldScaling
         How each fit standardises.
-    inside : ndarray of bool, shape [N, K]
-        The training clips of each fit, of whose mean loss the minimum is sought.
+    in_training : ndarray of bool, shape [N, K]
+        The training clips of each fit; their mean loss is minimised.
     C : ndarray, shape [K]
-        As scikit-learn has it: the penalty is ``|w|^2 / (2 C n)`` beside the mean loss of n clips.
+        As in scikit-learn: the penalty ``|w|^2 / (2 C n)`` is added to the mean loss of n clips.
     """
 
-    base: Base
+    shared: SharedFeatures
     axes: PrincipalAxes
     y: Floats
     scaling: FoldScaling
-    inside: Masks
+    in_training: Masks
     C: Floats
 
 
 class FoldDescent:
     """Minimise the losses of K fits together by L-BFGS. The last axis of all arrays is the fit.
 
-    Numbers of clips are in the precision of `features`, numbers of features in float64.
+    Arrays with a row per clip have the precision of `features`, those with a row per feature are float64.
 
     Parameters
     ----------
     problem : FoldProblem
     features : ndarray, shape [N, D]
-        The base in the precision in which gradients are computed.
+        The shared features, in the precision in which gradients are computed.
     tolerance : float
-        A fit has ended with a step that changes its logits by at most this share of their deviation.
+        A fit has converged if a step changes its logits by at most this share of their deviation.
     coefficients : ndarray, shape [D + 1, K]
-        Where to begin: weights, then the intercept.
+        Initial coefficients: weights, then the intercept.
     history : StepHistory
-        Steps that led there.
+        Earlier steps, which L-BFGS goes on from.
 
     Attributes
     ----------
@@ -208,30 +219,30 @@ class FoldDescent:
         coefficients: Floats,
         history: StepHistory,
     ) -> None:
-        """Begin the descent of all fits at `coefficients`, with the steps that `history` remembers."""
+        """Compute losses, gradients and curvatures at the initial coefficients."""
         self.scaling = problem.scaling
         self.axes = problem.axes
         self.features = features
-        self.narrow_features = problem.base.narrow
+        self.features_float32 = problem.shared.float32
         self.tolerance = tolerance
         self.coefficients = coefficients
         self.history = history
         logits = self.scaling.logits(features, coefficients)
-        self.losses = FoldLosses(problem.y, problem.inside, logits)
+        self.losses = FoldLosses(problem.y, problem.in_training, logits)
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
-        at_start = self.losses.evaluate_along(logits, np.zeros(n_fits), slice(None))
+        at_start = self.losses.update_residuals(logits, np.zeros(n_fits), slice(None))
         self.curvature = at_start.curvature / self.losses.n_clips
         self.gradient = self._gradient()
         self.n_steps = 0
-        # The change of logits that counts as none; computed with the first step.
+        # The largest change of each fit's logits that is negligible; `step` computes it.
         self.negligible = np.zeros(n_fits)
         # The smallest step so far, in multiples of the negligible change, and the number of steps since.
         self.smallest_step = np.full(n_fits, np.inf)
         self.n_steps_since = np.zeros(n_fits, np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
-        """Return a descent of some of the fits, given their indices, in its present state."""
+        """Return a copy of this descent with only some of the fits, given their indices."""
         some = copy(self)
         some.scaling = self.scaling.take(fits)
         some.losses = self.losses.take(fits)
@@ -249,12 +260,12 @@ class FoldDescent:
         """Take one L-BFGS step with every fit; return which fits [K] have converged."""
         step = self._quasi_newton_direction()
         # A step changes the logits little, so float32 is precise enough for the change.
-        change = self.scaling.logits(self.narrow_features, step)
-        if self.n_steps % LOOK_AGAIN == 0:
+        change = self.scaling.logits(self.features_float32, step)
+        if self.n_steps % STEPS_BETWEEN_CHECKS == 0:
             self.negligible = self.losses.negligible_change(self.tolerance)
         self.n_steps += 1
         ahead = self.losses.measure_step(change)
-        has_converged = self._converged(ahead.deviation / self.negligible)
+        has_converged = self._update_convergence(ahead.deviation / self.negligible)
         length = self._line_search(step, change, ahead.slope)
         step *= length
         self.coefficients += step
@@ -267,17 +278,17 @@ class FoldDescent:
         self.gradient = gradient
         return has_converged
 
-    def _converged(self, size: Floats) -> NDArray[np.bool_]:
-        """Tell which fits [K] have converged, and update the record of their smallest steps.
+    def _update_convergence(self, size: Floats) -> NDArray[np.bool_]:
+        """Record the size [K] of the fits' last steps, and return which fits have converged.
 
-        A fit has converged if its step is negligible, or if its steps are near the end and have not become
+        A fit has converged if its step is negligible, or if it is near its end and its steps have not become
         smaller for `PATIENCE` steps, so that only rounding errors are left. `size` [K] is the change of the
         logits by the step, in multiples of the negligible change.
         """
         is_smaller = size < SMALLER * self.smallest_step
         self.n_steps_since = np.where(is_smaller, 0, self.n_steps_since + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
-        is_near = self.smallest_step * self.tolerance < NEAR
+        is_near = self.smallest_step * self.tolerance < NEAR_END
         is_rounding = (self.n_steps_since >= PATIENCE) & is_near
         return np.asarray((size <= 1.0) | is_rounding)
 
@@ -306,14 +317,15 @@ class FoldDescent:
         for step, change, inverse, coefficient in reversed(pairs):
             direction += (coefficient - dot_columns(change, direction) * inverse) * step
         # A feature that is constant in a fit's clips keeps a weight of 0.
-        direction[:-1][self.scaling.stretch == 0] = 0.0
+        direction[:-1][self.scaling.scale_ratio == 0] = 0.0
         return np.asarray(direction)
 
     def _line_search(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
-        """Find the length of each fit's step by a line search, and update residuals and curvatures to it.
+        """Find the length of each fit's step, and set residuals and curvatures to those after that step.
 
-        Newton's method in one dimension, safeguarded by a bracket: it ends for a fit when the slope along its
-        step is at most `FLAT` times the slope at its beginning, or after `MOST_TRIALS` lengths.
+        The search is Newton's method in one dimension, safeguarded by a bracket. It ends for a fit when the
+        slope along its step is at most `FLAT` times the slope at its beginning, or after `MOST_TRIALS`
+        lengths.
 
         Parameters
         ----------
@@ -337,7 +349,7 @@ class FoldDescent:
         too_long = np.full_like(length, np.inf)
         # Indices of the fits whose length is still searched, and the derivatives at their present lengths.
         searching = np.arange(len(n_clips))
-        derivatives = self.losses.evaluate_along(change, length, slice(None))
+        derivatives = self.losses.update_residuals(change, length, slice(None))
         self.curvature[searching] = derivatives.curvature / n_clips[searching]
         for _ in range(MOST_TRIALS):
             slope_of_penalty = penalty_slope[searching] + length[searching] * penalty_curvature[searching]
@@ -348,20 +360,22 @@ class FoldDescent:
             searching = searching[is_steep]
             slope = slope[is_steep]
             curvature_of_losses = self.losses.second_derivative_along(change, searching) / n_clips[searching]
-            bend = curvature_of_losses + penalty_curvature[searching]
+            second_derivative = curvature_of_losses + penalty_curvature[searching]
             # A length at which the loss still falls is too short.
             falls = slope < 0
             too_short[searching[falls]] = length[searching[falls]]
             too_long[searching[~falls]] = length[searching[~falls]]
             length[searching] = _next_length(
-                length[searching], slope, bend, too_short[searching], too_long[searching]
+                length[searching], slope, second_derivative, too_short[searching], too_long[searching]
             )
-            derivatives = self.losses.evaluate_along(change, length[searching], searching)
+            derivatives = self.losses.update_residuals(change, length[searching], searching)
             self.curvature[searching] = derivatives.curvature / n_clips[searching]
         return length
 
 
-def _next_length(length: Floats, slope: Floats, bend: Floats, too_short: Floats, too_long: Floats) -> Floats:
+def _next_length(
+    length: Floats, slope: Floats, second_derivative: Floats, too_short: Floats, too_long: Floats
+) -> Floats:
     """Choose the next step length [K] to try in a line search.
 
     It is Newton's if that lies inside the bracket and is less than `MOST_GROWTH` times the present length.
@@ -369,12 +383,12 @@ def _next_length(length: Floats, slope: Floats, bend: Floats, too_short: Floats,
 
     Parameters
     ----------
-    length, slope, bend : ndarray, shape [K]
+    length, slope, second_derivative : ndarray, shape [K]
         The present length, with the first and second derivative of the loss there.
     too_short, too_long : ndarray, shape [K]
         The ends of the bracket; `too_long` may be infinite.
     """
-    newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
+    newton = length - slope / np.maximum(second_derivative, np.finfo(np.float64).tiny)
     is_between = (newton > too_short) & (newton < too_long) & (newton < MOST_GROWTH * length)
     middle = np.where(np.isfinite(too_long), (too_short + too_long) / 2, MOST_GROWTH * length)
     return np.where(is_between, newton, middle)

@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, dot_columns
 
-FLATTEST = 1e-12
-"""Least mean of p (1 - p) that is assumed: with logits of 28 on the right side nothing is left to gain."""
+LEAST_CURVATURE = 1e-12
+"""Least mean of p (1 - p) that is assumed, so that it can be divided by.
 
-NOTHING = 1e-6
-"""Deviation that is added to that of logits: where they hardly vary, steps have nothing to compare with."""
+It is reached if all logits are 28 on the right side, where the loss is practically 0."""
+
+LEAST_DEVIATION = 1e-6
+"""Deviation that is added to that of logits, since the tolerance is relative to it and logits may hardly
+vary."""
 
 ROWS = 256
-"""Clips whose logits are handled at a time."""
+"""Number of clips whose logits are handled at a time: they fit in a core's cache."""
 
 
 class StepAhead(NamedTuple):
@@ -30,7 +33,7 @@ class StepAhead(NamedTuple):
     Attributes
     ----------
     deviation : ndarray, shape [K]
-        Root of the mean square by which it changes the logits of training clips.
+        Root mean square of the changes in the logits of training clips.
     slope : ndarray, shape [K]
         Derivative of the mean loss by the length of the step, where it begins.
     """
@@ -55,7 +58,7 @@ class DerivativesAlong(NamedTuple):
 
 
 class FoldLosses:
-    """The losses of K fits at their present logits.
+    """The logistic losses of K fits at their present logits, with the residuals that their gradients need.
 
     Parameters
     ----------
@@ -64,19 +67,19 @@ class FoldLosses:
     in_training : ndarray of bool, shape [N, K]
         The training clips of each fit.
     logits : ndarray, shape [N, K]
-        Of all clips; its precision is that of everything that has a number for each clip.
+        Logits of all clips under each fit. Residuals have the same precision.
 
     Attributes
     ----------
     residuals : ndarray, shape [N, K]
-        Probability of label 1 less the label, as last looked at by `evaluate_along`; 0 of clips that are not
-        trained on.
+        Probability of label 1 less the label, as last set by `update_residuals`; 0 for clips that the fit is
+        not trained on.
     n_clips : ndarray, shape [K]
         Number of training clips.
     """
 
     def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
-        """Allocate the residuals of all clips under all fits, beside their logits [N, K]."""
+        """Allocate the residuals [N, K]; they are set by `update_residuals`."""
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
@@ -94,18 +97,19 @@ class FoldLosses:
         some.n_clips = self.n_clips[fits]
         return some
 
-    def evaluate_along(
+    def update_residuals(
         self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice"
     ) -> DerivativesAlong:
-        """Compute derivatives of the losses of some fits at a length of their steps, and store the residuals.
+        """Set the residuals of some fits to those after a step, and return the losses' derivatives there.
 
-        The logits there are ``logits + length * change``.
+        The logits after the step are ``logits + length * change``; `logits` itself is not changed.
 
         Parameters
         ----------
         change : ndarray, shape [N, K]
             What a step of length 1 adds to the logits of all fits.
         length : ndarray, shape [number of those fits]
+            Length of each step.
         fits : ndarray of int or slice
             Indices of those fits among the K.
         """
@@ -125,13 +129,13 @@ class FoldLosses:
             slope += dot_columns(residual, change_of_rows)
             # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
             curvature += np.abs(residual).sum(axis=0) - dot_columns(residual, residual)
-        return DerivativesAlong(slope, np.maximum(curvature, FLATTEST * len(change)))
+        return DerivativesAlong(slope, np.maximum(curvature, LEAST_CURVATURE * len(change)))
 
     def second_derivative_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
         """Compute the second derivative of summed losses by the length of a step, for some fits.
 
         It is the sum over clips of p (1 - p) times the squared change of the logit, with the probabilities p
-        of the last `evaluate_along`.
+        of the last `update_residuals`.
 
         Parameters
         ----------
@@ -174,7 +178,7 @@ class FoldLosses:
         mean_square = squares / self.n_clips
         variance = np.maximum(mean_square - (sums / self.n_clips) ** 2, 0.0)
         rounding = np.finfo(self.logits.dtype).eps * np.sqrt(mean_square)
-        return np.asarray(tolerance * (np.sqrt(variance) + NOTHING) + rounding)
+        return np.asarray(tolerance * (np.sqrt(variance) + LEAST_DEVIATION) + rounding)
 
     def _row_blocks(self) -> Iterator[slice]:
         """Split the clips into blocks of `ROWS`, which fit in a core's cache."""

@@ -1,9 +1,9 @@
 """Standardise the same clips for many fits at once: each fit by the moments of its own training clips.
 
-All fits read one matrix, the `base`: the features standardised by the moments of *all* clips. What a fit's
-own standardisation changes is a shift and a stretch of each feature, which moves into the fit's weights. Only
-the few values that one of the two standardisations cuts off at the limit differ from fit to fit; those are
-kept beside the base and added to logits and gradients.
+All fits read one matrix, the shared features: the features standardised by the moments of *all* clips. A
+fit's own standardisation differs from it by a shift and a factor for each feature, which are applied to the
+fit's weights instead. It also clips values at other limits: the few values that differ for this reason are
+listed (`LimitCorrections`), and logits and gradients are corrected for them.
 """
 
 from dataclasses import dataclass, replace
@@ -28,24 +28,24 @@ Numbers = NDArray[np.floating[Any]]
 Masks = NDArray[np.bool_]
 
 
-class Base:
-    """Features of all clips, standardised by the moments of all clips and cut off at a limit.
+class SharedFeatures:
+    """Features of all clips, standardised by the moments of all clips and clipped at a limit.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
         Finite features.
     limit : float
-        Number of deviations at which standardised features are cut off.
+        Number of deviations at which standardised features are clipped.
 
     Attributes
     ----------
     moments : Moments
         Of all clips, [D].
-    wide : ndarray of float64, shape [N, D]
-        The standardised features.
-    narrow : ndarray of float32, shape [N, D]
-        The same, for steps that don't need more.
+    float64 : ndarray, shape [N, D]
+        The standardised features in double precision.
+    float32 : ndarray, shape [N, D]
+        The same in single precision, which is enough for the first steps of a fit.
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], limit: float) -> None:
@@ -53,37 +53,38 @@ class Base:
         self.X = X
         self.limit = limit
         self.moments = moments(X)
-        self.wide: Floats = np.empty(X.shape)
-        standardise(X, *self.moments, limit, out=self.wide)
-        self.narrow = self.wide.astype(np.float32)
+        self.float64: Floats = np.empty(X.shape)
+        standardise(X, *self.moments, limit, out=self.float64)
+        self.float32 = self.float64.astype(np.float32)
 
-    def cut_between(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the rows and columns of values that are outside the limits `low` and `high` [D] or at them.
+    def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Find the values at or beyond the limits `low` and `high` [D]: their rows, and their columns.
 
-        Values that the base has clipped stand at its own limit, so limits beyond that are reduced to it.
+        Values that are clipped here lie at the limit of this object. A limit beyond that is replaced by it,
+        so that these values are found too.
         """
         lowest = np.maximum(low, -self.limit)
         highest = np.minimum(high, self.limit)
-        rows, columns = np.nonzero((self.wide <= lowest) | (self.wide >= highest))
+        rows, columns = np.nonzero((self.float64 <= lowest) | (self.float64 >= highest))
         return rows, columns
 
 
 @dataclass(frozen=True, eq=False)
-class CutValues:
-    """The E values of the base for which some of K fits use another value, since they cut off elsewhere.
+class LimitCorrections:
+    """The E shared values that differ from those of some of K fits, as the fits clip at other limits.
 
     Attributes
     ----------
     rows, columns : ndarray of int, shape [E]
-        Where the values stand in the base; rows in order.
+        Positions of the values in the shared features, sorted by row.
     change : ndarray, shape [E, K]
-        What each fit adds to the base's value.
+        The fit's value less the shared value.
     touched_rows : ndarray of int, shape [R]
-        The rows of the base that have any such value.
+        The rows of the shared features that have any such value.
     sum_by_row : csr_array, shape [R, E]
-        Multiplied by numbers [E, K], it adds up those of each touched row.
+        Multiplied by numbers [E, K], it sums those of each touched row.
     sum_by_column : csr_array, shape [D, E]
-        Multiplied by numbers [E, K], it adds up those of each column.
+        Multiplied by numbers [E, K], it sums those of each column.
     """
 
     rows: NDArray[np.intp]
@@ -96,17 +97,17 @@ class CutValues:
     @classmethod
     def from_positions(
         cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
-    ) -> "CutValues":
-        """Make the record of E values of the base, with the matrices that sum them by row and by column.
+    ) -> "LimitCorrections":
+        """Make the corrections from positions and changes, with matrices that sum them by row and column.
 
         Parameters
         ----------
         rows, columns : ndarray of int, shape [E]
-            Positions of the values in the base.
+            Positions of the values in the shared features, sorted by row.
         change : ndarray, shape [E, K]
-            The difference of each fit's value from the base's.
+            Each fit's value less the shared value.
         n_features : int
-            Columns of the base.
+            Number of columns of the shared features.
         """
         touched_rows, touched_row_of = np.unique(rows, return_inverse=True)
         sum_by_row = _sums_by(touched_row_of, len(touched_rows))
@@ -114,7 +115,7 @@ class CutValues:
         return cls(rows, columns, change, touched_rows, sum_by_row, sum_by_column)
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
-        """Correct logits [N, K] in place for the changed values, given weights of the base [D, K]."""
+        """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K]."""
         if len(self.rows):
             logits[self.touched_rows] += self.sum_by_row @ (self.change * weights[self.columns])
 
@@ -125,72 +126,78 @@ class CutValues:
 
 
 def _sums_by(positions: NDArray[np.intp], n: int) -> csr_array:
-    """Make the sparse matrix [n, E] that sums E values by group, given the group of each, 0 to n - 1."""
+    """Make the sparse matrix [n, E] that sums E values by group.
+
+    `positions` [E] is the group of each value, from 0 to n - 1.
+    """
     ones = np.ones(len(positions))
     return csr_array((ones, (positions, np.arange(len(positions)))), shape=(n, len(positions)))
 
 
 @dataclass(frozen=True, eq=False)
 class FoldScaling:
-    """What turns the base into the standardised features of each of K fits.
+    """Conversion of the shared features into the standardised features of each of K fits.
 
-    A fit's feature is ``stretch * (value - centre)``, where the value is that of the base, or another where
-    the fit cuts off elsewhere (`cut`).
+    A fit's feature is ``scale_ratio * (shared value + correction - centre)``.
 
     Attributes
     ----------
-    centre, stretch : ndarray, shape [D, K]
-        The stretch is 0 of a feature that is constant in the fit's training clips: it tells the fit nothing.
-    cut : CutValues
+    centre : ndarray, shape [D, K]
+        Mean of the fit's training clips, in units of the shared features.
+    scale_ratio : ndarray, shape [D, K]
+        Deviation of all clips over that of the fit's training clips; 0 for a feature that is constant in
+        these.
+    corrections : LimitCorrections
+        For values that the fit clips at other limits.
     """
 
     centre: Floats
-    stretch: Floats
-    cut: CutValues
+    scale_ratio: Floats
+    corrections: LimitCorrections
 
     def take(self, fits: NDArray[np.intp]) -> "FoldScaling":
         """Copy the scaling of some of the fits, given their indices."""
-        cut = replace(self.cut, change=self.cut.change[:, fits])
-        return FoldScaling(self.centre[:, fits], self.stretch[:, fits], cut)
+        corrections = replace(self.corrections, change=self.corrections.change[:, fits])
+        return FoldScaling(self.centre[:, fits], self.scale_ratio[:, fits], corrections)
 
-    def logits(self, base: Numbers, coefficients: Floats) -> Numbers:
+    def logits(self, features: Numbers, coefficients: Floats) -> Numbers:
         """Compute the logits [N, K] of all clips by K fits.
 
         Parameters
         ----------
-        base : ndarray, shape [N, D]
-            In the precision that logits are computed in.
+        features : ndarray, shape [N, D]
+            The shared features, in the precision in which logits are computed.
         coefficients : ndarray, shape [D + 1, K]
             Weights of each fit's own standardised features, and intercepts.
         """
-        weights = self.stretch * coefficients[:-1]
+        weights = self.scale_ratio * coefficients[:-1]
         intercepts = coefficients[-1] - dot_columns(self.centre, weights)
-        logits: Numbers = base @ weights.astype(base.dtype)
-        logits += intercepts.astype(base.dtype)
-        self.cut.add_to_logits(logits, weights)
+        logits: Numbers = features @ weights.astype(features.dtype)
+        logits += intercepts.astype(features.dtype)
+        self.corrections.add_to_logits(logits, weights)
         return logits
 
-    def gradient(self, base: Numbers, residuals: Numbers) -> Floats:
+    def gradient(self, features: Numbers, residuals: Numbers) -> Floats:
         """Compute the gradient [D + 1, K] of the summed losses by coefficients, from residuals [N, K].
 
-        The base [N, D] and the residuals have the same precision, in which their product is computed.
+        The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
-        gradient = np.empty((base.shape[1] + 1, residuals.shape[1]))
+        gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
         gradient[-1] = residuals.sum(axis=0, dtype=np.float64)
-        gradient[:-1] = base.T @ residuals
-        self.cut.add_to_gradient(gradient[:-1], residuals)
+        gradient[:-1] = features.T @ residuals
+        self.corrections.add_to_gradient(gradient[:-1], residuals)
         gradient[:-1] -= self.centre * gradient[-1]
-        gradient[:-1] *= self.stretch
+        gradient[:-1] *= self.scale_ratio
         return gradient
 
 
 class ScaledFolds(NamedTuple):
-    """How K fits standardise.
+    """How K fits standardise features.
 
     Attributes
     ----------
     scaling : FoldScaling
-        From the base to each fit's features.
+        Conversion of the shared features into each fit's features.
     moments : Moments
         Of each fit's training clips, [K, D]; scales of constant features are 1.
     """
@@ -199,49 +206,49 @@ class ScaledFolds(NamedTuple):
     moments: Moments
 
 
-def scale_folds(base: Base, inside: Masks) -> ScaledFolds:
-    """Compute how K fits standardise their features, relative to a base of all clips.
+def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
+    """Compute how K fits standardise features by their own training clips, relative to the shared features.
 
     Parameters
     ----------
-    base : Base
+    shared : SharedFeatures
         Features of all N clips.
-    inside : ndarray of bool, shape [N, K]
+    in_training : ndarray of bool, shape [N, K]
         The training clips of each fit.
     """
-    subset_moments = moments_of_subsets(base.X, inside)
-    fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, base.X.dtype)
-    mean = base.moments.mean.astype(np.float64)
-    scale = base.moments.scale.astype(np.float64)
-    # In units of the base, which is standardised by all clips; [K, D].
+    subset_moments = moments_of_subsets(shared.X, in_training)
+    fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, shared.X.dtype)
+    mean = shared.moments.mean.astype(np.float64)
+    scale = shared.moments.scale.astype(np.float64)
+    # In units of the shared features, which are standardised by all clips; [K, D].
     centre = (fold_moments.mean - mean) / scale
-    stretch = scale / fold_moments.scale
-    cut = _cut_values(base, centre, stretch)
-    stretch[is_constant(subset_moments.mean, subset_moments.scale, base.X.dtype)] = 0.0
-    scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(stretch.T), cut)
+    scale_ratio = scale / fold_moments.scale
+    corrections = _limit_corrections(shared, centre, scale_ratio)
+    scale_ratio[is_constant(subset_moments.mean, subset_moments.scale, shared.X.dtype)] = 0.0
+    scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(scale_ratio.T), corrections)
     return ScaledFolds(scaling, fold_moments)
 
 
-def _cut_values(base: Base, centre: Floats, stretch: Floats) -> CutValues:
-    """Find the values of the base for which some fit has another value, since it clips at other limits.
+def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floats) -> LimitCorrections:
+    """Find the shared values that some fit clips at another limit, and by how much its value differs.
 
     Parameters
     ----------
-    base : Base
-    centre, stretch : ndarray, shape [K, D]
-        Each fit's feature is ``stretch * (value - centre)`` of the base's value.
+    shared : SharedFeatures
+    centre, scale_ratio : ndarray, shape [K, D]
+        Each fit's feature is ``scale_ratio * (value - centre)``, where the value is the shared one.
     """
-    half_range = base.limit / stretch
+    half_range = shared.limit / scale_ratio
     low = centre - half_range
     high = centre + half_range
-    rows, columns = base.cut_between(low.max(axis=0), high.min(axis=0))
-    mean = base.moments.mean.astype(np.float64)
-    scale = base.moments.scale.astype(np.float64)
-    # The base's values without its own limit, [E], and clipped at each fit's limits, [K, E].
-    uncut = (base.X[rows, columns] - mean[columns]) / scale[columns]
-    cut_by_fit = np.clip(uncut, low[:, columns], high[:, columns])
-    change = np.ascontiguousarray((cut_by_fit - base.wide[rows, columns]).T)
-    return CutValues.from_positions(rows, columns, change, base.X.shape[1])
+    rows, columns = shared.find_beyond(low.max(axis=0), high.min(axis=0))
+    mean = shared.moments.mean.astype(np.float64)
+    scale = shared.moments.scale.astype(np.float64)
+    # The values without any limit, [E], and clipped at each fit's limits, [K, E].
+    unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
+    clipped_by_fit = np.clip(unclipped, low[:, columns], high[:, columns])
+    change = np.ascontiguousarray((clipped_by_fit - shared.float64[rows, columns]).T)
+    return LimitCorrections.from_positions(rows, columns, change, shared.X.shape[1])
 
 
 def dot_columns(left: Numbers, right: Numbers) -> Any:

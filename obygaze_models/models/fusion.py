@@ -53,13 +53,13 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     -------
     list of ModelSpec
         For every model: one of all modalities (``NAME``), one of each modality alone (``NAME:MODALITY``) and,
-        with three or more modalities, one without each (``NAME:-MODALITY``). Baselines are returned as they
-        are.
+        with three or more modalities, one of all but one, for each (``NAME:-MODALITY``). Baselines are
+        returned as they are.
 
     Raises
     ------
     ModelError
-        There are not two modalities of different names, or a model reads no vectors.
+        There are fewer than two modalities, or two have the same name; or a model does not read vectors.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
 
 
 def _refuse_other_inputs(spec: ModelSpec) -> None:
-    """Raise if a model reads something other than vectors, which is all that can be fused."""
+    """Raise if a model reads something other than vectors: only models of vectors can be fused."""
     if spec.reads != "pooled":
         reads: str = spec.reads
     elif "present" in spec.requests():
@@ -102,16 +102,16 @@ def _refuse_other_inputs(spec: ModelSpec) -> None:
 
 
 class ModalitySet(NamedTuple):
-    """A set of modalities that is compared with others.
+    """A set of modalities for which models are made, to be compared with those of other sets.
 
     Attributes
     ----------
     suffix : str
-        The end of the names of models of the set; empty for the set of all.
+        Ends the names of the set's models; empty for the set of all modalities.
     title : str
-        The names of its modalities.
+        The names of the set's modalities.
     pattern : tuple of int
-        Their indices among the dataset's modalities.
+        Indices of these modalities in the dataset.
     """
 
     suffix: str
@@ -120,12 +120,12 @@ class ModalitySet(NamedTuple):
 
 
 def subsets(data: Dataset) -> list[ModalitySet]:
-    """List the sets of modalities to compare: all, each alone and, of three or more, all but one.
+    """List the sets of modalities to compare: all, each alone and, if there are three or more, all but one.
 
     Raises
     ------
     ModelError
-        There are not two modalities of different names.
+        There are fewer than two modalities, or two have the same name.
     """
     names = [modality.name for modality in data.modalities]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -172,7 +172,7 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         make=partial(_make_fused_classifier, spec, columns_of_set, how),
         choose=None,
         uses=tuple(sorted({*spec.requests(), "groups"})),
-        beside=(),
+        compared_with=(),
     )
 
 
@@ -194,26 +194,27 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     Parameters
     ----------
     estimator : estimator
-        Model of one modality, or of all that are joined. Fitted with movies it has ``held_out_``.
+        Model of one modality or, with ``concat``, of the joined ones. When it is fitted with movies, it must
+        set ``held_out_``.
     columns : tuple of slice
         The modalities' columns in X.
     how : {"concat", "late", "max", "mean"}
-        ``concat`` joins features. The others train a model for each modality and take each logit less its
-        mean on training clips: ``late`` their sum by weights of `HeldOut.weights`, ``mean`` their mean,
-        ``max`` the largest.
+        ``concat`` joins features. The others train a model for each modality, and combine the models' logits,
+        each less its mean on training clips: ``late`` by a sum weighted by `HeldOut.weights`, ``mean`` by
+        their mean, and ``max`` by the largest.
 
     Attributes
     ----------
     classes_ : ndarray, shape [2]
     models_ : dict
-        Set of modalities -> its `JoinedModel`; the set of all is always there.
+        Set of modalities -> its `JoinedModel`; the set of all modalities is always included.
     threshold_ : float
-        The score from which on a clip that has all modalities is called positive.
+        A clip is called positive if its score is at least this.
     held_out_ : HeldOut
-        The out-of-fold logit of each training clip, by the model of the modalities that it has; of one that
-        has none, the mean of the others.
+        The out-of-fold logit of each training clip, by the model of the modalities that it has. A clip
+        without any modality has the mean of the others.
     candidates_ : tuple of Candidate
-        How `late` joins all modalities: the weights of their logits, or the better one alone.
+        With ``late``, how the logits of all modalities are joined: their weights, or the better one alone.
     """
 
     estimator: Any
@@ -287,22 +288,22 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         n_clips = len(labels)
         scores = np.full(n_clips, np.nan)
-        zeros = np.full(n_clips, np.nan)
+        training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
         for number, (pattern, joined) in enumerate(self.models_.items()):
             has_set = np.flatnonzero(has_all(present, pattern))
             has_no_more = present[has_set].sum(axis=1) == len(pattern)
             rows = has_set[has_no_more]
             scores[rows] = joined.held_out.scores[has_no_more]
-            zeros[rows] = joined.held_out.zeros[has_no_more]
+            training_means[rows] = joined.held_out.training_means[has_no_more]
             # Folds of two sets were scored by different models, so that they get different numbers.
             folds[rows] = joined.held_out.folds[has_no_more] + number * n_clips
         # A clip without any modality has no score: it gets the means of the others.
         has_score = np.isfinite(scores)
-        values = np.stack([scores, zeros, folds])  # [3, N]
+        values = np.stack([scores, training_means, folds])  # [3, N]
         means = values[:, has_score].mean(axis=1)
-        scores, zeros, folds = np.where(has_score, values, means[:, np.newaxis])
-        return HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
+        scores, training_means, folds = np.where(has_score, values, means[:, np.newaxis])
+        return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] of X [N, D] by the model of the modalities that it has.

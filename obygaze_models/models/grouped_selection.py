@@ -22,30 +22,32 @@ from obygaze_models.models.choices import (
 )
 from obygaze_models.models.estimator_scores import mean_score, refuse_without_scores, scores_of
 from obygaze_models.models.inner_scores import InnerFolds, score_candidates
-from obygaze_models.models.probe_search import TrainingSide, is_probe_search, search_probes
+from obygaze_models.models.probe_search import TrainingSet, is_probe_search, search_probes
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
 
 
 @dataclass(eq=False, repr=False)
 class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
-    """Choose what an estimator leaves open by inner folds of movies, and tune its threshold.
+    """Choose a parameter of an estimator, or its epochs, and its threshold, by inner folds of movies.
 
-    Whole movies are held out in `inner_folds` folds. The choice is made on the scores of clips whose movie
-    was not trained on; the threshold is the one with the highest f1_pos on the same scores; the estimator
-    kept is then fitted on all clips. Without movies (``groups``) nothing is chosen: the estimator is fitted
-    as it is, and clips with a positive score are called positive.
+    Whole movies are held out in `inner_folds` folds, so that each training clip gets a score by a model that
+    was not trained on its movie. Parameter or epochs are chosen by these scores. The threshold is the one
+    with the highest f1_pos on them. The chosen estimator is then fitted on all clips. Without movies
+    (``groups``) nothing is chosen: the estimator is fitted as it is, and clips with a positive score are
+    called positive.
 
     Parameters
     ----------
     estimator : estimator
-        Binary; has ``decision_function``, or ``predict_proba``, whose logit is then the score.
+        A binary classifier with ``decision_function`` or ``predict_proba``; the logit of the probability is
+        then the score.
     choose : Threshold, Grid or EarlyStopping
-        What is left open.
+        What is chosen.
     inner_folds : int
-        Fewer are made where there are fewer movies.
+        Number of inner folds; with fewer movies there are fewer.
     pass_groups : bool
-        Whether the estimator's own ``fit`` takes the movies too.
+        Whether the movies are also passed to the estimator's own ``fit``.
 
     Attributes
     ----------
@@ -54,9 +56,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     estimator_ : estimator
         Fitted on all clips.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     candidates_ : tuple of Candidate
-        What was tried; empty without movies.
+        The values that were tried; empty without movies.
     held_out_ : HeldOut
         The out-of-fold score of each training clip; with movies only.
     curves_ : tuple of Curve
@@ -91,18 +93,18 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose what is left open, tune the threshold, and fit the estimator on all clips.
+        """Choose by inner folds what `choose` names, and the threshold, and fit the estimator on all clips.
 
         Parameters
         ----------
         X : array-like, shape [N, ...]
-            Vectors [N, D], or whatever the estimator reads.
+            Vectors [N, D], or arrays of another shape that the estimator reads.
         y : array-like, shape [N]
             Two labels; the second in sorted order is the positive one.
         groups : array-like, shape [N], optional
             The movie of each clip.
         **params
-            Arrays [N, ...] for the estimator's ``fit``, cut to the clips of each fold.
+            Arrays [N, ...] for the estimator's ``fit``, of which each fold gets its clips' rows.
 
         Raises
         ------
@@ -130,11 +132,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         if self.pass_groups:
             params["groups"] = movies
         chosen = self._choose(InnerFolds(features, labels, folds, params))
-        held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.zeros)
+        held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.training_means)
         return self.accept(chosen, classes, held_out)
 
     def accept(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
-        """Set the fitted attributes from a choice that was made elsewhere.
+        """Set the fitted attributes from a choice that was already made.
 
         Parameters
         ----------
@@ -178,11 +180,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     # -----------------------------------------------------------------------
 
     def _choose(self, inner: InnerFolds) -> Chosen:
-        """Choose what `choose` leaves open by inner folds, and fit the chosen estimator on all clips."""
+        """Choose what `choose` names by inner folds, and fit the chosen estimator on all clips."""
         choose = self.choose
         if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
-            side = TrainingSide(np.arange(len(inner.y)), inner.folds)
-            (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [side])
+            all_clips = TrainingSet(np.arange(len(inner.y)), inner.folds)
+            (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [all_clips])
             return chosen
         with one_blas_thread():
             if isinstance(choose, Grid):
@@ -200,21 +202,21 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         The estimator of the result is not fitted yet.
         """
         tried = [clone(self.estimator).set_params(**{grid.parameter: value}) for value in grid.values]
-        scores, zeros = score_candidates(tried, inner, grid.parameter)
+        scores, training_means = score_candidates(tried, inner, grid.parameter)
         losses = [log_loss(inner.y, logits) for logits in scores]
         best = int(np.argmin(losses))
         # Without the name of the pipeline's step.
         short_name = grid.parameter.rsplit("__", maxsplit=1)[-1]
         listed = candidates(short_name, grid.values, losses, best)
-        return Chosen(clone(tried[best]), listed, scores[best], zeros[best])
+        return Chosen(clone(tried[best]), listed, scores[best], training_means[best])
 
     def _choose_threshold_alone(self, inner: InnerFolds) -> Chosen:
-        """Score held-out clips only, by which the threshold is tuned later.
+        """Score held-out clips, which the threshold is later chosen by; nothing else is chosen.
 
         The estimator of the result is not fitted yet.
         """
-        scores, zeros = score_candidates([clone(self.estimator)], inner)
-        return Chosen(clone(self.estimator), (), scores[0], zeros[0])
+        scores, training_means = score_candidates([clone(self.estimator)], inner)
+        return Chosen(clone(self.estimator), (), scores[0], training_means[0])
 
     def _choose_epochs(self, stopping: EarlyStopping, inner: InnerFolds) -> Chosen:
         """Choose the number of epochs: the median of those at which the inner models stopped early.
@@ -224,7 +226,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         X = inner.X
         y = inner.y
         scores = np.empty(len(y))
-        zeros = np.empty(len(y))
+        training_means = np.empty(len(y))
         kept_epochs = []
         curves = []
         for fold, held_out in enumerate(inner.held_out_clips()):
@@ -234,7 +236,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
-            zeros[held_out] = mean_score(model, X[~held_out])
+            training_means[held_out] = mean_score(model, X[~held_out])
             kept_epochs.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
@@ -242,7 +244,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         epochs = int(np.ceil(np.median(kept_epochs)))
         candidate = Candidate(f"{stopping.parameter}={epochs}", log_loss(y, scores), chosen=True)
         estimator = clone(self.estimator).set_params(**{stopping.parameter: epochs})
-        return Chosen(estimator, (candidate,), scores, zeros, tuple(curves))
+        return Chosen(estimator, (candidate,), scores, training_means, tuple(curves))
 
     def _copy_for_fold(self, fold: int) -> Any:
         """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number."""

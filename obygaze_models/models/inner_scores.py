@@ -60,12 +60,12 @@ class InnerScores(NamedTuple):
     Attributes
     ----------
     scores : ndarray, shape [E, N]
-    zeros : ndarray, shape [E, N]
+    training_means : ndarray, shape [E, N]
         The mean score that the same model gives to the clips it was fitted on.
     """
 
     scores: NDArray[np.float64]
-    zeros: NDArray[np.float64]
+    training_means: NDArray[np.float64]
 
     @classmethod
     def empty(cls, n_candidates: int, n_clips: int) -> "InnerScores":
@@ -85,10 +85,10 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
         Name of the parameter in which they differ, as `set_params` takes it.
     """
     if not inner.params and hasattr(candidates[0], "logits_of_subsets"):
-        inside = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
-        logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, inside)
+        in_training = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
+        logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
         if logits is not None:
-            return _pick_held_out(logits, inside)
+            return _pick_held_out(logits, in_training)
     first_steps = None
     if not inner.params and _differ_in_last_step(candidates[0], parameter):
         # The earlier steps do not depend on the parameter: they are fitted once for all candidates.
@@ -105,7 +105,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
         models = _fit_copies(candidates, X_fitted, inner, ~held_out)
         for index, model in enumerate(models):
             result.scores[index, held_out] = scores_of(model, X_held_out)
-            result.zeros[index, held_out] = mean_score(model, X_fitted)
+            result.training_means[index, held_out] = mean_score(model, X_fitted)
     return result
 
 
@@ -143,19 +143,19 @@ def _fit_copies(
     return models
 
 
-def _pick_held_out(logits: NDArray[np.float64], inside: NDArray[np.bool_]) -> InnerScores:
+def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) -> InnerScores:
     """Collect the scores of held-out clips from the logits of all clips by all fits.
 
     Parameters
     ----------
     logits : ndarray, shape [E, F, N]
         Logits of each candidate, fitted without each fold.
-    inside : ndarray of bool, shape [N, F]
+    in_training : ndarray of bool, shape [N, F]
         Marks the clips that were fitted on in each fold; each clip is held out by one fold.
     """
-    result = InnerScores.empty(len(logits), len(inside))
-    for fold, is_fitted in enumerate(inside.T):
+    result = InnerScores.empty(len(logits), len(in_training))
+    for fold, is_fitted in enumerate(in_training.T):
         for candidate, logits_of_fit in enumerate(logits[:, fold]):
             result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
-            result.zeros[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
+            result.training_means[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
     return result

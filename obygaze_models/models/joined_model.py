@@ -23,6 +23,8 @@ ALONE = "alone"
 class JoinedModel:
     """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
 
+    It is fitted as soon as it is made.
+
     Parameters
     ----------
     estimator : estimator
@@ -39,7 +41,7 @@ class JoinedModel:
     ----------
     models : list of estimator
         One for each modality, or one of all.
-    zeros : ndarray, shape [number of models]
+    training_means : ndarray, shape [number of models]
         The mean score that each model gives to training clips.
     factors : ndarray, shape [number of models]
         What each model's logit, less its mean, is multiplied by.
@@ -61,31 +63,31 @@ class JoinedModel:
         self._n_parts = len(parts)
         inputs = self._inputs(parts)
         self.models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
-        self.zeros = np.array(
+        self.training_means = np.array(
             [mean_score(model, features) for model, features in zip(self.models, inputs, strict=True)]
         )
         held_out_of_models = [_held_out_scores(model) for model in self.models]
         self.factors = np.ones(len(self.models))
-        self.base = float(self.zeros.mean())
+        self.base = float(self.training_means.mean())
         self.candidates: tuple[Candidate, ...] = ()
         self.held_out = held_out_of_models[0]
         if len(self.models) > 1:
-            self._join_models(HeldOut.beside(held_out_of_models))
+            self._join_models(HeldOut.stacked(held_out_of_models))
 
     def _join_models(self, held_out: HeldOut) -> None:
         """Set how the logits of the modalities' models are joined, from their out-of-fold scores.
 
-        `held_out` holds the scores of all M models: its levels are of shape [N, M].
+        `held_out` holds the scores [N, M] of all M models.
         """
         if self._how == "mean":
             self.factors /= len(self.models)
         elif self._how == "late":
             self.factors, self.base = held_out.weights()
             self.candidates = (_late_candidate(self.factors),)
-        scores = self._join(held_out.levels)
+        scores = self._join(held_out.relative_scores)
         # The mean score of the training clips is the base, except for the largest logit, where it is unknown.
-        zeros = None if self._how == "max" else np.full(len(scores), self.base)
-        self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, zeros)
+        training_means = None if self._how == "max" else np.full(len(scores), self.base)
+        self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, training_means)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips [N], given the features [N, D] of each modality."""
@@ -93,7 +95,7 @@ class JoinedModel:
         if len(self.models) == 1:
             return scores_of(self.models[0], inputs[0])
         logits = [scores_of(model, features) for model, features in zip(self.models, inputs, strict=True)]
-        return self._join(np.stack(logits, axis=1) - self.zeros)
+        return self._join(np.stack(logits, axis=1) - self.training_means)
 
     def linear(self) -> LinearJoin:
         """Return the fitted model as weights of standardised features; its models must be linear probes."""
@@ -105,7 +107,7 @@ class JoinedModel:
             base = intercepts
         else:
             factors = self.factors
-            contribution_intercepts = intercepts - self.zeros
+            contribution_intercepts = intercepts - self.training_means
             base = np.array([self.base])
         return LinearJoin(
             mean=np.concatenate([probe.mean for probe in probes]),
@@ -122,12 +124,12 @@ class JoinedModel:
             return [np.concatenate(parts, axis=1)]
         return parts
 
-    def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _join(self, relative_logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Combine the logits of M models into one score per clip [N]: their weighted sum, or the largest.
 
-        `levels` [N, M] are the logits less their mean on training clips.
+        `relative_logits` [N, M] are the logits less the mean logit of the training clips.
         """
-        contributions = levels * self.factors
+        contributions = relative_logits * self.factors
         if self._how == "max":
             return np.asarray(self.base + contributions.max(axis=1))
         return np.asarray(self.base + contributions.sum(axis=1))

@@ -32,26 +32,26 @@ LAYER = "layer "
 
 @checked
 def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
-    """Make models of the layers of a network.
+    """Make models that read single layers of a network, to compare or to choose among layers.
 
     Parameters
     ----------
     models : sequence of str or ModelSpec
-        Of vectors.
+        Models that read vectors, or baselines.
     data : Dataset
-        Of layers, as `load_layers` gives it.
+        With the layers as its modalities, as `load_layers` gives it.
     how : {"each", "chosen"}
         A model of each layer (``NAME:LAYER``), or one of the layer that inner folds choose (``NAME``).
 
     Returns
     -------
     list of ModelSpec
-        Baselines, which look at no features, as they are.
+        Baselines, which read no features, stay as they are.
 
     Raises
     ------
     ModelError
-        A model reads no vectors, or the dataset has no layers.
+        A model does not read vectors, or the dataset has no layers.
 
     Examples
     --------
@@ -80,7 +80,9 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
             specs.append(spec)
             continue
         if spec.reads != "pooled":
-            raise ModelError(f"model {spec.name} reads {spec.reads}: layers are asked by models of vectors")
+            raise ModelError(
+                f"model {spec.name} reads {spec.reads}: layers are evaluated with models of vectors"
+            )
         if how == "chosen":
             title = f"{spec.title}, layer chosen of {len(names)}"
             specs.append(_layer_spec(spec, spec.name, title, names, columns))
@@ -110,7 +112,7 @@ def _layer_spec(
     """
     uses = tuple(sorted({*spec.requests(), "groups"}))
     make = partial(_make_layer_classifier, spec, layers, columns)
-    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())
+    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, compared_with=())
 
 
 def _make_layer_classifier(
@@ -122,19 +124,19 @@ def _make_layer_classifier(
 
 @dataclass(eq=False, repr=False)
 class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
-    """Classify clips by one of several layers: the one whose held-out scores order most pairs rightly.
+    """Classify clips by one of several layers: the one whose held-out scores order most pairs correctly.
 
-    A pair is a positive and a negative clip of one movie, scored by a model that saw neither. Of equal layers
-    the first is taken.
+    A pair is a positive and a negative clip of one movie, scored by a model that was not trained on that
+    movie. If layers are equally good, the first is chosen.
 
     Parameters
     ----------
     estimator : estimator
-        Of one layer; it has ``held_out_`` when it was fitted with movies.
+        Model of one layer. When it is fitted with movies, it must set ``held_out_``.
     columns : tuple of slice
         The layers' columns in X.
     layers : tuple of str
-        Their names.
+        Names of the layers.
 
     Attributes
     ----------
@@ -142,12 +144,13 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
     layer_ : int
         Index of the layer that was chosen.
     model_ : estimator
-        Fitted on that layer.
+        The model of that layer.
     threshold_ : float
-        The score from which on a clip is called positive.
+        A clip is called positive if its score is at least this.
     held_out_ : HeldOut
-        The scores of training clips by models that did not see their movie; those of the chosen layer are
-        slightly optimistic, which may move the threshold, never a number of the test fold.
+        The scores of training clips by models that were not trained on their movie. As the layer was chosen
+        by these scores, they are slightly optimistic. This may move the threshold, but no test clip is among
+        them.
     candidates_ : tuple of Candidate
         The layers, each with the share of pairs that it orders wrongly.
     """
@@ -171,7 +174,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         Raises
         ------
         ValueError
-            The estimator keeps no scores of clips held out.
+            The estimator has no ``held_out_``.
         """
         features = np.asarray(X)
         self.classes_, _ = encode_labels(np.asarray(y), type(self).__name__)

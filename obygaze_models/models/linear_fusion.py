@@ -53,10 +53,10 @@ class LinearJoin(NamedTuple):
     Attributes
     ----------
     mean, scale, weights : ndarray, shape [D]
-        Mean, deviation and weight of each feature; the features of the modalities follow each other.
+        Mean, deviation and weight of each feature, of one modality after the other.
     factors, intercepts : ndarray, shape [M]
-        A modality's contribution is its factor times the sum of its weighted features and its intercept. It
-        is above 0 where its model scores a clip higher than the mean training clip.
+        For each modality. Its contribution is its factor times the sum of its weighted features and its
+        intercept; it is above 0 if its model scores the clip higher than the mean training clip.
     base : ndarray, shape [1]
         The score to which the contributions are added.
     """
@@ -71,7 +71,7 @@ class LinearJoin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearFusion:
-    """A fitted `FusedClassifier` of linear probes, as a file keeps it.
+    """A fitted `FusedClassifier` of linear probes, as a file stores it.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class LinearFusion:
     joins : mapping
         Set of modalities -> its model.
     largest : bool
-        Whether the largest contribution is added to the base, and not their sum.
+        Whether the largest contribution is added to the base, instead of the sum of the contributions.
     """
 
     columns: Columns

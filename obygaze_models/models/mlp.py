@@ -49,7 +49,7 @@ class MLPProbe(NetworkClassifier):
     Attributes
     ----------
     parameters_ : ndarray, shape [P]
-        The kept parameters; `Perceptron.views` cuts them into layers.
+        The kept parameters; `Perceptron.layers_of` cuts them into layers.
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised; 0 and 1 in the paper variant.
     classes_, n_features_in_, threshold_, n_epochs_, curve_
@@ -105,7 +105,7 @@ class MLPProbe(NetworkClassifier):
         network = self._network(features.shape[1])
         with one_blas_thread():
             ready = network.prepare(features, self.mean_, self.scale_)
-            return network.logits(network.views(self.parameters_), ready)
+            return network.logits(network.layers_of(self.parameters_), ready)
 
     def _imbalance(self) -> Imbalance:
         """Return the handling of class imbalance."""

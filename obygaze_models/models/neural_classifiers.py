@@ -33,14 +33,14 @@ class NeuralClassifier(LogitClassifier):
     learning_rate : float
         Adam's step size.
     batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
+        Clips of a training step; an epoch's last batch may be smaller.
     max_epochs : int
         Most epochs.
     patience : int
         Epochs without a lower loss on held-out clips after which training stops.
     random_state : int
-        Seed of all that is drawn: the same seed gives the same bytes, whatever the number of threads
-        (training and prediction hold BLAS to one; the products are too small to gain from more).
+        Seed of all random numbers. The same seed gives the same bytes with any number of threads: training
+        and prediction limit BLAS to one thread, as the products are too small to gain from more.
 
     Attributes
     ----------
@@ -49,15 +49,15 @@ class NeuralClassifier(LogitClassifier):
     n_features_in_ : int
         D, of each vector.
     parameters_ : ndarray, shape [P]
-        The parameters that were kept; the network cuts them into layers.
+        The parameters of the kept epoch, as one vector; the network knows the layers in it.
     mean_, scale_ : ndarray, shape [D]
         Moments by which features are standardised.
     threshold_ : float
-        The logit from which on a clip is called positive.
+        A clip is called positive if its logit is at least this.
     n_epochs_ : int
-        Epochs that made the kept parameters.
+        Number of epochs after which these parameters were kept.
     curve_ : LossCurve
-        Losses epoch by epoch.
+        Losses of each epoch.
     """
 
     learning_rate: Positive = 1e-3
@@ -80,9 +80,9 @@ class NetworkClassifier(NeuralClassifier):
     learning_rate, batch_size, max_epochs, patience, random_state
         See `NeuralClassifier`.
     min_epochs : int
-        Fewest epochs. `max_epochs` wins where it is the smaller.
+        Fewest epochs, unless `max_epochs` is smaller.
     clip : float, optional
-        Deviations at which standardised features are cut off; None for no limit.
+        Standardised features are limited to this many deviations; None for no limit.
     """
 
     min_epochs: Count = 5
@@ -169,25 +169,27 @@ def train_many(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Train models, alike but for their seeds, each on its rows of X [N, ...] and labels [N], 0 or 1.
+    """Fit models that have the same parameters except for their seeds, each on its own rows of the clips.
 
-    A model stops after `patience` epochs without a lower loss on its validation rows, not before
-    `min_epochs`. Of equal losses the first is the lowest. Without validation rows nothing can be chosen:
-    `max_epochs` epochs are run and the last is kept. Models that differ in their validation rows alone are
-    one training, which goes on until the last of them stops. Each has the same bytes as if trained alone.
+    A model stops after `patience` epochs without a lower loss on its validation rows, but not before
+    `min_epochs`. If losses are equal, the earliest epoch counts as the lowest. Without validation rows, all
+    `max_epochs` epochs are run and the last is kept. Models with the same training rows and seed are trained
+    only once, until the last of them stops. Every model gets the same bytes as if it were trained alone.
 
     Parameters
     ----------
     models : sequence of NetworkClassifier
-        They are fitted.
+        The unfitted models, which are fitted in place.
     X : ndarray, shape [N, ...]
+        Features of all clips.
     labels : ndarray of int, shape [N]
+        0 or 1.
     train : sequence of ndarray of int
         The rows that each model is trained on.
     validation : sequence of ndarray of int, optional
-        The rows by which each model is stopped.
+        The rows whose loss decides when each model's training stops.
     progress : callable, optional
-        Called now and then with the numbers of models trained and of all.
+        Called now and then with the number of models trained and the number of all models.
     """
     y = labels.astype(X.dtype)
     n_trained = 0

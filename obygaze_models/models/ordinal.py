@@ -13,7 +13,7 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED
 
 NEAREST_THRESHOLD = 0.5
-"""The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""
+"""The threshold of ordered levels: a clip is called the level nearest to its score, the higher of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class OrdinalModel:
     Attributes
     ----------
     steps : tuple of Fitted
-        The k-th separates levels above k from the others.
+        The k-th model separates levels above k from the others.
     """
 
     steps: tuple[Fitted, ...]
@@ -57,7 +57,7 @@ def fit_ordinal(
 ) -> OrdinalModel | Fitted:
     """Fit a model on ordered levels: one model of two classes for each step between two levels.
 
-    A baseline, which looks at no feature, is fitted on the levels themselves.
+    A baseline, which reads no features, is fitted on the levels themselves.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def fit_ordinal(
     ModelError
         The estimator refuses its input.
     ProtocolError
-        The movies don't hold clips on both sides of a step.
+        The movies have too few clips above or below a step for inner folds.
     """
     if not spec.looks_at_features:
         estimator = spec.make(seed).fit(X, y)

@@ -28,7 +28,8 @@ def find_other_model(text: str) -> ModelSpec:
     Raises
     ------
     ModelError
-        No such model, a module that can't be imported, one that gives no estimator, or a name that is none.
+        There is no such model; or its module can't be imported, or gives no estimator; or the new name is not
+        valid.
     """
     if ":" in text:
         return _import_model(text)

@@ -1,4 +1,4 @@
-"""Compute a two-layer perceptron: its logits, its loss and the gradient, and where training begins."""
+"""Compute a two-layer perceptron: its logits, its loss, the gradient and initial parameters."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,7 +91,7 @@ class Perceptron:
         """Standardise and clip features X [N, D] by mean and scale [D]; unchanged if not `standardised`."""
         return standardise(X, mean, scale, self.clip) if self.standardised else X
 
-    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+    def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
         """Draw one set of initial parameters [1, P], uniformly within 1/sqrt(inputs) of zero, layer by layer.
 
         PyTorch's ``Linear`` draws weights and biases from the same distribution (He et al. 2015 with a =
@@ -103,7 +103,7 @@ class Perceptron:
         inputs = np.repeat((self.n_features, self.n_hidden), n_of_layers)
         return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
 
-    def views(self, parameters: Floats) -> PerceptronLayers:
+    def layers_of(self, parameters: Floats) -> PerceptronLayers:
         """Cut a flat parameter vector [P] into its layers, without copying."""
         end_of_weight = self.n_features * self.n_hidden
         end_of_bias = end_of_weight + self.n_hidden
@@ -115,20 +115,20 @@ class Perceptron:
             output_bias=parameters[-self.n_outputs :],
         )
 
-    def logits(self, layer: PerceptronLayers, X: Floats) -> Floats:
+    def logits(self, layers: PerceptronLayers, X: Floats) -> Floats:
         """Compute a logit [B] for each row of X [B, D]: relu(X W + b) w + c."""
-        return self._forward(layer, X).logits
+        return self._forward(layers, X).logits
 
-    def _forward(self, layer: PerceptronLayers, X: Floats) -> _Forward:
+    def _forward(self, layers: PerceptronLayers, X: Floats) -> _Forward:
         """Compute the logit of each row of X [B, D], and the intermediate values that the gradient needs."""
-        hidden = X @ layer.hidden_weight
-        hidden += layer.hidden_bias
+        hidden = X @ layers.hidden_weight
+        hidden += layers.hidden_bias
         np.maximum(hidden, 0, out=hidden)
-        weight = layer.output_weight[:, -1]
-        bias = layer.output_bias[-1]
+        weight = layers.output_weight[:, -1]
+        bias = layers.output_bias[-1]
         if self.n_outputs == 2:
-            weight = weight - layer.output_weight[:, 0]
-            bias = bias - layer.output_bias[0]
+            weight = weight - layers.output_weight[:, 0]
+            bias = bias - layers.output_bias[0]
         return _Forward(hidden, weight, hidden @ weight + bias)
 
     def loss(self, scores: Floats, y: Floats) -> float:
@@ -144,30 +144,30 @@ class Perceptron:
 
     def backward(
         self,
-        layer: PerceptronLayers,
+        layers: PerceptronLayers,
         X: Floats,
         y: Floats,
-        slope: PerceptronLayers,
+        gradient: PerceptronLayers,
         weights: Floats | float = 1.0,
     ) -> Floats:
-        """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
+        """Compute the logits of a batch, and write into `gradient` the gradient of their mean weighted loss.
 
         Parameters
         ----------
-        layer : PerceptronLayers
+        layers : PerceptronLayers
         X : ndarray, shape [B, D]
         y : ndarray, shape [B]
             Labels 0 or 1, as floats.
-        slope : PerceptronLayers
-            Views of the gradient [P].
+        gradient : PerceptronLayers
+            Views of the gradient [P], which is overwritten.
         weights : ndarray, shape [B], or float
-            Of each clip's loss; the sum of weighted losses is divided by B, not by the sum of the weights.
+            Weight of each clip's loss. The weighted losses' sum is divided by B, not by the sum of weights.
 
         Returns
         -------
         ndarray, shape [B]
         """
-        hidden, weight, scores = self._forward(layer, X)
+        hidden, weight, scores = self._forward(layers, X)
         # Derivative of the loss by each logit, [B].
         if self.n_outputs == 1:
             logit_gradient = (expit(scores) - y) / len(y)
@@ -176,15 +176,15 @@ class Perceptron:
             # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
             logit_gradient = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
         logit_gradient *= weights
-        slope.output_weight[:, -1] = logit_gradient @ hidden
-        slope.output_bias[-1] = np.add.reduce(logit_gradient)
+        gradient.output_weight[:, -1] = logit_gradient @ hidden
+        gradient.output_bias[-1] = np.add.reduce(logit_gradient)
         if self.n_outputs == 2:
             # Only the difference of the two outputs counts: their gradients are opposite.
-            slope.output_weight[:, 0] = -slope.output_weight[:, 1]
-            slope.output_bias[0] = -slope.output_bias[1]
+            gradient.output_weight[:, 0] = -gradient.output_weight[:, 1]
+            gradient.output_bias[0] = -gradient.output_bias[1]
         # Derivative of the loss by what goes into each rectifier, [B, H]: 0 where the rectifier gave 0.
         by_hidden = np.multiply.outer(logit_gradient, weight)
         by_hidden *= hidden > 0
-        np.matmul(X.T, by_hidden, out=slope.hidden_weight)
-        np.add.reduce(by_hidden, axis=0, out=slope.hidden_bias)
+        np.matmul(X.T, by_hidden, out=gradient.hidden_weight)
+        np.add.reduce(by_hidden, axis=0, out=gradient.hidden_bias)
         return scores

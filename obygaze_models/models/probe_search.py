@@ -3,8 +3,9 @@
 It is what `GroupedSelection` does for any estimator, one set after the other, by the fits of
 `obygaze_models.models.ridge_folds`. Logits are those of each set alone to 1e-6 of the largest.
 
-The sets are the training sides of an evaluation's folds. Each *inner fit* is a fit without one inner fold of
-one side; there are as many inner fits as inner folds of all sides, and V candidates, the penalties, for each.
+The sets are the training sets of an evaluation's folds. Each *inner fit* is a fit without one inner fold of
+one training set; there are as many inner fits as inner folds of all training sets, and V candidates, the
+penalties, for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,8 +42,8 @@ def expected_cpu_s(n_clips: int, n_features: int, n_folds: int) -> float:
     return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_A_SECOND
 
 
-class TrainingSide(NamedTuple):
-    """Clips to choose a penalty on and to fit on.
+class TrainingSet(NamedTuple):
+    """Training clips of one evaluation fold: the penalty is chosen and the probe fitted on them.
 
     Attributes
     ----------
@@ -74,9 +75,13 @@ def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
 
 
 def search_probes(
-    estimator: Pipeline, choose: Grid, X: NDArray[Any], y: NDArray[np.int64], sides: Sequence[TrainingSide]
+    estimator: Pipeline,
+    choose: Grid,
+    X: NDArray[Any],
+    y: NDArray[np.int64],
+    training_sets: Sequence[TrainingSet],
 ) -> Iterator[Chosen]:
-    """Choose the penalty of the linear probe by inner folds and fit it, for each of several training sides.
+    """Choose the penalty of the linear probe by inner folds and fit it, for each of several training sets.
 
     Parameters
     ----------
@@ -86,20 +91,20 @@ def search_probes(
         Values of its penalty.
     X : ndarray, shape [N, ...]
     y : ndarray of int, shape [N]
-        0 or 1 for clips that are in some side; others are not used.
-    sides : sequence of TrainingSide
+        0 or 1 for the clips of the training sets; others are not used.
+    training_sets : sequence of TrainingSet
 
     Yields
     ------
     Chosen
-        One per side, in order; its estimator is fitted on all clips of the side.
+        One per training set, in order; its estimator is fitted on all clips of the set.
 
     Raises
     ------
     ValueError
         The features are refused: not finite, or of another shape.
     """
-    used = np.unique(np.concatenate([side.rows for side in sides]))
+    used = np.unique(np.concatenate([training_set.rows for training_set in training_sets]))
     features = X[used]
     first_steps = [(name, clone(step)) for name, step in estimator.steps[:-2]]
     for _, step in first_steps:
@@ -111,36 +116,36 @@ def search_probes(
     with one_blas_thread():
         logistic = FoldLogistic(features, y[used], scaler.limit)
     search = _Search(clone(estimator), choose, first_steps, logistic, y[used])
-    # As many sides at a time as fit into one block with all their inner folds.
-    most_inner_folds = max(len(np.unique(side.inner)) for side in sides)
-    n_sides = max(1, block_width(*features.shape) // most_inner_folds)
-    for first in range(0, len(sides), n_sides):
+    # As many training sets at a time as fit into one block with all their inner folds.
+    most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
+    n_sets = max(1, block_width(*features.shape) // most_inner_folds)
+    for first in range(0, len(training_sets), n_sets):
         batch = []
-        for side in sides[first : first + n_sides]:
-            rows_among_used = np.searchsorted(used, side.rows)
-            batch.append(TrainingSide(rows_among_used, side.inner))
+        for training_set in training_sets[first : first + n_sets]:
+            rows_among_used = np.searchsorted(used, training_set.rows)
+            batch.append(TrainingSet(rows_among_used, training_set.inner))
         with one_blas_thread():
             chosen = search.choose_and_fit(batch)
         yield from chosen
 
 
-class _SideScores:
-    """Scores of a side's n clips by each of V candidates, fitted without the clip's inner fold.
+class _HeldOutScores:
+    """Scores of a training set's n clips by each of V candidates, fitted without the clip's inner fold.
 
     They are filled in fit by fit.
 
     Attributes
     ----------
     scores : ndarray, shape [V, n]
-    zeros : ndarray, shape [V, n]
+    training_means : ndarray, shape [V, n]
         The mean score that the same model gives to the clips it was fitted on.
     """
 
-    def __init__(self, side: TrainingSide, y: NDArray[np.int64], n_candidates: int) -> None:
-        self.side = side
-        self.scores = np.empty((n_candidates, len(side.rows)))
-        self.zeros = np.empty((n_candidates, len(side.rows)))
-        self._y = y[side.rows]
+    def __init__(self, training_set: TrainingSet, y: NDArray[np.int64], n_candidates: int) -> None:
+        self.training_set = training_set
+        self.scores = np.empty((n_candidates, len(training_set.rows)))
+        self.training_means = np.empty((n_candidates, len(training_set.rows)))
+        self._y = y[training_set.rows]
 
     def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
         """Store the scores of the clips that an inner fold holds out.
@@ -154,10 +159,10 @@ class _SideScores:
         logits : ndarray, shape [N]
             Logits of all clips.
         """
-        logits_of_side = logits[self.side.rows]
-        held_out = self.side.inner == fold
-        self.scores[candidate, held_out] = logits_of_side[held_out]
-        self.zeros[candidate, held_out] = evenly_spaced(logits_of_side[~held_out]).mean()
+        logits_of_set = logits[self.training_set.rows]
+        held_out = self.training_set.inner == fold
+        self.scores[candidate, held_out] = logits_of_set[held_out]
+        self.training_means[candidate, held_out] = evenly_spaced(logits_of_set[~held_out]).mean()
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
@@ -171,22 +176,22 @@ class _SideScores:
 
 
 class _InnerFit(NamedTuple):
-    """A fit without one inner fold of a side.
+    """A fit without one inner fold of a training set.
 
     Attributes
     ----------
-    side : int
-        Index of the side.
-    scores : _SideScores
-        Of the side, where the fit's scores are filled in.
+    set_index : int
+        Index of the training set.
+    scores : _HeldOutScores
+        The training set's scores, where those of the fit are filled in.
     fold : int
         The inner fold that is held out.
     rows : ndarray of int
         The clips that it is fitted on.
     """
 
-    side: int
-    scores: _SideScores
+    set_index: int
+    scores: _HeldOutScores
     fold: int
     rows: NDArray[np.intp]
 
@@ -199,7 +204,7 @@ class _FitOfCandidate(NamedTuple):
 
 
 class _Search:
-    """The search for sides of the same N clips, which share their products.
+    """The search for training sets of the same N clips, which share their products.
 
     Parameters
     ----------
@@ -221,7 +226,7 @@ class _Search:
         logistic: FoldLogistic,
         y: NDArray[np.int64],
     ) -> None:
-        """Keep what all candidates and sides share; nothing is fitted yet."""
+        """Keep what all candidates and training sets share; nothing is fitted yet."""
         self.estimator = estimator
         self.choose = choose
         self.first_steps = first_steps
@@ -229,41 +234,44 @@ class _Search:
         self.y = y
         self.strengths = [float(value) for value in choose.values]
 
-    def choose_and_fit(self, sides: Sequence[TrainingSide]) -> list[Chosen]:
-        """Choose the penalty by inner folds and fit the probe for each side; their rows index the N clips."""
-        scores_of_sides = [_SideScores(side, self.y, len(self.strengths)) for side in sides]
-        self._score_held_out(scores_of_sides)
-        losses_of_sides = [scores.losses() for scores in scores_of_sides]
-        best_of_sides = [int(np.argmin(losses)) for losses in losses_of_sides]
-        fitted = self._fit_best(sides, best_of_sides)
+    def choose_and_fit(self, training_sets: Sequence[TrainingSet]) -> list[Chosen]:
+        """Choose the penalty by inner folds and fit the probe, for each training set of the N clips."""
+        n_candidates = len(self.strengths)
+        scores_of_sets = [
+            _HeldOutScores(training_set, self.y, n_candidates) for training_set in training_sets
+        ]
+        self._score_held_out(scores_of_sets)
+        losses_of_sets = [scores.losses() for scores in scores_of_sets]
+        best_of_sets = [int(np.argmin(losses)) for losses in losses_of_sets]
+        fitted = self._fit_best(training_sets, best_of_sets)
         # The parameter's name without that of the pipeline's step.
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
         results = []
-        for index, best in enumerate(best_of_sides):
-            tried = candidates(name, self.choose.values, losses_of_sides[index], best)
-            side_scores = scores_of_sides[index]
-            scores = side_scores.scores[best].copy()
-            zeros = side_scores.zeros[best].copy()
-            results.append(Chosen(fitted[index], tried, scores, zeros))
+        for index, best in enumerate(best_of_sets):
+            tried = candidates(name, self.choose.values, losses_of_sets[index], best)
+            scores_of_set = scores_of_sets[index]
+            scores = scores_of_set.scores[best].copy()
+            training_means = scores_of_set.training_means[best].copy()
+            results.append(Chosen(fitted[index], tried, scores, training_means))
         return results
 
-    def _score_held_out(self, sides: Sequence[_SideScores]) -> None:
-        """Fill in the scores of each side's clips by every candidate, fitted without the clips' inner folds.
+    def _score_held_out(self, scores_of_sets: Sequence[_HeldOutScores]) -> None:
+        """Fill in each training set's scores, by every candidate, fitted without a clip's inner fold.
 
         All candidates are fitted approximately first; those whose loss is within `CLOSE` of the lowest are
         then fitted to convergence.
         """
         inner_fits = []
-        for index, scores in enumerate(sides):
-            side = scores.side
-            for fold in np.unique(side.inner):
-                rows = side.rows[side.inner != fold]
+        for index, scores in enumerate(scores_of_sets):
+            training_set = scores.training_set
+            for fold in np.unique(training_set.inner):
+                rows = training_set.rows[training_set.inner != fold]
                 inner_fits.append(_InnerFit(index, scores, int(fold), rows))
         coefficients = self._score_approximately(inner_fits)
-        near_best_of_sides = [scores.near_best() for scores in sides]
+        near_best_of_sets = [scores.near_best() for scores in scores_of_sets]
         unfinished = []
         for index, fit in enumerate(inner_fits):
-            near_best = near_best_of_sides[fit.side]
+            near_best = near_best_of_sets[fit.set_index]
             unfinished += [_FitOfCandidate(index, candidate) for candidate in near_best]
         self._score_converged(inner_fits, unfinished, coefficients)
 
@@ -317,14 +325,14 @@ class _Search:
                 fit = inner_fits[index]
                 fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
 
-    def _fit_best(self, sides: Sequence[TrainingSide], best_of_sides: Sequence[int]) -> list[Pipeline]:
-        """Fit each side's best candidate, given its index in the grid, on all clips of the side."""
+    def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
+        """Fit on each training set its best candidate, given as index in the grid; return the probes."""
         fitted = []
-        masks = self._subset_masks([side.rows for side in sides])
-        strengths = [self.strengths[best] for best in best_of_sides]
+        masks = self._subset_masks([training_set.rows for training_set in training_sets])
+        strengths = [self.strengths[best] for best in best_of_sets]
         for fits in self.logistic.minima(masks, strengths):
             for column, index in enumerate(fits.subsets.tolist()):
-                C = self.choose.values[best_of_sides[index]]
+                C = self.choose.values[best_of_sets[index]]
                 fitted.append(self._fitted_pipeline(C, fits, column))
         return fitted
 

@@ -57,7 +57,7 @@ def find_model(name: str) -> ModelSpec:
 def models_for(
     kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None, *, imbalance: Imbalance = "none"
 ) -> list[ModelSpec]:
-    """List the models of an evaluation: the requested ones, those listed beside them, and the baselines.
+    """List the models of an evaluation: the requested ones, those they are compared with, and the baselines.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def _with_imbalance(specs: list[ModelSpec], imbalance: Imbalance) -> list[ModelS
 
 
 def _with_companions(specs: list[ModelSpec]) -> list[ModelSpec]:
-    """Add the models that the given ones name in ``beside``, to be listed with them in tables."""
+    """Add the models that the given ones are compared with, as their field ``compared_with`` names them."""
     completed = list(specs)
     names = {spec.name for spec in specs}
     for spec in specs:
-        for name in spec.beside:
+        for name in spec.compared_with:
             if name not in names:
                 completed.append(BUILTIN_MODELS[name])
                 names.add(name)

@@ -19,45 +19,47 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from obygaze_models.models.fold_descent import PAIRS, FoldDescent, FoldProblem, PrincipalAxes, StepHistory
-from obygaze_models.models.fold_scaling import Base, Floats, Masks, Numbers, scale_folds
+from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, SharedFeatures, scale_folds
 from obygaze_models.models.ridge_path import RidgePath
 from obygaze_models.models.scaling import Moments
 
 WIDTH = 16
-"""Fits are handled in multiples of this number, filled up with repeats: the kernels of a product then treat
-every fit alike."""
+"""The number of fits in a block is a multiple of this; some fits are repeated to fill it up.
+
+The kernels of a matrix product then treat all fits in the same way."""
 
 MOST_FITS = 128
-"""Fits of a block, where memory allows it."""
+"""Largest number of fits in a block."""
 
 MOST_BYTES = 200_000_000
-"""Bytes of a block's logits, residuals and steps."""
+"""Largest size of a block's logits, residuals and steps, in bytes."""
 
 START_TOLERANCE = 1e-4
-"""Where the fit on all clips ends: it is a start, which each fit goes on from."""
+"""Tolerance of the fit on all clips, from which the fits on subsets start."""
 
-NARROW_TOLERANCE = 2e-6
-"""Steps in float32, at half the cost or less, end with one that changes logits by at most this share of their
-own deviation. Penalties can be compared there."""
+FLOAT32_TOLERANCE = 2e-6
+"""Tolerance of `FoldDescent` for steps in float32, which take at most half the time of those in float64.
 
-TOLERANCE = 1e-7
-"""The same of the last steps, whose gradients are computed in float64."""
+It is small enough to compare penalties."""
+
+FLOAT64_TOLERANCE = 1e-7
+"""Tolerance of `FoldDescent` for the last steps, whose gradients are computed in float64."""
 
 MOST_STEPS = 1000
-"""Steps after which a fit is given up."""
+"""Number of steps after which a fit that has not converged is given up, with a warning."""
 
 
 class PathFits(NamedTuple):
-    """Fits of one penalty on several subsets of the clips, near enough to their minima to compare penalties.
+    """Fits with one penalty on several subsets of the clips, precise enough to compare penalties.
 
     Attributes
     ----------
     subsets : ndarray of int, shape [K]
-        Which of the subsets asked for, by their columns.
+        Columns of these subsets in the argument of `FoldLogistic.path`.
     penalty : int
-        Which of the penalties asked for.
+        Index of the penalty in the argument of `FoldLogistic.path`.
     logits : ndarray of float32, shape [N, K]
-        Of all clips, standardised as the subset's clips are.
+        Logits of all clips, standardised by the moments of the subset's clips.
     coefficients : ndarray, shape [D + 1, K]
         Weights and intercept, from which `FoldLogistic.minima` can go on.
     """
@@ -69,19 +71,19 @@ class PathFits(NamedTuple):
 
 
 class FoldFits(NamedTuple):
-    """Fits on several subsets of the clips.
+    """Converged fits on several subsets of the clips.
 
     Attributes
     ----------
     subsets : ndarray of int, shape [K]
-        Which of the subsets asked for, by their columns.
+        Columns of these subsets in the argument of `FoldLogistic.minima`.
     logits : ndarray, shape [N, K]
-        Of all clips, standardised as the subset's clips are.
+        Logits of all clips, standardised by the moments of the subset's clips.
     weights : ndarray, shape [D, K]
-        For features standardised by the subset's moments.
+        Weights of features that are standardised by the subset's moments.
     intercepts : ndarray, shape [K]
     moments : Moments
-        Of each subset, [K, D].
+        Moments of each subset's clips, [K, D].
     n_steps : ndarray of int, shape [K]
         Steps that each fit took.
     """
@@ -100,34 +102,36 @@ class FoldLogistic:
     Parameters
     ----------
     X : ndarray, shape [N, D]
-        Finite.
+        Features; all are finite.
     y : ndarray of int, shape [N]
     limit : float
-        Deviations at which standardised features are cut off.
+        Number of deviations at which standardised features are clipped.
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], y: NDArray[np.int64], limit: float) -> None:
         """Standardise all clips and find the principal axes that the fits on subsets share."""
         self.y = y.astype(np.float64)
-        self.base = Base(X, limit)
-        self.axes = PrincipalAxes.from_features(self.base.wide)
-        self._fit_on_all = RidgePath(self.base.wide, self.y)
+        self.shared = SharedFeatures(X, limit)
+        self.axes = PrincipalAxes.from_features(self.shared.float64)
+        self._fit_on_all = RidgePath(self.shared.float64, self.y)
         self._starts: dict[float, Floats] = {}
 
     def path(self, subsets: Masks, strengths: Sequence[float]) -> Iterator[PathFits]:
-        """Fit every penalty on every subset of the clips, block by block, to `NARROW_TOLERANCE`.
+        """Fit every subset of the clips with every penalty, to `FLOAT32_TOLERANCE` (a regularisation path).
+
+        Each penalty's fits start from those of the stronger penalty before it.
 
         Parameters
         ----------
         subsets : ndarray of bool, shape [N, K]
-            Each with clips of both classes.
+            The clips of each subset, which has both classes.
         strengths : sequence of float
             C of each penalty, the strongest penalty (the smallest C) first.
 
         Yields
         ------
         PathFits
-            Of each block and penalty.
+            One for each block of subsets and each penalty.
 
         Warns
         -----
@@ -136,34 +140,36 @@ class FoldLogistic:
         """
         for columns in self._blocks(subsets.shape[1]):
             block = _Block(self, subsets[:, columns])
-            last_start = np.zeros(self.base.X.shape[1] + 1)
+            last_start = np.zeros(self.shared.X.shape[1] + 1)
             for penalty, C in enumerate(strengths):
-                # From one penalty to the next, all fits are moved as the fit on all clips moves.
+                # From one penalty to the next, the coefficients of all fits are first changed by as much as
+                # those of the fit on all clips change.
                 start = self._start(C)
                 block.shift_coefficients((start - last_start)[:, None])
                 last_start = start
                 block.clear_history()
-                block.descend(np.full(len(columns), C), self.base.narrow, NARROW_TOLERANCE)
+                block.descend(np.full(len(columns), C), self.shared.float32, FLOAT32_TOLERANCE)
                 yield PathFits(columns, penalty, block.logits_of_fits(), block.coefficients_of_fits())
 
     def minima(
         self, subsets: Masks, strengths: Sequence[float], coefficients: Floats | None = None
     ) -> Iterator[FoldFits]:
-        """Fit each subset of the clips with a penalty of its own, block by block, to `TOLERANCE`.
+        """Fit each subset of the clips with its own penalty, to `FLOAT64_TOLERANCE`.
 
         Parameters
         ----------
         subsets : ndarray of bool, shape [N, K]
-            Each with clips of both classes.
+            The clips of each subset, which has both classes.
         strengths : sequence of float, length K
             C of each fit.
         coefficients : ndarray, shape [D + 1, K], optional
-            To go on from, as `path` gave them for the same subsets; by default those of the fit on all clips.
+            Coefficients to start from, as `path` gave them for the same subsets; by default those of the fit
+            on all clips.
 
         Yields
         ------
         FoldFits
-            Of each block.
+            One for each block of subsets.
 
         Warns
         -----
@@ -175,15 +181,15 @@ class FoldLogistic:
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
                 block.shift_coefficients(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
-                block.descend(C_of_fits, self.base.narrow, NARROW_TOLERANCE)
+                block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
                 block.shift_coefficients(coefficients[:, columns])
-            block.descend(C_of_fits, self.base.wide, TOLERANCE)
+            block.descend(C_of_fits, self.shared.float64, FLOAT64_TOLERANCE)
             yield block.fits(columns)
 
     def _blocks(self, n_subsets: int) -> Iterator[NDArray[np.intp]]:
         """Split the subsets into blocks, and yield the indices of each block's subsets."""
-        width = block_width(*self.base.X.shape)
+        width = block_width(*self.shared.X.shape)
         for first in range(0, n_subsets, width):
             yield np.arange(first, min(first + width, n_subsets))
 
@@ -213,47 +219,51 @@ def block_width(n_clips: int, n_features: int) -> int:
 
 
 class _Block:
-    """Fits on some subsets of the clips, which go to their minima together.
+    """Fits on some subsets of the clips, which are minimised together.
 
-    Their number is filled up to a multiple of `WIDTH` with repeats of them, whose results nobody reads. Below
-    n_fits is the number of the subsets, and K that with the repeats.
+    The fits are filled up to a multiple of `WIDTH` with repeats of the first ones, whose results are not
+    used. Below, n_fits is the number of subsets, and K the number of fits with the repeats.
 
     Attributes
     ----------
     coefficients : ndarray, shape [D + 1, K]
-        Where each fit is: weights, then the intercept.
+        Present coefficients of each fit: weights, then the intercept.
     logits : ndarray, shape [N, K]
-        Of all clips; empty before the first descent.
+        Logits of all clips; empty before the first descent.
     n_steps : ndarray of int, shape [K]
         Steps that each fit has taken.
     """
 
-    def __init__(self, clips: FoldLogistic, subsets: Masks) -> None:
-        """Scale the features by each subset; the last fits repeat the first to fill a multiple of `WIDTH`."""
-        self.clips = clips
+    def __init__(self, logistic: FoldLogistic, subsets: Masks) -> None:
+        """Fill up the fits to a multiple of `WIDTH`, and compute how each standardises features.
+
+        `logistic` holds the clips; `subsets` [N, n_fits] are the training clips of each fit. Coefficients
+        start at 0.
+        """
+        self.logistic = logistic
         self.n_fits = subsets.shape[1]
         n_filled = _round_up_to_width(self.n_fits)
         # The subset of each of the K fits.
         self.subset_of = np.arange(n_filled) % self.n_fits
-        self.inside = subsets[:, self.subset_of]
-        self.scaling, self.moments = scale_folds(clips.base, self.inside)
-        n_coefficients = clips.base.X.shape[1] + 1
+        self.in_training = subsets[:, self.subset_of]
+        self.scaling, self.moments = scale_folds(logistic.shared, self.in_training)
+        n_coefficients = logistic.shared.X.shape[1] + 1
         self.coefficients = np.zeros((n_coefficients, n_filled))
         self.logits: Numbers = np.zeros((0, n_filled))
         self.n_steps = np.zeros(n_filled, np.int64)
         self._history = StepHistory.empty(n_coefficients, n_filled)
 
     def shift_coefficients(self, change: Floats) -> None:
-        """Add a change to the coefficients, of each fit, [D + 1, n_fits], or the same of all, [D + 1, 1]."""
+        """Add a change to the coefficients, one per fit [D + 1, n_fits] or the same for all [D + 1, 1]."""
         if change.shape[1] > 1:
             # A column for each of the K fits, repeats included.
             change = change[:, self.subset_of]
         self.coefficients += change
         # A feature that is constant in a fit's clips keeps a weight of 0.
-        self.coefficients[:-1][self.scaling.stretch == 0] = 0.0
+        self.coefficients[:-1][self.scaling.scale_ratio == 0] = 0.0
 
     def clear_history(self) -> None:
-        """Drop the history of steps, which tells the curvature for the previous penalty."""
+        """Drop the history of steps, which approximates the curvature under the previous penalty."""
         self._history = StepHistory.empty(*self.coefficients.shape)
 
     def logits_of_fits(self) -> Numbers:
@@ -280,23 +290,26 @@ class _Block:
         )
 
     def descend(self, strengths: Floats, features: Numbers, tolerance: float) -> None:
-        """Minimise the losses of all fits; fits that have converged take no further steps.
+        """Minimise the losses of all fits, from the present coefficients.
+
+        Fits that have converged take no further steps, except for those that are needed to keep the number of
+        running fits a multiple of `WIDTH`.
 
         Parameters
         ----------
         strengths : ndarray, shape [n_fits]
             C of each fit.
         features : ndarray, shape [N, D]
-            The base, in the precision of the steps.
+            The shared features, in the precision in which gradients are computed.
         tolerance : float
-            Of `FoldDescent`.
+            As `FoldDescent` takes it.
         """
         problem = FoldProblem(
-            base=self.clips.base,
-            axes=self.clips.axes,
-            y=self.clips.y,
+            shared=self.logistic.shared,
+            axes=self.logistic.axes,
+            y=self.logistic.y,
             scaling=self.scaling,
-            inside=self.inside,
+            in_training=self.in_training,
             C=strengths[self.subset_of],
         )
         # Indices of the fits that still take steps.
@@ -313,8 +326,9 @@ class _Block:
             width = _round_up_to_width(n_running)
             if width < len(running):
                 self._store(running, descent)
-                # Converged fits fill up the multiple of WIDTH.
-                kept = np.sort(np.argsort(has_converged, kind="stable")[:width])
+                # All fits that have not converged go on; some converged ones fill up the multiple of WIDTH.
+                unconverged_first = np.argsort(has_converged, kind="stable")
+                kept = np.sort(unconverged_first[:width])
                 running = running[kept]
                 descent = descent.take(kept)
         else:
@@ -330,7 +344,7 @@ class _Block:
         self.coefficients[:, fits] = descent.coefficients
         if len(fits) < len(self.subset_of):
             self.logits[:, fits] = descent.losses.logits
-        self._history.put(fits, descent.history)
+        self._history.overwrite(fits, descent.history)
 
 
 def _round_up_to_width(n_fits: int) -> int:

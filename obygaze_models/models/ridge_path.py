@@ -1,11 +1,11 @@
-"""Minimise the loss of logistic regression for one penalty after the other, on one set of clips.
+"""Minimise the loss of logistic regression for a series of penalties, on one set of clips.
 
 The features of a network are strongly correlated. Solvers that follow gradients then pass over the clips
-hundreds of times, and the weaker the penalty the more often. Here the loss is minimised in coordinates in
-which all directions curve alike (the covariance of the features is factored once a penalty), penalties begin
-where the next stronger one ended, and a pass reads the features once: the score of a block of clips and its
-part of the gradient are computed while the block is in the processor's cache. Figures: benchmarks/README.md,
-zoo.
+hundreds of times, and the weaker the penalty the more often. Three things make it faster here. The loss is
+minimised in coordinates in which its curvature is about the same in all directions (the covariance of the
+features is factored once for each penalty). Each penalty starts from the minimum of the last. A pass reads
+the features once: the scores of a block of clips and its part of the gradient are computed while the block is
+in the processor's cache. Figures: benchmarks/README.md, zoo.
 """
 
 import warnings
@@ -24,11 +24,13 @@ Floats = NDArray[np.float64]
 BLOCK = 2**17
 """Numbers in a block of clips: 1 MB, which stays in a core's second-level cache."""
 
-FLATTER = 10
-"""How many times flatter the loss may be at its minimum than in the coordinates it was found in."""
+MOST_FLATTENING = 10
+"""How many times smaller than assumed the curvature at the minimum may be before the descent is repeated."""
 
-FLATTEST = 1e-12
-"""Least mean curvature: with logits of 28 on the right side nothing is left to gain."""
+LEAST_CURVATURE = 1e-12
+"""Least mean curvature that is assumed, so that it can be divided by.
+
+It is reached if all logits are 28 on the right side, where the loss is practically 0."""
 
 
 class _MeanLoss(NamedTuple):
@@ -42,7 +44,7 @@ class _MeanLoss(NamedTuple):
     by_intercept : float
         Its derivative by the intercept.
     curvature : float
-        Mean of p (1 - p), where p is the probability of label 1; `FLATTEST` at least.
+        Mean of p (1 - p), where p is the probability of label 1, or `LEAST_CURVATURE` if that is larger.
     """
 
     loss: float
@@ -52,9 +54,9 @@ class _MeanLoss(NamedTuple):
 
 
 class RidgePath:
-    """The minimum of the mean loss, for one penalty after the other.
+    """Finds the minimum of the mean loss for a series of penalties, each from the minimum of the last.
 
-    The intercept is that of centred features, which the weights then don't move.
+    The intercept is for centred features, so that the best intercept hardly depends on the weights.
 
     Parameters
     ----------
@@ -69,9 +71,9 @@ class RidgePath:
     X : ndarray, shape [N, R]
         The features, as coordinates in the basis if there is one; R is the smaller of N and D.
     weights : ndarray, shape [R]
-        At the last minimum, for these coordinates; 0 to begin with.
+        Weights of these coordinates at the last minimum; 0 at first.
     intercept : float
-        At the last minimum, for centred features.
+        Intercept at the last minimum, for centred features.
     curvature : float
         Mean of p (1 - p) at the last minimum.
     """
@@ -102,11 +104,11 @@ class RidgePath:
         Parameters
         ----------
         strength : float
-            Of the penalty.
+            Strength of the penalty, half of which multiplies the squared weights.
         tol : float
             Largest component of the gradient at which a descent ends.
         max_iter : int
-            Most iterations of L-BFGS, in all rounds together.
+            Most iterations of L-BFGS, over all descents.
 
         Returns
         -------
@@ -119,7 +121,7 @@ class RidgePath:
         # With a weak penalty on separable clips the curvature falls to a hundredth or a millionth of what it
         # was at the start: in coordinates scaled by that, gradients look smaller than they are. So the
         # descent is repeated, each time with the curvature that the last one found.
-        while has_converged and self.curvature < assumed_curvature / FLATTER:
+        while has_converged and self.curvature < assumed_curvature / MOST_FLATTENING:
             assumed_curvature = self.curvature
             round_of_descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
             n_iterations += round_of_descent.n_iterations
@@ -226,7 +228,7 @@ class RidgePath:
             loss / n_clips,
             by_weights / n_clips - self.mean * by_intercept,
             by_intercept,
-            max(curvature / n_clips, FLATTEST),
+            max(curvature / n_clips, LEAST_CURVATURE),
         )
 
 

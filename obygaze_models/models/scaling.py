@@ -1,4 +1,4 @@
-"""Standardise features: moments of all clips or of subsets of them, and values cut off at a limit."""
+"""Standardise features, by moments of all clips or of subsets of them, and limit the values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ from obygaze_models.models.binary import validated_rows
 from obygaze_models.models.parameters import Estimator
 
 CLIP = 5.0
-"""Deviations at which a standardised feature is cut off.
+"""Standard deviations to which a standardised feature is limited.
 
-A feature that hardly varies in training is tiny in scale: one clip unlike the others would otherwise have a
-standardised value of thousands and a score to match. Measured in docs/evaluation.md.
+If a feature hardly varies in training, an unusual clip could otherwise have a standardised value of
+thousands, and as extreme a score. Measured in docs/evaluation.md.
 """
 
 MOST_LIMIT = 1e6
-"""The largest limit: beyond it nothing is bounded, and float32 overflows."""
+"""Largest limit. It is wide enough to limit nothing; with larger ones float32 would overflow."""
 
 Limit = Annotated[float, Interval(Real, 0, MOST_LIMIT, closed="right")]
 
 ROWS = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
-UNSURE = 1e-6
-"""The least share of a sum that must be left of it after a subtraction, for a variance to have enough digits.
+LEAST_SHARE_LEFT = 1e-6
+"""Least share of a sum of squares that a subtraction must leave for the variance to have enough digits.
 
-Other variances are computed anew.
+If less is left, the variance is computed anew from the rows.
 """
 
 
@@ -56,7 +56,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     Parameters
     ----------
     limit : float
-        Standardised values are cut to [-limit, limit].
+        Standardised values are clipped to [-limit, limit].
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ def is_constant(
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
-def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) -> Moments:
+def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> Moments:
     """Compute means and standard deviations of K subsets of the rows of X, in one pass over X.
 
     They equal those of each subset's rows to rounding; the deviation of a constant feature is about 0.
@@ -175,7 +175,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
     Parameters
     ----------
     X : ndarray, shape [N, D]
-    inside : ndarray of bool, shape [N, K]
+    in_subset : ndarray of bool, shape [N, K]
         The rows of each subset, one at least.
 
     Returns
@@ -184,24 +184,24 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
         Of shape [K, D], in float64.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
-    sums = np.zeros((inside.shape[1], X.shape[1]))
+    sums = np.zeros((in_subset.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
     for start in range(0, len(X), ROWS):
         # Centred by the mean of all rows, so that the squared shift subtracted below is small.
         rows = X[start : start + ROWS] - centre
-        counts = inside[start : start + ROWS].T.astype(np.float64)
+        counts = in_subset[start : start + ROWS].T.astype(np.float64)
         sums += counts @ rows
         squares += counts @ (rows * rows)
-    n_rows = inside.sum(axis=0)[:, None]  # [K, 1]
+    n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows
     variance = squares / n_rows - shift * shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
     # Where the subtraction cancelled nearly all digits, compute the moments from the subset's rows.
-    is_unsure = variance <= UNSURE * shift * shift
+    is_unsure = variance <= LEAST_SHARE_LEFT * shift * shift
     for subset, unsure in enumerate(is_unsure):
         if unsure.any():
-            rows = X[inside[:, subset]][:, unsure].astype(np.float64)
+            rows = X[in_subset[:, subset]][:, unsure].astype(np.float64)
             mean[subset, unsure] = rows.mean(axis=0)
             deviation[subset, unsure] = rows.std(axis=0)
     return Moments(mean, deviation)
@@ -239,7 +239,7 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
     varies = ~is_constant(centre, np.sqrt(squares_of_all / len(X)), X.dtype)
-    is_unsure = varies & (variance < UNSURE * squares_of_all / len(X))
+    is_unsure = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))
     for group, unsure in enumerate(is_unsure):
         if unsure.any():
             others = np.delete(X[:, unsure], groups[group], axis=0)

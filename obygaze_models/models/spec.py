@@ -29,9 +29,9 @@ class ModelSpec:
     Attributes
     ----------
     name : str
-        What commands and tables of predictions call it.
+        The model's name in commands and in tables of predictions.
     title : str
-        What people read.
+        The name that people read in tables and reports.
     make : callable
         Seed -> unfitted binary estimator: ``fit(X, y)``, and ``decision_function`` or ``predict_proba``.
     choose : Threshold, Grid, EarlyStopping or None
@@ -41,20 +41,21 @@ class ModelSpec:
         What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D];
         or its length alone, numbers of a table, its annotated concepts, or a machine's answers.
     uses : tuple of str
-        What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
-        presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task
-        come along, with the label -1). What the estimator requests by scikit-learn's metadata routing is
-        added.
+        What ``fit`` takes in addition to X and y: "groups" (the movie of each clip), "present" (a data frame
+        of the presence of each visual concept), "unlabelled" (clips of the training movies that are not in
+        the task are passed too, with the label -1). What the estimator requests by scikit-learn's metadata
+        routing is added.
     looks_at_features : bool
-        False for baselines.
+        Whether it reads features; baselines do not.
     kinds : tuple of str
-        The kinds of target it is for by default: "levels", "concept", "ordinal".
+        The kinds of target for which it is evaluated by default: "levels", "concept", "ordinal".
     control : bool
-        Whether it is shown to be beaten, though it looks at features.
-    beside : tuple of str
-        Models of the zoo that stand beside it in every table, asked for or not.
+        Whether it is a control: a model that reads features, and which better models should beat.
+    compared_with : tuple of str
+        Models of the zoo that are evaluated with this one, for comparison, even if the user did not name
+        them.
     streams : bool
-        Whether ``fit`` and ``decision_function`` take `StoredClips` for X, which need not fit in memory.
+        Whether ``fit`` and ``decision_function`` accept `StoredClips` as X, which need not fit in memory.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class ModelSpec:
     looks_at_features: bool = True
     kinds: tuple[Kind, ...] = ("levels", "concept", "ordinal")
     control: bool = False
-    beside: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
     streams: bool = False
 
     def estimator(self, seed: int) -> Any:
@@ -86,7 +87,7 @@ class ModelSpec:
         return GroupedSelection(estimator, self.choose, pass_groups="groups" in self.requests())
 
     def requests(self, method: str = "fit") -> frozenset[str]:
-        """Return the names of the metadata that a method of the estimator takes beside X and y.
+        """Return the names of the metadata that a method of the estimator takes in addition to X and y.
 
         They are among `METADATA`; `method` is "fit" or a method that scores clips.
         """

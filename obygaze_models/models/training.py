@@ -11,13 +11,13 @@ from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats, Imbalance, balanced_weights, undersample_rows
 
 N_TRIAL_EPOCHS = 4
-"""Epochs after which the starts of a network are compared by their training loss."""
+"""Number of epochs after which initial parameters of a network are compared by their training loss."""
 
 
 class TrainableNetwork(Protocol):
     """The arithmetic of a network, on one flat vector of parameters [P].
 
-    A layer is whatever `views` makes of the parameters, or of their gradient, without copying.
+    `layers_of` returns the layers as views of a vector [P]: of the parameters, or of their gradient.
     """
 
     @property
@@ -28,19 +28,19 @@ class TrainableNetwork(Protocol):
         """Compute the mean and scale [D] of the features trained on."""
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Turn features of clips into the X of the other methods, by the moments of the clips trained on."""
+        """Standardise features by the moments of the training clips; other methods take the result as X."""
 
-    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw the initial parameters [K, P] of K starts, given the prepared clips to train on and labels."""
+    def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw K sets of initial parameters [K, P], given the prepared training clips and their labels."""
 
-    def views(self, parameters: Floats) -> Any:
-        """Return the layers whose parameters are the parts of a vector [P], which they share with it."""
+    def layers_of(self, parameters: Floats) -> Any:
+        """Split a vector [P] into the parameters of the layers, as views of the vector."""
 
-    def logits(self, layer: Any, X: Floats) -> Floats:
+    def logits(self, layers: Any, X: Floats) -> Floats:
         """Compute the logit of each clip [B]."""
 
-    def backward(self, layer: Any, X: Floats, y: Floats, slope: Any, weights: Floats) -> Floats:
-        """Compute logits [B], and write the gradient of their mean weighted loss into the layer `slope`."""
+    def backward(self, layers: Any, X: Floats, y: Floats, gradient: Any, weights: Floats) -> Floats:
+        """Compute logits [B], and write the gradient of their mean weighted loss into `gradient`."""
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean loss of logits [B] and labels 0 or 1 [B]."""
@@ -53,14 +53,14 @@ class LossCurve:
     Attributes
     ----------
     train_loss : ndarray of float64, shape [E]
-        Mean of the clips' losses while the epoch ran, whatever their weights.
+        Mean of the clips' unweighted losses while the epoch ran.
     validation_loss : ndarray of float64, shape [E]
         Loss on held-out clips after the epoch; NaN where there were none.
     kept : int
         The epoch whose parameters were kept, counted from 1.
     start_losses : ndarray of float64, shape [K]
-        Training loss of each start after `N_TRIAL_EPOCHS`, of which the start with the lowest was trained
-        on; empty where the network has one start.
+        Training loss of each set of initial parameters after `N_TRIAL_EPOCHS`. Training went on from the set
+        with the lowest; empty if the network draws one set.
     """
 
     train_loss: NDArray[np.float64]
@@ -78,17 +78,18 @@ class TrainingPlan:
     learning_rate : float
         Adam's step size.
     batch_size : int
-        Clips a step; an epoch's last batch may be smaller.
+        Number of clips per step; the last batch of an epoch may be smaller.
     min_epochs, max_epochs : int
-        Fewest and most epochs; the most win where they are the fewer.
+        Smallest and largest number of epochs; `max_epochs` has precedence if it is smaller.
     patience : int
-        Epochs without a lower loss on held-out clips after which training stops.
+        Training stops after this many epochs without a lower loss on held-out clips.
     keeps_best : bool
-        Whether the parameters of the epoch with the lowest loss on held-out clips are kept, and not the last.
+        Whether to keep the parameters of the epoch with the lowest loss on held-out clips, instead of the
+        last epoch's.
     imbalance : {"none", "weights", "subsample"}
-        What is done about the larger class, in the clips trained on alone.
+        How class imbalance of the training clips is handled.
     seed : int
-        Of all that is drawn.
+        Seed of all random draws.
     """
 
     learning_rate: float
@@ -132,10 +133,10 @@ def train_network(
     *,
     validation: Sequence[NDArray[np.intp] | None],
 ) -> list[TrainedNetwork]:
-    """Train a network once, and stop it for each of several sets of held-out clips on its own.
+    """Train a network once, with a separate early stopping for each of several sets of held-out clips.
 
-    Training goes on until it has ended for the last of the sets. Each result is the same as if its set had
-    been the only one.
+    Training goes on until the last of them has stopped. Each result is the same as if its set of held-out
+    clips had been the only one.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def train_network(
         if held_out is not None:
             held_out_clips = PreparedClips(network.prepare(X[held_out], mean, scale), y[held_out])
         stoppings.append(_EarlyStopping(plan, held_out_clips))
-    starts: Floats = network.starts(rng, clips.X, clips.y).astype(X.dtype)  # [K, P]
+    starts: Floats = network.initial_parameters(rng, clips.X, clips.y).astype(X.dtype)  # [K, P]
     best_start = 0
     start_losses = np.empty(0)
     if len(starts) > 1:
@@ -247,9 +248,9 @@ class _Learner:
         self._plan = plan
         self._clips = clips
         self._weights = weights
-        self._layer = network.views(parameters)
+        self._layers = network.layers_of(parameters)
         self._gradient = np.empty_like(parameters)
-        self._slope = network.views(self._gradient)
+        self._gradient_layers = network.layers_of(self._gradient)
         self._adam = Adam.zeros_like(parameters)
 
     def epoch(self, rng: np.random.Generator) -> float:
@@ -269,14 +270,14 @@ class _Learner:
             # mode="clip" lets numpy write into `out` directly; no row is out of bounds.
             features = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
             scores[batch] = self._network.backward(
-                self._layer, features, y[batch], self._slope, weights[batch]
+                self._layers, features, y[batch], self._gradient_layers, weights[batch]
             )
             adam_step(self.parameters, self._gradient, self._adam, self._plan.learning_rate)
         return self._network.loss(scores, y)
 
     def loss_on(self, clips: PreparedClips) -> float:
         """Compute the mean loss of other clips with the present parameters."""
-        return self._network.loss(self._network.logits(self._layer, clips.X), clips.y)
+        return self._network.loss(self._network.logits(self._layers, clips.X), clips.y)
 
 
 class _EarlyStopping:

@@ -30,7 +30,7 @@ MAX_FILE = 256 << 20
 MAX_CARD = 4 << 20
 """Largest card, in bytes."""
 MAX_MEMBERS = 256
-"""Members that a file has at most."""
+"""Most members of a file."""
 DTYPES = ("<f4", "<f8", "<i8", "|u1")
 """Data types of arrays: floats, int64 and bytes, little-endian."""
 
@@ -91,7 +91,7 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     Raises
     ------
     ModelError
-        The bytes are no model file or a damaged one, or the card lists other arrays than there are.
+        The bytes are no model file; or the file is damaged; or the card does not list the arrays in it.
     """
     if data.count(_MEMBER) > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
@@ -149,8 +149,8 @@ def _read_array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
     return np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape).astype(dtype.newbyteorder("="))
 
 
-def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
-    """Check that arrays have exactly these names and shapes, hold floats, and that scales are above 0.
+def check_arrays(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
+    """Raise unless arrays have exactly these names and shapes and hold floats, and scales are above 0.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> Non
     Raises
     ------
     ModelError
-        They do not; the message names the first array that is wrong.
+        An array is wrong, missing or one too many; the message names the first.
     """
     differing_names = sorted(arrays.keys() ^ shapes.keys())
     if differing_names:

@@ -47,7 +47,10 @@ KINDS = (
     *("linear", "mlp", "attention", "attentive", "pcbm", "pcbm_time", "cav", "bank", "fused"),
     *("arrays", "skops"),
 )
-"""How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
+"""How a file holds an estimator.
+
+It is one of the zoo's kinds; or ``arrays``, for an estimator that gives its own arrays; or ``skops``, for one
+of scikit-learn's."""
 
 DIGEST_BYTES = 16
 """Bytes of the SHA-256 of a row trained on that are kept: two rows share them with a chance of 2 ** -128."""
@@ -70,10 +73,10 @@ Parameters = Annotated[
     ),
 ]
 JOINT = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
-"""Protocol of models that were joined from sums, which have scores of no clip."""
+"""Protocol of models that were joined from sums: they were evaluated without scores of single clips."""
 
 UNLABELLED = "unlabelled"
-"""The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
+"""Name of a parameter: the model's concepts were found without labels, so that they have no probabilities."""
 
 ClipLength = Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")]
 """Median length of some clips, in seconds."""
@@ -90,7 +93,7 @@ Calibrated = Annotated[
 
 
 class CardTarget(TargetRecord):
-    """What a model is asked; `concept` is "" unless that is a concept's presence."""
+    """The target of a model. `concept` is the concept whose presence is the label, or ""."""
 
     concept: Text
 
@@ -98,10 +101,10 @@ class CardTarget(TargetRecord):
 class Population(TypedDict):
     """The clips that a calibration was fitted on.
 
-    `task` and `title` are of the target that asks for them: the one trained on, or a wider test. `clips`
-    counts them by level. `levels_left_out` are the codebook's levels some of whose clips, or all, were not
-    asked for: nobody knows what the calibration makes of them. `clip_s` is the clips' median length, absent
-    where it is not known.
+    `task` and `title` are those of the target that the clips are in: the one trained on, or a wider test.
+    `clips` is the number of clips of each level. `levels_left_out` are the codebook's levels of which some
+    clips, or all, are not in the target, so that their calibration is unknown. `clip_s` is the clips' median
+    length, and absent if that is not known.
     """
 
     task: Text
@@ -113,7 +116,7 @@ class Population(TypedDict):
 
 
 class Input(TypedDict):
-    """One of several modalities that a model reads, with the fields that a card of one has itself."""
+    """One of several modalities that a model reads; the fields are those of the card of a single one."""
 
     name: SomeText
     backbone: SomeText
@@ -133,12 +136,12 @@ Measured = msgspec.defstruct(
     "Measured",
     [("task", Text), ("metric", Text), ("n_movies", Whole), *((of, Number | None, None) for of in FIGURES)],
 )
-"""What pages and lists of models take of a metric."""
+"""A metric of a model, with the values that pages and lists of models show."""
 METRICS: Any = Annotated[list[Measured], Meta(description="metrics, each of a task")]  # type: ignore[valid-type]
 
 
 class Sources(Struct, frozen=True, kw_only=True):
-    """Features, and the labels beside them, that a model or sums are made of; `CardFields` describes them."""
+    """The features and labels that a model, or sums over films, were made from; see `CardFields`."""
 
     backbone: SomeText
     features: Annotated[str, one_of(*FEATURE_ARRAYS)]
@@ -166,42 +169,43 @@ class CardFields(Sources, frozen=True, kw_only=True):
     parameters : mapping
         What the estimator is made with, as JSON values.
     threshold : float
-        The score from which on a clip is called positive.
+        The lowest score at which a clip is called positive.
     target : mapping
         The target: name, title, kind, classes (lists of levels, from low to high), concept.
     concepts : tuple of str
-        Those it reads clips through, in the order of its arrays.
+        The concepts that the model decides by, in the order of its arrays.
     backbone, features, pool : str
         The features it reads: group and array of the store, and how rows became one vector per clip.
     n_features : int
         D.
     provenance : mapping
-        Of the store's group: another store's features must agree in all that makes numbers differ.
+        Provenance of the store's group. Features of another store must agree with it in all fields that
+        influence their values.
     provenance_sha256 : str
-        Digest of those fields: equal for stores of one family.
+        Digest of these fields (`features_digest`).
     store : str
         Fingerprint of the store trained on.
     codebook : mapping
-        Name and digest of the codebook that its labels are of.
+        Record of the labels' codebook.
     manifest_sha256, label_policy : str
         "" if not stated.
     protocol : str
-        How the metrics came about.
+        How the model was evaluated, which gave its metrics.
     seed : int
     movies : tuple of str
-        The films trained on: what the model says of their clips is not a prediction.
+        The films trained on; the model's scores of their clips are no predictions.
     n_clips, n_positives : int
         Clips trained on.
     calibration : mapping
-        Of the sigmoids that make scores probabilities, whose draws are an array: p_skilled, the posterior
-        probability that scores rise with the label within films; error, the expected calibration error on
-        films left out; film_error and worst_film_error, the mean and the largest error of the expected share
-        of positive clips of a film left out; and film_margin, half the width of the 80 % bracket around a new
-        film's expected share. Empty for a model that has none.
+        Figures of the calibration, as in `Calibration`: p_skilled, the posterior probability that scores rise
+        with the label within films; error, the expected calibration error on films left out; film_error and
+        worst_film_error, the mean and the largest error of the expected share of positive clips of a film
+        left out; and film_margin, half the width of the 80 % bracket around a new film's expected share.
+        Empty for a model without calibration.
     metrics : tuple of mapping
         Out-of-fold metrics of models trained as this one was, each on all films but one.
     versions : mapping
-        Of the software that trained it.
+        Versions of the software that trained the model.
     licence : str
         SPDX expression; NOASSERTION if none is stated.
     citation : str
@@ -254,19 +258,19 @@ class Card(CardFields, frozen=True, kw_only=True):
     Attributes
     ----------
     clip_s : float or None
-        Median length of the clips trained on, in seconds; None where the file does not tell.
+        Median length of the clips trained on, in seconds; None if the file does not say.
     reduced_by : str
         How the tokens it reads are reduced (`obygaze_models.reduction`); "" if they are read as stored.
     population : mapping or None
-        The clips that the calibration was fitted on; None without one.
+        The clips that the calibration was fitted on; None without calibration.
     evidence : mapping or None
-        What films that were left out show of the model; None where none was.
+        How well models that were trained like this one did on films left out; None if no film was left out.
     modalities : tuple of mapping
-        Of a model that reads several, in the order of their features; the fields `backbone` and `store` then
-        name them all, and `provenance` is of the first. Empty for others.
+        The modalities, in the order of their features, of a model that reads several. The fields `backbone`
+        and `store` are then of all modalities, and `provenance` is of the first. Empty for other models.
     labelled_by : tuple of str
-        Who labelled the clips trained on, as the column `annotator` of the manifest says; empty where it
-        does not.
+        Who labelled the clips trained on, by the column `annotator` of the manifest; empty if that is not
+        stated.
     """
 
     clip_s: float | None = None
@@ -295,7 +299,7 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def no_skill(self) -> bool:
-        """Whether the model may be no better than chance; False where no film was left out."""
+        """Whether the model may be no better than chance; False if no film was left out, so nothing shows."""
         return self.evidence is not None and may_be_chance(self.evidence)
 
     @property
@@ -331,17 +335,17 @@ class Card(CardFields, frozen=True, kw_only=True):
         return document
 
 
-def family(provenance: Mapping[str, Any]) -> str:
+def features_digest(provenance: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of the fields of a provenance that influence the features' values.
 
-    Stores with the same digest have features of the same kind.
+    A model can read the features of every store with the same digest.
     """
     numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
     return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
-    """Raise if a provenance is not valid, or has another digest (`family`) than the one given.
+def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
+    """Raise if a provenance is not valid, or has another digest (`features_digest`) than the one given.
 
     `where` begins the message.
     """
@@ -349,7 +353,7 @@ def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None
         validate_provenance(provenance, sealed=True)
     except StoreError as error:
         raise ModelError(f"{where}{error}") from error
-    if family(provenance) != digest:
+    if features_digest(provenance) != digest:
         raise ModelError(f"{where}provenance is not what its provenance_sha256 is of")
 
 
@@ -365,13 +369,13 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     Raises
     ------
     ModelError
-        The object is no card, is of a newer format, or a field is missing, unknown or not what it should be.
+        The object is no card; or its format is older or newer; or a field is missing, unknown or wrong.
     """
     _check_format(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     modalities = document.get("modalities", ())
     for features in (document, *modalities):
-        check_family(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
+        check_features_digest(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
     if modalities and sum(modality["n_features"] for modality in modalities) != document["n_features"]:
         raise ModelError(
             f"{name}: the card's modalities have not its {counted(document['n_features'], 'feature')}"

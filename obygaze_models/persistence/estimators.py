@@ -31,7 +31,7 @@ from obygaze_models.models.neural_classifiers import NeuralClassifier
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.training import LossCurve
-from obygaze_models.persistence.archive import expect
+from obygaze_models.persistence.archive import check_arrays
 from obygaze_models.persistence.card import UNLABELLED, Card
 
 Arrays = dict[str, NDArray[Any]]
@@ -95,7 +95,7 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     """Make a fitted linear probe from the parameters of a card, and arrays."""
     d = card.n_features
-    expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
+    check_arrays(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
     head = RidgeLogistic(C=card.parameters["C"])
     frames = card.parameters.get("frames")
     scaler = _make_scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
@@ -138,7 +138,7 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     model = kind(**parameters)
     model._validate_params()
     n_parameters = model._n_parameters(n_features)
-    expect(arrays, mean=(n_features,), scale=(n_features,), parameters=(n_parameters,))
+    check_arrays(arrays, mean=(n_features,), scale=(n_features,), parameters=(n_parameters,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
     model.classes_ = np.array(CLASSES)
@@ -190,7 +190,7 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
             f"{prefix}_intercepts": (len(pattern),),
             f"{prefix}_base": (1,),
         }
-    expect(arrays, **shapes)
+    check_arrays(arrays, **shapes)
     joins = {}
     for pattern in patterns:
         parts = {name: arrays[f"{_pattern_prefix(pattern)}_{name}"] for name in LinearJoin._fields}
@@ -302,12 +302,12 @@ def _set_bank_attributes(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, 
     card : Card
     arrays : dict of str to ndarray
     shapes : mapping of str to tuple of int
-        Expected shapes of the arrays but for the moments of values.
+        Expected shapes of the arrays, except for the moments of values.
     n_values : int
-        Values of a clip.
+        Number of values of a clip.
     """
     bank._validate_params()
-    expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))
+    check_arrays(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))
     bank.concepts_ = np.array(card.concepts)
     bank.n_features_in_ = card.n_features
     bank.mean_ = arrays["value_mean"]
@@ -447,7 +447,7 @@ def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
 
 def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     """Make a fitted CAV from the parameters of a card, and arrays."""
-    expect(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
+    check_arrays(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
     cav.scaler_ = _scaler_from_state(card, arrays)

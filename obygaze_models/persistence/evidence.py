@@ -1,4 +1,4 @@
-"""Define what films left out show of a model. A model's file keeps it, and its predictions state it."""
+"""Define the evidence of a model's skill on films left out, which its file and its predictions state."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -16,17 +16,17 @@ CHANCE_LEVEL = 0.5
 """AUC of scores that have nothing to do with the labels."""
 
 SKILLED = 0.9
-"""With this posterior probability of skill, or a higher one, a model does not count as chance."""
+"""Posterior probability of skill from which on a model counts as better than chance."""
 
 
 class Evidence(TypedDict):
     """How well models that were trained like this one tell apart clips of films that were left out.
 
     `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes, and
-    `auc_low` to `auc_high` is its 95 % interval, for the models that were tested on movies like these; null
-    where it is undefined. The model of the file is another one, which was trained on all films. `p_skilled`
-    is the posterior probability that scores rise with the label within films; null for a model without
-    calibration.
+    `auc_low` and `auc_high` are the ends of its 95 % interval, for the models tested, on movies like these;
+    they are null if undefined. The model in the file is none of these models: it was trained on all films.
+    `p_skilled` is the posterior probability that scores rise with the label within films; null for a model
+    without calibration.
     """
 
     n_clips: Count
@@ -40,8 +40,8 @@ class Evidence(TypedDict):
 def may_be_chance(evidence: Evidence) -> bool:
     """Tell whether a model may be no better than chance, judged by films that were left out of training.
 
-    It may be if the interval of the AUC is undefined or includes .5, and the posterior probability of skill
-    is unknown or below `SKILLED`.
+    It counts as better if the interval of the AUC lies above .5, or if the posterior probability of skill is
+    at least `SKILLED`.
 
     Examples
     --------

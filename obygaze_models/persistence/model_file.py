@@ -21,22 +21,23 @@ from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.other_models import as_spec
-from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
+from obygaze_models.persistence.archive import check_arrays, pack_archive, unpack_archive
 from obygaze_models.persistence.card import DIGEST_BYTES, JOINT, KEPT_VIEWS, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import default_zoo, find_entry, is_name, read_entry, read_limited
 
-READING = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
-"""Arrays that say how the model's scores are read, whatever its estimator is; joined models have none."""
+SCORE_ARRAYS = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
+"""Arrays of the calibration and of the training clips' distances; joint models have none."""
 
 ROWS = ("trained_rows", "trained_row_films")
-"""Arrays by which rows trained on are known again: in every file."""
+"""Arrays by which training rows are recognised; every file has them."""
 
 PICTURES = ("trained_pictures", "trained_picture_films")
-"""Arrays by which pictures trained on are known again: where the store had signatures."""
+"""Arrays by which the pictures of training clips are recognised; in files of stores with signatures."""
 
-ABOUT = (*READING, *ROWS, *PICTURES)
-"""Arrays that say what stands behind the model. A new one is named here, and checked in `_check_about`."""
+OTHER_ARRAYS = (*SCORE_ARRAYS, *ROWS, *PICTURES)
+"""Names of the arrays in a file that are not the estimator's: calibration, distances and training films. A
+new one is named here, and checked in `_check_other_arrays`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +51,21 @@ class ModelFile:
     card : Card
     arrays : mapping of str to ndarray
         Arrays of the estimator.
-    about : mapping of str to ndarray
-        The arrays of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, B, 2],
-        ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D], ``trained_rows`` [N, M, 16],
+    other_arrays : mapping of str to ndarray
+        The arrays of `OTHER_ARRAYS` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, B,
+        2], ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D], ``trained_rows`` [N, M, 16],
         ``trained_row_films`` [N], ``trained_pictures`` [P, 2, 33] and ``trained_picture_films`` [P].
     """
 
     where: str
     card: Card
     arrays: Mapping[str, NDArray[Any]]
-    about: Mapping[str, NDArray[Any]]
+    other_arrays: Mapping[str, NDArray[Any]]
 
     @property
     def keeps_pictures(self) -> bool:
-        """Whether it knows films that it was trained on by their pictures, where a store has signatures."""
-        return all(len(self.about.get(name, ())) > 0 for name in PICTURES)
+        """Whether the file has sketches of pictures, by which training films are recognised in stores."""
+        return all(len(self.other_arrays.get(name, ())) > 0 for name in PICTURES)
 
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
@@ -92,16 +93,16 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     return foreign_to_state(estimator, name)
 
 
-def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
+def pack(card: Card, arrays: Mapping[str, NDArray[Any]], other_arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the bytes of a model's file; the same model gives the same bytes."""
-    return pack_archive(card.to_json(), {**arrays, **about})
+    return pack_archive(card.to_json(), {**arrays, **other_arrays})
 
 
 def write_model(
-    path: Path, card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]
+    path: Path, card: Card, arrays: Mapping[str, NDArray[Any]], other_arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a model file, all of it or nothing."""
-    data = pack(card, arrays, about)
+    """Write a model file atomically."""
+    data = pack(card, arrays, other_arrays)
     make_folder(path.parent)
     write_whole(path, data)
 
@@ -112,10 +113,10 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     Parameters
     ----------
     source : Path or str
-        A path; an address that begins with https, http, s3 or hf and :// (these need `obygaze[remote]`); or
-        the NAME or NAME@VERSION of a list of models.
+        A path; a URL that begins with https://, http://, s3:// or hf:// (these need `obygaze[remote]`); or
+        NAME or NAME@VERSION of a model in a list.
     zoo : Path or str, optional
-        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
+        Folder or URL of the list; None for $OBYGAZE_ZOO, or the list of models that obygaze ships.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
     where = as_url(source) or str(local_path(source))
     path = Path(where)
     if path.exists() and not path.is_file():
-        # Of a path that is no folder, glob finds nothing.
+        # For a pipe or a device, glob finds nothing.
         models = sorted(path.glob("*.model"))
         hint = f"; it holds {', '.join(map(str, models[:3]))}: name one" if models else ""
         raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model{hint}")
@@ -171,12 +172,12 @@ def audit(where: str, data: bytes) -> ModelFile:
     """
     document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
-    about = {name: arrays.pop(name) for name in ABOUT if name in arrays}
+    other_arrays = {name: arrays.pop(name) for name in OTHER_ARRAYS if name in arrays}
     try:
-        _check_about(card, about)
+        _check_other_arrays(card, other_arrays)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
-    return ModelFile(where, card, arrays, about)
+    return ModelFile(where, card, arrays, other_arrays)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
@@ -206,11 +207,11 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
         raise ModelError(f"{file.where}: {first_line(error)}") from error
 
 
-def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the arrays in a file that are not the estimator's do not fit the model's card."""
-    _check_score_arrays(card, {name: array for name, array in about.items() if name in READING})
-    trained = {name: array for name, array in about.items() if name not in READING}
-    check_trained(trained, n_inputs=len(card.inputs), n_films=len(card.movies))
+def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if the `OTHER_ARRAYS` of a file do not fit the model's card."""
+    _check_score_arrays(card, {name: array for name, array in other_arrays.items() if name in SCORE_ARRAYS})
+    trained = {name: array for name, array in other_arrays.items() if name not in SCORE_ARRAYS}
+    check_training_arrays(trained, n_inputs=len(card.inputs), n_films=len(card.movies))
 
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -224,7 +225,7 @@ def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) ->
             shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
         if k and not card.parameters.get(UNLABELLED):
             shapes["concept_sigmoids"] = (k, _count_draws(score_arrays, "concept_sigmoids"), 2)
-    expect(score_arrays, **shapes)
+    check_arrays(score_arrays, **shapes)
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
 
@@ -237,8 +238,8 @@ def _count_draws(score_arrays: Mapping[str, NDArray[Any]], name: str) -> int:
     return max(int(array.shape[-2]), 1)
 
 
-def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:
-    """Raise if the arrays by which training films are recognised are not valid.
+def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:
+    """Raise if the arrays of a file by which training films are recognised are not valid.
 
     Parameters
     ----------

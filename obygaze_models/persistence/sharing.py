@@ -47,7 +47,7 @@ from obygaze_models.persistence.zoo_list import (
 def push_model(
     model: Path | str, zoo: Path | str, name: str, version: str = "1.0.0", *, notes: str = ""
 ) -> Entry:
-    """Add a model to a list of shared models, with its page; an existing version is never replaced.
+    """Add a model and its page to a list of shared models; a version that exists is never replaced.
 
     Parameters
     ----------
@@ -57,14 +57,13 @@ def push_model(
         A folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME[/FOLDER].
     name, version : str
     notes : str
-        Text of its makers, as Markdown, which comes first on its page.
+        Text by the model's makers, as Markdown, which comes first on its page.
 
     Raises
     ------
     ModelError
-        The model states no licence, or another model in the list has this name and version.
-    StoreError
-        The list's place cannot be written to.
+        The model states no licence; or its name is no file's name; or another model in the list has this name
+        and version; or the folder or URL of the list cannot be written to.
 
     Examples
     --------
@@ -84,13 +83,11 @@ def push_model(
         )
     if file_name(name) != name:
         raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
-    entry = entry_of(file.card, data, name, version, "0" * 64)
-    page = model_page(entry, file, notes).encode("utf-8")
-    entry = msgspec.structs.replace(entry, page_sha256=sha256_of(page))
-    try:
-        msgspec.convert(msgspec.to_builtins(entry), Entry)
-    except msgspec.ValidationError as error:
-        raise ModelError(f"{entry.label}: can't be listed: {misfit(error)}") from None
+    # The page is written from the entry, except for its digest of the page, which is still unknown.
+    entry_without_digest = entry_of(file.card, data, name, version, page_sha256="0" * 64)
+    page = model_page(entry_without_digest, file, notes).encode("utf-8")
+    entry = msgspec.structs.replace(entry_without_digest, page_sha256=sha256_of(page))
+    _check_entry(entry)
 
     def with_entry(listing: bytes | None) -> bytes:
         """Return the list of models with the new entry; `listing` is the present list, if there is one."""
@@ -113,6 +110,14 @@ def push_model(
     return entry
 
 
+def _check_entry(entry: Entry) -> None:
+    """Raise a ModelError if a field of an entry is not as `Entry` requires, which is not checked before."""
+    try:
+        msgspec.convert(msgspec.to_builtins(entry), Entry)
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{entry.label}: can't be listed: {misfit(error)}") from None
+
+
 @checked
 def pull_model(
     name: str,
@@ -128,16 +133,22 @@ def pull_model(
     name : str
         NAME for the highest version, or NAME@VERSION.
     folder : Path or str
+        Where the model's file is put.
     zoo : Path or str, optional
         Folder or URL of the list; None for $OBYGAZE_ZOO, or the models shipped.
     progress : callable, optional
-        Called with the number of bytes copied and of all.
+        Called with the number of bytes copied so far, and the number of all.
+
+    Returns
+    -------
+    Path
+        The model's file in the folder.
 
     Raises
     ------
     ModelError
-        There is no such model, the folder has another file of its name, or the copy is not the file that was
-        listed, or is no model.
+        There is no such model; or the folder has a different file of this name; or the copy is not the file
+        that was listed, or is no model.
 
     Examples
     --------
@@ -148,41 +159,71 @@ def pull_model(
     """
     place = zoo or default_zoo()
     entry = find_entry(name, place)
-    path = local_path(folder)
-    target = path / entry.file
-    building = path / f"{entry.file}{PARTIAL_SUFFIX}"
+    target = local_path(folder) / entry.file
+    building = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")
     if target.exists():
-        if file_sha256(target) == entry.sha256:
-            with suppress(StoreError):  # of a pull that was killed after its file had its name
-                if building.is_dir():
-                    with alone_in(building, "pulling this model"):
-                        remove_tree(building)
-            return target
-        raise ModelError(f"{target}: another file is there; name another folder, or remove it")
+        if file_sha256(target) != entry.sha256:
+            raise ModelError(f"{target}: another file is there; name another folder, or remove it")
+        _remove_leftovers(building)
+        return target
+    try:
+        _download_model(entry, place, building, target, progress)
+    except StoreError as error:
+        raise ModelError(str(error)) from None
+    return target
+
+
+def _download_model(
+    entry: Entry,
+    zoo: Path | str,
+    building: Path,
+    target: Path,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Download a model of a list into the folder `building`, check it, and move it to `target`.
+
+    A download that was stopped leaves its part in `building`, from which the next one resumes.
+
+    Raises
+    ------
+    ModelError
+        The file is larger than is listed, or is no model.
+    StoreError
+        The file cannot be read or written, or has another digest than is listed.
+    """
+    listed = f"{zoo}/{entry.file}"
 
     def count(_name: str, size: int, _more: int) -> None:
         """Report how many bytes have come; raise if they are more than is listed."""
         if size > entry.octets:
-            raise ModelError(f"{place}/{entry.file}: more comes than is listed ({entry.octets} bytes)")
+            raise ModelError(f"{listed}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:
             progress(size, entry.octets)
 
-    try:
-        with alone_in(building, "pulling this model"), naming(target):
-            partial = building / entry.sha256
-            download_file(files_in(place, links=True), entry.file, partial, entry.sha256, count)
-            try:
-                audit(f"{place}/{entry.file}", read_bytes(partial))  # what is no model gets no name
-            except ModelError:
-                remove_tree(building)
-                raise
-            sync(partial)
-            partial.replace(target)
+    with alone_in(building, "pulling this model"), naming(target):
+        partial = building / entry.sha256
+        download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, count)
+        try:
+            audit(listed, read_bytes(partial))
+        except ModelError:
+            # A file that is no model is not kept.
             remove_tree(building)
-            sync(path)
-    except StoreError as error:
-        raise ModelError(str(error)) from None
-    return target
+            raise
+        sync(partial)
+        partial.replace(target)
+        remove_tree(building)
+        sync(target.parent)
+
+
+def _remove_leftovers(building: Path) -> None:
+    """Remove the folder of a copy that was interrupted after its file was complete, if there is one.
+
+    A folder that another process is using is left alone.
+    """
+    with suppress(StoreError):
+        if building.is_dir():
+            with alone_in(building, "pulling this model"):
+                remove_tree(building)
 
 
 def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile, str]:
@@ -215,7 +256,7 @@ TITLES = {
     "average_precision": "average precision",
     "qwk": "quadratic weighted kappa",
 }
-"""Metrics of a list, and their names on pages."""
+"""Name of each metric of a list's entries -> its name on pages."""
 
 
 def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") -> str:
@@ -224,19 +265,19 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     Parameters
     ----------
     entry : Entry
-        Its entry in a list.
+        The model's entry in a list.
     file : ModelFile
     notes : str
-        Text of its makers, as Markdown, which comes first on the page.
+        Text by the model's makers, as Markdown, which comes first on the page.
     where : str
-        The path of its file, for a model that is in no list.
+        The path of the model's file, if the model is in no list.
     """
     values = {
         "entry": entry,
         "card": file.card,
         "evidence": evidence_line(file.card.evidence, file.card.levels_left_out or ()),
         "number": PROTOCOL,
-        "reach": file.about.get("reach_distances"),
+        "reach": file.other_arrays.get("reach_distances"),
         "notes": notes.strip(),
         "where": where,
         "titles": TITLES,

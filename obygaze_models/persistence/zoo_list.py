@@ -29,14 +29,14 @@ from obygaze_models.persistence.card import Card
 LIST = "zoo.toml"
 SUFFIX = ".model"
 WHERE = "OBYGAZE_ZOO"
-"""Environment variable with the folder or URL of the list that names are looked up in."""
+"""Environment variable with the folder or URL of the list in which models are looked up by name."""
 
 Version = Annotated[
     str, Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z")
 ]
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
 SHOWN = ("within_movie_auc", "average_precision", "qwk")
-"""Metrics that a list has, in its order; each is the mean over films."""
+"""Metrics that a list shows, in their order; each is a mean over films."""
 
 
 class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,9 +62,9 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     octets : int
         Size of the file in bytes.
     page_sha256 : str
-        Digest of its page.
+        Digest of the model's page.
     title : str
-        What kind of model it is.
+        What kind of model it is, as tables show it.
     task, codebook : str
         Its target, and the codebook that the target is of.
     reads : list of str
@@ -117,7 +117,7 @@ class _List(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def default_zoo() -> str:
-    """Return the place of the list that names are looked up in: $OBYGAZE_ZOO, or the models shipped."""
+    """Return the folder or URL of the list to look models up in: $OBYGAZE_ZOO, or the models shipped."""
     return os.environ.get(WHERE) or str(package_files("obygaze_models") / "zoo")
 
 
@@ -143,7 +143,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     Raises
     ------
     ModelError
-        It is no list that `model push` writes; the message names the place.
+        It is not a list as `model push` writes it; the message names the folder or URL.
     """
     try:
         listed = msgspec.convert(parse_toml(decoded(data)), _List).model
@@ -169,12 +169,12 @@ def write_list(entries: Sequence[Entry]) -> bytes:
 
 
 def find_entry(wanted: str, place: Path | str) -> Entry:
-    """Find a model in a list: ``NAME`` is its highest version, ``NAME@VERSION`` a certain one.
+    """Find a model in a list by ``NAME``, for its highest version, or by ``NAME@VERSION``.
 
     Raises
     ------
     ModelError
-        There is no list, or the model is not in it; the message names those that are.
+        There is no list, or the model is not in it; the message suggests models that are.
     """
     entries = read_zoo(place)
     name, _, version = wanted.partition("@")

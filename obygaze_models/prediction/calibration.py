@@ -29,7 +29,7 @@ CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
 BRACKET = 0.80
-"""How often the bracket around a new film's expected share is to hold the true share."""
+"""How often the bracket around a new film's expected share should contain the true share."""
 
 NORMAL_QUANTILE = 1.2815515655446004
 """Standard deviations to each side within which 80 % of a normal distribution lie, as `BRACKET` asks."""
@@ -49,12 +49,10 @@ class Calibration:
     p_skilled : float
         Posterior probability that scores rise with the label within films.
     error : float
-        Expected calibration error on films left out, whose probabilities are by a posterior of the other
-        films.
+        Expected calibration error: on each film, of probabilities by a calibration on the other films.
     film_error, worst_film_error : float
-        Mean and largest distance, over films left out, between the expected and the true share of positive
-        clips. The expected share is the mean probability of the film's clips by a posterior of the other
-        films.
+        Mean and largest distance, over films, between the expected and the true share of positive clips. The
+        expected share is the mean probability of the film's clips, by a calibration on the other films.
     film_margin : float
         Half the width of the 80 % bracket around a new film's expected share.
     """
@@ -68,15 +66,15 @@ class Calibration:
 
     @classmethod
     def fit(
-        cls, held_out: HeldOut, zero: float | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
+        cls, held_out: HeldOut, training_mean: float | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
     ) -> Self:
         """Calibrate a model on held-out scores, and measure the calibration's errors on films left out.
 
         Parameters
         ----------
         held_out : HeldOut
-            Held-out scores of one model; both labels occur.
-        zero : float, optional
+            Held-out scores of one model, with clips of both labels.
+        training_mean : float, optional
             The mean score that the model to be calibrated, which is trained on all films, gives to training
             clips; by default that of the held-out scores.
         n_draws : int
@@ -87,12 +85,12 @@ class Calibration:
         labels = held_out.y.astype(np.float64)
         likelihood = SlopeLikelihood.of_scores(held_out)
         p = left_out_probabilities(held_out, likelihood)
-        movie_of = np.unique(held_out.movies, return_inverse=True)[1]
+        movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
         # For each film, the expected share of positive clips less the true share.
-        errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
+        errors = np.bincount(movie_indices, p - labels) / np.bincount(movie_indices)
         posterior = likelihood.posterior()
         return cls(
-            draws=draw_sigmoids(held_out, posterior, zero, n_draws=n_draws, seed=seed),
+            draws=draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed),
             p_skilled=posterior.p_skilled,
             error=calibration_error(labels, p),
             film_error=float(np.abs(errors).mean()),
@@ -146,8 +144,8 @@ class Calibration:
         ----------
         share : float
         extra_variance : float
-            By how much more the share of the new film varies by chance than those of the films left out,
-            from which the bracket is: a film of few windows (`few_windows_variance`).
+            Variance of the new film's share that is added to that of the films from which the bracket was
+            estimated, as for a film of few windows (`few_windows_variance`).
         """
         margin = self.film_margin
         if extra_variance:
@@ -157,20 +155,21 @@ class Calibration:
 
 @checked
 def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: float) -> float:
-    """Compute how much more the share of a film of few windows varies than that of films of more clips.
+    """Compute the extra variance of a film's share of positive windows that is due to its few windows.
 
-    The share of n independent windows of probability p varies by p (1 - p) / n. The errors of films left out
-    have that of their own clips; what a film has beyond it is added. A film of as many windows, or more, has
-    nothing beyond it. Windows near each other are alike, so that this is the least that must be added.
+    The share of positives among n independent windows of probability p has the variance p (1 - p) / n. The
+    errors of the films left out already contain this variance for films of `n_clips` clips, so only the
+    difference is returned: p (1 - p) (1 / n_windows - 1 / n_clips), or 0 for a film with at least `n_clips`
+    windows. Neighbouring windows are not independent, so this is a lower bound.
 
     Parameters
     ----------
     p, weights : ndarray, shape [N]
         Probability and weight of each part of the film.
     n_windows : float
-        How many windows, without overlap, the film is.
+        Number of windows in the film, counted without overlap.
     n_clips : float
-        How many clips the films left out had, on average.
+        Mean number of clips in the films left out.
 
     Examples
     --------
@@ -179,10 +178,11 @@ def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: 
     >>> [few_windows_variance(half, np.ones(2), n, 25.0) for n in (5, 25, 100)]
     [0.04, 0.0, 0.0]
     """
-    beyond = 1 / max(n_windows, 1.0) - 1 / n_clips
-    if beyond <= 0:
+    extra = 1 / max(n_windows, 1.0) - 1 / n_clips
+    if extra <= 0:
         return 0.0
-    return round(float(np.average(p * (1 - p), weights=weights)) * beyond, 12)
+    variance_of_window = float(np.average(p * (1 - p), weights=weights))
+    return round(variance_of_window * extra, 12)
 
 
 @checked
@@ -222,35 +222,37 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
 
 
 def draw_sigmoids(
-    held_out: HeldOut, posterior: SlopePosterior, zero: float | None, *, n_draws: int, seed: int
+    held_out: HeldOut, posterior: SlopePosterior, training_mean: float | None, *, n_draws: int, seed: int
 ) -> Floats:
     """Draw slope and intercept of calibration sigmoids from their posterior, [B, 2].
 
-    Slopes, and shares of positive clips, are quantiles at evenly spaced levels, paired in a random order, so
-    that means over draws have hardly any sampling error. The intercept of a draw makes the mean probability
-    of the held-out clips equal to its share.
+    The slopes are evenly spaced quantiles of their posterior, and so are the shares of positive clips. Slopes
+    and shares are paired in a random order. Means over such draws have hardly any sampling error. The
+    intercept of a draw makes the mean probability of the held-out clips equal to the draw's share.
 
     Parameters
     ----------
     held_out : HeldOut
     posterior : SlopePosterior
-    zero : float or None
+    training_mean : float or None
         Mean score of training clips by the model that is calibrated; None for that of the held-out scores.
     n_draws, seed : int
     """
-    levels = (np.arange(n_draws) + 0.5) / n_draws
-    slopes = posterior.quantiles(levels)
-    shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(levels))
+    probabilities = (np.arange(n_draws) + 0.5) / n_draws
+    slopes = posterior.quantiles(probabilities)
+    shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(probabilities))
     every_clip_once = np.ones((1, len(held_out.y)))
-    intercepts = find_intercepts(slopes, held_out.levels, every_clip_once, shares)
-    if zero is None:
-        zero = float(held_out.zeros.mean())
+    intercepts = find_intercepts(slopes, held_out.relative_scores, every_clip_once, shares)
+    if training_mean is None:
+        training_mean = float(held_out.training_means.mean())
     # Intercepts were found for scores less the mean score of training clips.
-    return np.column_stack([slopes, intercepts - slopes * zero])
+    return np.column_stack([slopes, intercepts - slopes * training_mean])
 
 
-def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
-    """Compute quantiles at some levels [B] of the posterior share of positive clips in films like these.
+def share_quantiles(held_out: HeldOut, probabilities: Floats) -> Floats:
+    """Compute quantiles [B] of the posterior share of positive clips in films like these.
+
+    `probabilities` [B] say which quantiles: 0.5 is the median.
 
     The posterior is a beta distribution with Jeffreys' prior, for an effective number of independent clips.
     That is the number at which the share has the variance of the jackknife over films, widened for the few
@@ -261,9 +263,9 @@ def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
     share = float(labels.mean())
     from scipy.stats import beta, norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
-    movie_of = np.unique(held_out.movies, return_inverse=True)[1]
-    sizes = np.bincount(movie_of)
-    positives = np.bincount(movie_of, labels)
+    movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
+    sizes = np.bincount(movie_indices)
+    positives = np.bincount(movie_indices, labels)
     n_films = len(sizes)
     n_independent = float(n_clips)
     if n_films > 1:
@@ -274,38 +276,40 @@ def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
         # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
         n_independent = min(n_clips, share * (1 - share) / max(float(variance), 1e-12))
     n_independent = max(n_independent, 1.0)
-    quantiles = beta.ppf(levels, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
+    quantiles = beta.ppf(probabilities, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
     return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
-    """Compute the probability [N] of each clip by a calibration on the other films.
+    """Compute the probability [N] of each clip by a calibration that is fitted on the other films.
 
-    `likelihood` is that of slopes, given the same held-out scores. If the clips of the other films all have
-    one label, the share of positive clips is taken from all films.
+    `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
+    have one label, the share of positive clips is taken from all films.
     """
-    levels = (np.arange(N_LEFT_OUT) + 0.5) / N_LEFT_OUT
+    probabilities = (np.arange(N_LEFT_OUT) + 0.5) / N_LEFT_OUT
+    scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
-        counted = ~in_movie
-        has_one_label = not np.ptp(held_out.y[counted])
+        is_used = ~in_movie
+        has_one_label = not np.ptp(held_out.y[is_used])
         if has_one_label:
-            counted = np.ones(len(in_movie), dtype=np.bool_)
-        slopes = likelihood.posterior(without=movie).quantiles(levels)
-        share = (held_out.y[counted].sum() + 0.5) / (counted.sum() + 1)
-        times = counted[None].astype(np.float64)
-        intercepts = find_intercepts(slopes, held_out.levels, times, np.full(N_LEFT_OUT, share))
-        p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), held_out.levels[in_movie])
+            is_used = np.ones(len(in_movie), dtype=np.bool_)
+        slopes = likelihood.posterior(without=movie).quantiles(probabilities)
+        share = (held_out.y[is_used].sum() + 0.5) / (is_used.sum() + 1)
+        shares = np.full(N_LEFT_OUT, share)
+        clip_weights = is_used[None].astype(np.float64)
+        intercepts = find_intercepts(slopes, scores, clip_weights, shares)
+        p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), scores[in_movie])
     return p
 
 
 def margin(errors: Floats) -> float:
     """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
-    It is that of a prediction interval: Student's t with M degrees of freedom, times the root mean square of
-    the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on the scale
-    of shares, as one on the logit scale would miss films without any positive clip
+    It is half the width of a prediction interval: Student's t with M degrees of freedom, times the root mean
+    square of the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on
+    the scale of shares, as one on the logit scale would miss films without any positive clip
     (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))

@@ -31,25 +31,25 @@ from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
 ENDS = (0.05, 0.95)
-"""Quantiles of the training clips' values to which every concept is set in turn."""
+"""Quantiles of the training clips' values: each concept is set to the low and to the high one, in turn."""
 
 MOST_ROWS = 40
-"""Rows of the table of concepts in a terminal: of more concepts it shows those that contribute most."""
+"""Most concepts that a terminal's table shows; if there are more, those that contribute most."""
 
 MOST_CONCEPTS = 4
-"""Concepts whose values a terminal shows for each frame; JSON has all."""
+"""Number of concepts whose values a terminal shows for each frame; JSON has all."""
 
 PLANTED_LABELS = (
     "The labels are planted: a program gave them to the clips that the model was trained on, "
     "and nobody judged them."
 )
-"""What is said beside a decision of a model whose labels nobody judged."""
+"""Note on the decisions of a model whose labels nobody judged."""
 
 LEAST_CONTRIBUTION = 0.005
-"""Least contribution of a concept that is named as a reason, if its change of the probability is unknown."""
+"""Without calibration, a concept is named as a reason if its contribution to the logit is at least this."""
 
 LEAST_CHANGE = 0.01
-"""Least change of the probability by a concept that is named as a reason."""
+"""With calibration, a concept is named as a reason if it changes the probability by at least this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,15 @@ class Explained:
     clip_id, movie : str
     start_s, end_s : float or None
     unlike : float or None
-        Share of training clips that are nearer to the others than this clip.
+        Share of training clips that are nearer to the training mean than this clip.
     is_unlike, trained_on, no_skill : bool
         Whether the clip is out of distribution, whether its film was trained on, and whether the model may be
         no better than chance.
     evidence : str
-        What films left out show of the model, in one line.
+        One line on how well the model did on films left out of training.
     levels_left_out : tuple of str
-        Levels that the model was neither calibrated nor tested on: of their clips nobody knows what its
-        probability is worth.
+        Levels that the model was neither calibrated nor tested on, so that nothing is known of its
+        probabilities for clips of these levels.
     threshold, threshold_p : float
         Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
@@ -101,20 +101,21 @@ class Explained:
     concept_p : tuple of float
         The probability that each concept is in the clip; None for a concept that was found without labels.
     concept_thresholds : tuple of float
-        The probability from which on each concept counts as seen (`Model.concept_thresholds`).
+        The lowest probability at which each concept counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
         The concepts whose probability reaches their threshold.
     near_chance : tuple of str
-        The concepts that are not shown, by films left out of training, to be found better than chance.
+        The concepts of which it is not shown, on films left out of training, that the model finds them better
+        than chance.
     changes : tuple of float
-        For each concept, the probability less that with the concept at its usual value. None without
-        calibration, or where the concept has no usual value.
+        For each concept, the clip's probability less the probability with the concept at its usual value;
+        None without calibration, or if the concept has no usual value.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
-        The requested quantile of each concept that was set.
+        For each concept that the user set, the quantile it was set to.
     changed : Decision or None
-        The decision with all of these concepts set.
+        The decision with all concepts of `set_to` set; None if there are none.
     frames : tuple of dict
         For each frame of the clip its time_s and, where the model has them, weight, evidence, contribution,
         and each concept's value and p; empty if the store keeps no frames that the model can read.
@@ -183,51 +184,63 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     has_concepts = fusion is None and not isinstance(model.estimator, AttentionPooling)
     parts = model.explain(X) if has_concepts else None
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    is_far = bool(model.is_out_of_distribution(X)[0])
+    is_out_of_distribution = bool(model.is_out_of_distribution(X)[0])
     explained = Explained(
         clip_id,
         movie,
         start_s=_number_or_none(block.clips.start_s),
         end_s=_number_or_none(block.clips.end_s),
         unlike=_number_or_none(model.out_of_distribution_share(X)),
-        is_unlike=is_far,
+        is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence, card.levels_left_out or ()),
         levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
-        decision=_decide(model, model.logits(X), is_near=not is_far),
+        decision=_decide(model, model.logits(X), in_distribution=not is_out_of_distribution),
         set_to=dict(set_to),
         frames=_explain_frames(model, store, row),
         classes=_likely_classes(store, row),
     )
-    if is_far:
+    if is_out_of_distribution:
         return explained
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
-    seen = []
-    for name, p, threshold in zip(model.concepts, concept_p, concept_thresholds, strict=True):
-        if p is not None and p >= threshold:
-            seen.append(name)
-    low_end, high_end = ENDS
-    ends = []
-    for name in model.concepts:
-        low = _decide(model, model.intervene(X, {name: low_end}))
-        high = _decide(model, model.intervene(X, {name: high_end}))
-        ends.append((low, high))
     return replace(
         explained,
         parts=parts,
         modalities={} if fusion is None else _contributions_by_modality(card, fusion, X),
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(concept_thresholds),
-        seen=tuple(seen),
+        seen=_seen_concepts(model.concepts, concept_p, concept_thresholds),
         near_chance=_concepts_near_chance(card, model.concepts),
         changes=_probability_changes(model, explained.decision, parts),
-        ends=tuple(ends),
+        ends=_decisions_at_ends(model, X),
         changed=changed,
     )
+
+
+def _seen_concepts(
+    concepts: Sequence[str], probabilities: Sequence[float | None], thresholds: Sequence[float]
+) -> tuple[str, ...]:
+    """List the concepts whose probability reaches their threshold; one without probability is not seen."""
+    seen = []
+    for name, p, threshold in zip(concepts, probabilities, thresholds, strict=True):
+        if p is not None and p >= threshold:
+            seen.append(name)
+    return tuple(seen)
+
+
+def _decisions_at_ends(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:
+    """Decide on one clip [1, ...] with each concept in turn set to a low and to a high value (`ENDS`)."""
+    low_quantile, high_quantile = ENDS
+    decisions = []
+    for name in model.concepts:
+        low = _decide(model, model.intervene(X, {name: low_quantile}))
+        high = _decide(model, model.intervene(X, {name: high_quantile}))
+        decisions.append((low, high))
+    return tuple(decisions)
 
 
 def _contributions_by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str, float | None]:
@@ -334,41 +347,58 @@ def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...
 
 
 def _level_names_of_classes(card: Card) -> list[list[str]]:
-    """Return the names of the levels that count as negative and as positive.
+    """Return the names of the levels of each class, the negative class first.
 
-    The negative ones are those of the clips that the model was calibrated on, if it was, else the task's.
+    If the model was calibrated, the negative levels are those of the clips that it was calibrated on;
+    otherwise they are the task's.
     """
-    sides = [list(side) for side in card.target["classes"]]
-    if len(sides) != 2 or card.population is None:
-        return sides
-    negative, positive = sides
+    classes = [list(levels) for levels in card.target["classes"]]
+    if len(classes) != 2 or card.population is None:
+        return classes
+    negative, positive = classes
     calibrated_negative = [level for level in card.population["clips"] if level not in positive]
     return [calibrated_negative or negative, positive]
+
+
+class _Reason(NamedTuple):
+    """A concept as a reason for or against the positive class.
+
+    Attributes
+    ----------
+    text : str
+        The concept, with "more" or "less ... than usual" if the usual value is known.
+    part : Contribution
+    p : float or None
+        The probability that the concept is in the clip.
+    """
+
+    text: str
+    part: Contribution
+    p: float | None
 
 
 def _reasons(
     concepts: Sequence[tuple[Contribution, float | None, float | None]],
     near_chance: Collection[str],
-) -> dict[str, list[tuple[str, Contribution, float | None]]]:
-    """Sort concepts into reasons for the positive class and reasons against it, with a text for each.
+) -> dict[str, list[_Reason]]:
+    """Sort concepts into reasons for the positive class and reasons against it.
 
-    The text says "more" or "less than usual" if the usual value is known. Concepts that change the
-    probability too little are left out.
+    Concepts that change the probability too little are left out.
 
     Parameters
     ----------
     concepts : sequence of (contribution, p, change)
-        Of each concept its contribution, the probability that it is in the clip, and how much it changes the
+        For each concept its contribution, the probability that it is in the clip, and how much it changes the
         clip's probability; the strongest concept first.
     near_chance : collection of str
-        Concepts that are not shown to be found better than chance.
+        Concepts that the model was not shown to find better than chance.
 
     Returns
     -------
-    dict of str to list of (name, contribution, p)
-        Headings -> their concepts.
+    dict of str to list of _Reason
+        The headings "for it" and "against it" -> their reasons.
     """
-    reasons: dict[str, list[tuple[str, Contribution, float | None]]] = {"for it": [], "against it": []}
+    reasons: dict[str, list[_Reason]] = {"for it": [], "against it": []}
     for part, p, change in concepts:
         if change is None:
             effect = part.contribution
@@ -382,12 +412,19 @@ def _reasons(
         if part.concept in near_chance:
             name += " [not shown to be found better than chance]"
         heading = "for it" if effect > 0 else "against it"
-        reasons[heading].append((name, part, p))
+        reasons[heading].append(_Reason(name, part, p))
     return reasons
 
 
 class _ConceptRow(NamedTuple):
-    """A concept of an explained clip: its contribution, probability, threshold, change and ends."""
+    """A concept of an explained clip.
+
+    Attributes
+    ----------
+    part : Contribution
+    p, threshold, change, ends
+        The concept's entry of `concept_p`, `concept_thresholds`, `changes` and `ends` of `Explained`.
+    """
 
     part: Contribution
     p: float | None
@@ -523,13 +560,13 @@ def _number_or_none(values: NDArray[np.float64]) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _decide(model: Model, logits: Any, *, is_near: bool = True) -> Decision:
+def _decide(model: Model, logits: Any, *, in_distribution: bool = True) -> Decision:
     """Decide by one logit [1], and calibrate it if the model is calibrated.
 
-    A clip out of distribution (`is_near` False) gets neither a decision nor a probability.
+    A clip that is out of distribution (`in_distribution` False) gets neither a decision nor a probability.
     """
     logit = float(logits[0])
-    if not is_near:
+    if not in_distribution:
         return Decision(logit, None, None, None, called=None)
     is_called = bool(logit >= model.card.threshold)
     if model.calibration is None:

@@ -30,7 +30,7 @@ from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.layers import LayerClassifier
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
+from obygaze_models.persistence.card import Card, CardTarget, Input, Population, features_digest
 from obygaze_models.persistence.evidence import Evidence
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, draw_sigmoids
@@ -137,10 +137,10 @@ def _has_several_layers(run: Run) -> bool:
 def check_can_be_saved(
     specs: Iterable[ModelSpec], data: Dataset, target: Target, licence: str = NO_LICENCE
 ) -> None:
-    """Raise if a model can't be saved to a file, as a check before hours of evaluation.
+    """Raise if a model can't be saved to a file. The check is made before hours of evaluation.
 
-    Models of other packages are tried out: they are fitted on a few clips and converted to what a file holds.
-    A model that can't be fitted on so few clips passes here, and is checked when it is saved.
+    Models of other packages are fitted on a few clips and converted to a file's content. A model that can't
+    be fitted on so few clips passes, and is checked again when it is saved.
 
     Raises
     ------
@@ -229,8 +229,9 @@ def _estimator_to_save(fitted: Fitted) -> Any:
 def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
     """Train a model on the clips of all films, in the same way as in every fold of the run.
 
-    Its scores are calibrated on out-of-fold scores: those of the run's widest test if that covers more clips
-    than the task, since a film has clips of all levels; otherwise those of the inner folds.
+    The model is calibrated on held-out scores. These are the run's scores of the test with the most clips, if
+    that test covers more clips than the task (a film has clips of all levels); otherwise they are the scores
+    of the model's inner folds.
 
     Parameters
     ----------
@@ -248,19 +249,16 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     """
     target = _target_from_record(run.record["train"])
     learnt = target.of(data.labels)
-    requests = spec.requests()
     labelled = np.flatnonzero(learnt != NOT_ASKED)
     rows = labelled
-    if "unlabelled" in requests:
+    if "unlabelled" in spec.requests():
         rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[labelled])))
-    concepts = varying(data, rows) if "present" in requests else []
-    if "present" in requests and not concepts:
-        raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
+    concepts = _concepts_to_learn(spec, data, rows)
     X = data.read(spec.reads, stream=spec.streams)[rows]
     y = learnt[rows]
     movies = data.movies[rows]
     present = data.present.loc[rows, concepts] if concepts else None
-    # A fold's seed is derived from the film that it leaves out; here none is.
+    # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
     seed = seed_of(_first_seed(run), "")
     fitted = fit(spec, seed, X, y, movies=movies, present=present)
     if isinstance(fitted.estimator, LayerClassifier):
@@ -276,7 +274,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     sigmoids = NO_CONCEPTS
     if present is not None and isinstance(estimator, ConceptBottleneck):
         bank: Any = estimator.bank_
-        values = bank.cross_values_[:, : len(concepts)]
+        values = bank.held_out_values_[:, : len(concepts)]
         presence = present.to_numpy()
         sigmoids = fit_sigmoids(values, presence, movies)
         metrics += concept_metrics(spec.name, estimator.concepts_, values, presence, movies)
@@ -297,8 +295,24 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         fields["pool"] = "none"
         fields["reduced_by"] = "" if data.reduction is None else data.reduction.rule
     card = _make_card(data, run, estimator, (X, y, movies), **fields, **terms)
-    reach = OutOfDistribution.fit(vectors(X), movies)
-    return Model(card, estimator, calibration, reach, sigmoids, TrainingFilms.of_clips(data, rows))
+    distances = OutOfDistribution.fit(vectors(X), movies)
+    return Model(card, estimator, calibration, distances, sigmoids, TrainingFilms.of_clips(data, rows))
+
+
+def _concepts_to_learn(spec: ModelSpec, data: Dataset, rows: NDArray[np.intp]) -> list[str]:
+    """List the concepts that a model can learn from the clips in some rows; none if it reads no concepts.
+
+    Raises
+    ------
+    ConceptError
+        The model reads concepts, and none is marked in enough movies.
+    """
+    if "present" not in spec.requests():
+        return []
+    concepts = varying(data, rows)
+    if not concepts:
+        raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
+    return concepts
 
 
 def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
@@ -315,7 +329,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
-    bank.rescale(bank.cross_distances_)
+    bank.fit_moments(bank.held_out_distances_)
     card = _make_card(
         data,
         run,
@@ -331,9 +345,9 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         metrics=(),
         **terms,
     )
-    sigmoids = fit_sigmoids(bank.cross_values_, present, data.movies)
-    reach = OutOfDistribution.fit(data.X, data.movies)
-    return Model(card, bank, None, reach, sigmoids, TrainingFilms.of_clips(data, rows))
+    sigmoids = fit_sigmoids(bank.held_out_values_, present, data.movies)
+    distances = OutOfDistribution.fit(data.X, data.movies)
+    return Model(card, bank, None, distances, sigmoids, TrainingFilms.of_clips(data, rows))
 
 
 def _make_card(
@@ -388,7 +402,7 @@ def _make_card(
         n_clips=int((y != NOT_ASKED).sum()),
         n_positives=int((y == 1).sum()),
         provenance=provenance,
-        provenance_sha256=family(provenance),
+        provenance_sha256=features_digest(provenance),
         modalities=modalities,
         codebook=record["codebook"],
         protocol=record["protocol"],
@@ -411,7 +425,7 @@ def _input(modality: Modality) -> Input:
         "pool": modality.pool,
         "store": modality.store,
         "provenance": dict(modality.provenance),
-        "provenance_sha256": family(modality.provenance),
+        "provenance_sha256": features_digest(modality.provenance),
         "n_features": modality.stop - modality.start,
     }
 
@@ -450,7 +464,7 @@ def _first_seed(run: Run) -> int:
 
 
 def _find_wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
-    """Find the run's test with the most clips, if it has more than the task and the same labels on the task.
+    """Find the run's test with the most clips among those with more clips than the task and the same labels.
 
     Parameters
     ----------
@@ -462,7 +476,7 @@ def _find_wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Targ
     Returns
     -------
     Target or None
-        None if no test of the run has more clips than the task.
+        None if there is no such test.
     """
     in_task = learnt != NOT_ASKED
     widest = None
@@ -487,7 +501,7 @@ class _HeldOutAssessment(NamedTuple):
     population : Population or None
         The clips that the model was calibrated on.
     evidence : Evidence or None
-        How well the model tells clips apart.
+        How well models like it did on films left out.
     """
 
     calibration: Calibration | None
@@ -496,12 +510,12 @@ class _HeldOutAssessment(NamedTuple):
 
 
 def _assess_on_held_out_scores(
-    run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float
+    run: Run, data: Dataset, target: Target, fitted: Fitted, training_mean: float
 ) -> _HeldOutAssessment:
-    """Calibrate a model on held-out scores, and measure how well they tell clips apart.
+    """Calibrate a model on held-out scores, and measure how well they separate positive and negative clips.
 
-    The scores are the run's scores of a test that is wider than the task, if it has one, else those of the
-    model's inner folds; a model without either gets no calibration.
+    The scores are the run's scores of a test with more clips than the task, if there is one, and otherwise
+    those of the model's inner folds. A model without either gets no calibration.
 
     Parameters
     ----------
@@ -510,7 +524,7 @@ def _assess_on_held_out_scores(
     target : Target
         The target that the model learnt.
     fitted : Fitted
-    zero : float
+    training_mean : float
         The model's mean score of training clips.
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
@@ -527,9 +541,9 @@ def _assess_on_held_out_scores(
     calibration = None
     population = None
     if held_out is not None:
-        calibration = Calibration.fit(held_out, zero, seed=_first_seed(run))
+        calibration = Calibration.fit(held_out, training_mean, seed=_first_seed(run))
         population = _describe_population(data, tested, clip_ids)
-        if left_out.empty:  # the run tested other clips than those of its task
+        if left_out.empty:  # the run has no test of the task itself
             left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
     if left_out.empty:
         return _HeldOutAssessment(calibration, population, None)
@@ -542,17 +556,17 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
 
     The mean score of training clips is that of the model of each fold.
     """
-    zero_of_fold = {}
+    training_mean_of_fold = {}
     for fold in run.record["folds"]:
         if model in fold["zeros"]:
-            zero_of_fold[fold["fold"]] = fold["zeros"][model]
+            training_mean_of_fold[fold["fold"]] = fold["zeros"][model]
     folds = predictions["fold"].to_numpy()
     return HeldOut(
         predictions["score"].to_numpy(),
         predictions["label"].to_numpy(),
         predictions["movie"].to_numpy(),
         folds,
-        np.array([zero_of_fold[fold] for fold in folds.tolist()]),
+        np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
     )
 
 
@@ -568,9 +582,9 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
     clips = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
     # The target of a concept may include only some clips of a level: such a level counts as left out.
-    is_asked = target.of(data.labels) != NOT_ASKED
-    not_wholly_asked = set(data.levels[~is_asked].tolist())
-    left_out = [level for level in data.codebook.labels if level in not_wholly_asked or level not in clips]
+    in_target = target.of(data.labels) != NOT_ASKED
+    partly_left_out = set(data.levels[~in_target].tolist())
+    left_out = [level for level in data.codebook.labels if level in partly_left_out or level not in clips]
     median_s = data.median_s(rows)
     population = Population(
         task=target.name,

@@ -44,11 +44,12 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     -------
     DataFrame
         `FRAME_COLUMNS`, one row for each frame (or vector of reduced tokens), sorted by clip and time.
-        ``flags`` is ``trained_on`` where the model was trained on the film. For attention ``weight``, which
-        adds up to 1 over a clip, ``evidence``, and ``contribution``, their product: a clip's contributions
-        and the model's bias add up to its logit. For concepts ``<concept>_value``, the value of a clip of
-        this frame alone, and ``<concept>_p``, calibrated on clips. Columns are empty where the clip is out of
-        distribution.
+        ``flags`` is ``trained_on`` if the model was trained on the film. Models with attention fill
+        ``weight``, which adds up to 1 over a clip, ``evidence``, and ``contribution``, their product: a
+        clip's contributions and the model's bias add up to its logit. Models of concepts have
+        ``<concept>_value``, the value that a clip of this frame alone would have, and ``<concept>_p``, a
+        probability by the calibration on clips. For a clip out of distribution all of these but
+        ``<concept>_value`` are empty.
 
     Raises
     ------

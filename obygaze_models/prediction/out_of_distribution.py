@@ -21,27 +21,29 @@ LEVELS = np.linspace(0, 1, 201)
 """Quantile levels of distances and of concept values in a model file."""
 
 ROUNDING = 1e-9
-"""Distances that differ by less are equal but for rounding."""
+"""Distances that differ by less count as equal: they differ by rounding alone."""
 
 WINSOR = 3
-"""Deviations from the mean at which features are winsorised, before moments are taken."""
+"""Standard deviations from the mean at which features are winsorised before their moments are taken."""
 
 WINSOR_ROUNDS = 3
-"""How often features are winsorised, each time by the moments of the last."""
+"""How often features are winsorised, each time by the moments that the last time left."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OutOfDistribution:
-    """Measure the distance of clips from the training clips, relative to films left out.
+    """Tells how unusual clips are, compared with training clips whose film is left out.
 
-    The distance is the root mean square, over features, of deviations from the training mean, each cut at 5
-    standard deviations. The cut makes it robust to features that hardly vary: on the demo's descriptors, a
-    quarter of which are nearly constant, the distance without it flags every clip of one of the six films
-    left out, and with it at most 4 % of any film. Means and deviations are those of winsorised features, so
-    that one odd training clip does not widen them. Features are used one by one, so that clips which are
-    unusual only in combination are missed. A clip that lacks a modality is measured by the features that it
-    has; means and deviations are those of the clips that have all modalities. Features are winsorised at the
-    same values whichever film is left out, so that sums of a film can be subtracted from those of all.
+    The distance of a clip is the root mean square, over features, of deviations from the training mean, each
+    limited to 5 standard deviations. The limit makes it robust to features that hardly vary: on the demo's
+    descriptors, a quarter of which are nearly constant, the distance without it flags every clip of one of
+    the six films left out, and with it at most 4 % of any film. Means and deviations are those of winsorised
+    features, so that one odd training clip does not widen them. Features are winsorised at the same values
+    whichever film is left out, so that sums of a film can be subtracted from those of all.
+
+    Features are used one by one, so a combination of features that is unusual is missed. A clip that lacks a
+    modality is measured by the features that it has; means and deviations are those of the clips that have
+    all modalities.
 
     Attributes
     ----------

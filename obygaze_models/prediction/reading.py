@@ -26,16 +26,16 @@ from obygaze_models.prediction.clip_columns import ClipColumns
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
 PART = 1 << 26
-"""Bytes of tokens that are read at a time."""
+"""Number of bytes of tokens that are read at a time."""
 
 AT_ONCE = 8
-"""Blocks of vectors that are requested from a server at once."""
+"""Number of blocks of vectors that are requested from a server at once."""
 
 CLIPS = 1024
-"""Clips of several modalities that are read at a time."""
+"""Number of clips of several modalities that are read at a time."""
 
 NO_ROW = -1
-"""Stands for the row of a clip that a store does not have."""
+"""Row number for a clip that is not in a store."""
 
 WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
@@ -96,15 +96,15 @@ class ReadableClips:
         return len(self.clips)
 
     def blocks(self, progress: Progress | bool | None = None) -> Iterator[ClipBlock]:
-        """Yield the clips in their order with the features that the model reads, block by block.
+        """Yield the clips in order, block by block, with the features that the model reads.
 
-        A block holds clips that are stored together, so that storage is read once. For several modalities it
-        holds `CLIPS` clips.
+        A block holds clips that are stored together, so that each part of the store is read once. For a model
+        of several modalities a block holds `CLIPS` clips.
 
         Parameters
         ----------
         progress : callable or bool, optional
-            Called with the numbers of clips whose tokens are reduced and of all, where they are.
+            If tokens are reduced: called with the number of clips done and the number of all clips.
         """
         if self.card.modalities:
             for first in range(0, len(self), CLIPS):
@@ -154,7 +154,7 @@ def find_clips(
     movies: Collection[str] | None = None,
     clip_id: str | None = None,
 ) -> ReadableClips:
-    """Find the clips of stores that have the features which a model reads, and why the others have not.
+    """Find the clips of stores that have the features which a model reads, and why the others lack them.
 
     Parameters
     ----------
@@ -171,8 +171,9 @@ def find_clips(
         A store's features are not of the kind that the model reads, a clip is in two stores, or a modality is
         in none.
     """
+    clip_filter = ClipFilter(movies, clip_id)
     if card.modalities:
-        return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), Wanted(movies, clip_id))
+        return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), clip_filter)
     groups = [find_group(card, store) for store in stores]
     _refuse_repeated_clips(stores)
     readable: list[ClipColumns] = []
@@ -180,14 +181,15 @@ def find_clips(
     excluded: dict[str, list[str]] = {}
     for store, group in zip(stores, groups, strict=True):
         clips = ClipColumns.of_table(store.table)
-        is_wanted = Wanted(movies, clip_id).among(clips)
-        rows = np.flatnonzero(is_wanted & group.usable)
+        is_selected = clip_filter.mark(clips)
+        rows = np.flatnonzero(is_selected & group.usable)
         rows_of_stores.append(rows)
         readable.append(clips if len(rows) == len(clips) else clips.take(rows))
-        for row in np.flatnonzero(is_wanted & ~group.usable).tolist():
+        for row in np.flatnonzero(is_selected & ~group.usable).tolist():
             reason = store.table.why_without(row, group.name)
             excluded.setdefault(reason, []).append(clips.clip_ids[row])
     all_clips = ClipColumns.joined(readable)
+    # The clips of each store follow each other in `all_clips`.
     sources: list[_Source] = []
     start = 0
     for store, rows in zip(stores, rows_of_stores, strict=True):
@@ -199,14 +201,14 @@ def find_clips(
     return ReadableClips(card, all_clips, (tuple(sources),), excluded)
 
 
-class Wanted(NamedTuple):
-    """Which clips are to be read: those of some movies, one, or, where both are None, all."""
+class ClipFilter(NamedTuple):
+    """Which clips to read: those of some movies, a single clip, or all clips if both fields are None."""
 
     movies: Collection[str] | None
     clip_id: str | None
 
-    def among(self, clips: ClipColumns) -> NDArray[np.bool_]:
-        """Mark the clips [N] that are wanted: of the given movies, or the one clip, or all."""
+    def mark(self, clips: ClipColumns) -> NDArray[np.bool_]:
+        """Mark the clips [N] that the filter selects: those of its movies, its one clip, or all."""
         marks = np.ones(len(clips), np.bool_)
         if self.movies is not None:
             marks &= np.fromiter((movie in self.movies for movie in clips.movies), np.bool_, len(clips))
@@ -216,24 +218,24 @@ class Wanted(NamedTuple):
 
 
 def _find_clips_of_modalities(
-    card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted
+    card: Card, stores_of_modalities: Sequence[Sequence[Store]], clip_filter: ClipFilter
 ) -> ReadableClips:
     """Find the clips that have at least one modality, for a model of several modalities.
 
     Parameters
     ----------
     card : Card
-    holders : sequence of sequence of Store
-        For each modality, the stores that have it. Several may have a clip, each another modality.
-    wanted : Wanted
+    stores_of_modalities : sequence of sequence of Store
+        For each modality, the stores that have it.
+    clip_filter : ClipFilter
     """
-    stores = list(dict.fromkeys(chain.from_iterable(holders)))
-    clips = _merged_clips(stores, wanted)
+    stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
+    clips = _merged_clips(stores, clip_filter)
     index_of = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
     has_any = np.zeros(len(clips), np.bool_)
-    for modality, stores_of_modality in zip(card.modalities, holders, strict=True):
+    for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         _refuse_repeated_clips(stores_of_modality)
         sources_of_modality = []
         for store in stores_of_modality:
@@ -260,11 +262,11 @@ def _find_clips_of_modalities(
     return ReadableClips(card, clips.take(readable), tuple(readable_sources), excluded)
 
 
-def _merged_clips(stores: Sequence[Store], wanted: Wanted) -> ClipColumns:
-    """List the wanted clips of several stores, each once; a clip is partial if it is so in any store."""
+def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColumns:
+    """List the selected clips of several stores, each once. A clip is partial if it is so in any store."""
     rows = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
     row_of: dict[str, int] = {}
-    for row in np.flatnonzero(wanted.among(rows)).tolist():
+    for row in np.flatnonzero(clip_filter.mark(rows)).tolist():
         clip_id = rows.clip_ids[row]
         if clip_id not in row_of or rows.is_partial[row]:
             row_of[clip_id] = row
@@ -359,28 +361,32 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
     ModelError
         The model reads nothing of a store, or no store has a modality.
     """
-    holders: list[list[Store]] = [[] for _ in card.modalities]
+    stores_of_modalities: list[list[Store]] = [[] for _ in card.modalities]
     for store in stores:
         in_store = [index for index, modality in enumerate(card.modalities) if _has_modality(modality, store)]
         if not in_store:
-            # The modality that the store was probably given for: one of the same backbone, or the first.
-            expected = card.modalities[0]
-            for modality in reversed(card.modalities):
-                if modality["backbone"] in store.names:
-                    expected = modality
-            # This raises an error that says what the store lacks.
-            _find_group_of_input(expected, store)
+            _refuse_store(card, store)
         for index in in_store:
             _find_group_of_input(card.modalities[index], store)
-            holders[index].append(store)
-    for modality, stores_of_modality in zip(card.modalities, holders, strict=True):
+            stores_of_modalities[index].append(store)
+    for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         if not stores_of_modality:
             names = " and ".join(known["name"] for known in card.modalities)
             raise ModelError(
                 f"model {card.model} reads {names}: no store given has features of {modality['name']}; "
                 "give the store that has them too"
             )
-    return holders
+    return stores_of_modalities
+
+
+def _refuse_store(card: Card, store: Store) -> None:
+    """Raise for a store that has no modality of a model: say what it lacks of the modality it was meant for.
+
+    That is probably the first modality of a backbone that the store has, or else the model's first modality.
+    """
+    of_same_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
+    expected = of_same_backbone[0] if of_same_backbone else card.modalities[0]
+    _find_group_of_input(expected, store)  # raises an error that says what the store lacks
 
 
 def _has_modality(modality: Input, store: Store) -> bool:

@@ -271,7 +271,7 @@ def load_model(
     """
     file = read_model(place, zoo)
     card = file.card
-    arrays = file.about
+    arrays = file.other_arrays
     calibration = None
     if card.calibration:
         calibration = Calibration(**card.calibration, draws=arrays["calibration_draws"])

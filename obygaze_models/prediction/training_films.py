@@ -2,8 +2,8 @@
 
 A model file keeps the digest of each row it was trained on, and a sketch of the pictures of each clip whose
 store has the group `signature`. A film counts as one that the model was trained on if more than half of its
-clips are the same as clips of that film; the film of the two that has fewer clips is counted. Names are a
-second witness, as another lab may call the same film otherwise.
+clips are the same as clips of that film, where the share is counted in the film with fewer clips. Names are
+compared too, but are less reliable, as another lab may give the same film another name.
 """
 
 from collections import Counter
@@ -31,38 +31,42 @@ from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
 
 KEPT_VIEWS = ("picture", "inner")
-"""Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
+"""Views of a clip's signature that a model file keeps: the whole picture, and the picture without a twentieth
+at each side."""
 
 COMPARED_VIEWS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
-"""Views that are compared of a new clip and of one trained on: either may have lost its sides."""
+"""Pairs of views that are compared, of a new clip and of a training clip: either may have lost its sides."""
 
 ALIKE = 0.5
-"""Least cosine of clips of one picture; `benchmarks/planted known_films` measures it."""
+"""Two clips count as the same if the cosine of their sketches is at least this.
+
+The number is measured (`benchmarks/planted known_films`)."""
 
 SURELY_ALIKE = 0.7
-"""The least cosine where one of the two films has fewer clips than `FEW`: chance has less to agree on."""
+"""Like `ALIKE`, for two films of which one has fewer than `FEW` clips, which may be similar by chance."""
 
 FEW = 3
-"""See `SURELY_ALIKE`."""
+"""For films with fewer clips than this, `SURELY_ALIKE` is used."""
 
 COMMON_FILMS, COMMON_SHARE = 4, 0.25
-"""A row in at least so many films trained on, and in more than this share of them, tells no films apart: that
-of a black clip, for instance."""
+"""A row that is in at least this number of training films, and in more than this share of them, is ignored.
+
+It does not identify a film: the row of a black clip, for instance."""
 
 HALF = 0.5
 """A film is recognised if more than this share of its clips is the same."""
 
 COPY = 0.9
-"""Films trained on that have at least this share of rows in common are one film under two names."""
+"""Training films that have at least this share of rows in common count as one film under two names."""
 
 LEAST_ROWS = 3
-"""Different rows of a film that must equal rows trained on before its clips count as trained on."""
+"""Number of different rows of a film that must equal training rows, for its clips to count as trained on."""
 
 ROWS_FOR_EACH_COINCIDENCE = 2
-"""How many more it must be for each row that two films trained on have in common by chance."""
+"""By how much `LEAST_ROWS` is raised for each row that two different training films have in common."""
 
 LEAST_WORDS = 8
-"""Words of a text that is recognised by itself. Shorter texts are said in many films."""
+"""A text with at least this many words is recognised by itself. Shorter texts occur in many films."""
 
 BLOCK = 2048
 """Clips whose pictures are compared at a time."""
@@ -87,9 +91,9 @@ class KnownFilm:
     trained_as : str
         The film's name in the model's file.
     by : {"features", "pictures", "name"}
-        The first of these by which it was recognised.
+        How it was recognised: features are compared first, then pictures, then names.
     share : float
-        Share of the clips that are the same, counted in the film that has fewer; 1 by name.
+        Share of the clips of the film with fewer clips that are the same in both; 1 if recognised by name.
     """
 
     movie: str
@@ -109,7 +113,7 @@ class Recognition:
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
     no_pictures : str
-        Why pictures were not compared, so that films encoded anew are not recognised; "" if they were.
+        The reason if pictures were not compared, so that films encoded anew are not recognised; else "".
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
@@ -310,7 +314,7 @@ class _StoredRows:
             digests=self.digests[rows],
         )
 
-    def of_films(self) -> Iterator[tuple[str, bytes]]:
+    def films_and_digests(self) -> Iterator[tuple[str, bytes]]:
         """Yield the film and the digest of each row, without rows that have no film."""
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
             if movie:
@@ -402,9 +406,9 @@ class _TrainedRows:
     Attributes
     ----------
     films_of : dict of bytes to set of int
-        Digest -> the films that have such a row; without rows of so many films that they tell none.
+        Digest of a row -> the films that have it. Rows that are in many films (`COMMON_FILMS`) are left out.
     n_rows : Counter of int
-        Film -> how many different rows it has, with those that tell no film.
+        Film -> how many different rows it has, including those that are in many films.
     least_share : float
         A film must have more than this share of its rows in common with a film trained on.
     """
@@ -415,16 +419,15 @@ class _TrainedRows:
 
 
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
-    """Collect the rows of a modality that a model was trained on, and the share that identifies a film.
+    """Collect a modality's training rows, and the share of common rows from which on a film is recognised.
 
-    A film must have more than that share of its rows in common with a film trained on. Different films may
-    have equal rows as well, if features take few values: the share is therefore half way between the largest
-    share that two different films trained on have in common, and 1.
+    If features take few values, different films have equal rows too. The share is therefore half way between
+    1 and the largest share of rows that two different training films have in common. Rows that are in many
+    training films are left out, and training films that are copies of each other are not compared.
     """
     films_of = _films_of_rows(training, modality)
     n_rows = _count_rows(films_of)
-    n_films = len(n_rows)
-    most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
+    most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows)))
     distinctive = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
     largest_by_chance = 0.0
     for _, _, share in _shares_of_pairs(distinctive, n_rows):
@@ -479,7 +482,7 @@ def _recognise_by_features(
     known: dict[str, KnownFilm] = {}
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal_rows: dict[str, set[bytes]] = {}
-        for movie, digest in stored.with_digests(trained.films_of).of_films():
+        for movie, digest in stored.with_digests(trained.films_of).films_and_digests():
             equal_rows.setdefault(movie, set()).add(digest)
         if not equal_rows:
             continue
@@ -501,8 +504,9 @@ def _find_trained_clips(
 ) -> frozenset[str]:
     """Find clips that were trained on although their film is not recognised as a whole.
 
-    A clip counts if its row equals a row trained on, and either its text is long or so many different rows of
-    its film were trained on that this is no coincidence.
+    A clip counts if its row equals a training row, unless that may be a coincidence: its text must be long,
+    or at least `LEAST_ROWS` different rows of its film must equal training rows. More rows are required if
+    different training films have rows in common.
 
     Parameters
     ----------
@@ -523,7 +527,9 @@ def _find_trained_clips(
         equal = stored.with_digests(trained.films_of)
         n_coincidences = sum(len(films) > 1 for films in trained.films_of.values())
         least = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
-        different_rows = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
+        different_rows = {
+            (movie, digest) for movie, digest in equal.films_and_digests() if movie not in known
+        }
         n_rows = Counter(movie for movie, _ in different_rows)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             if n_words >= LEAST_WORDS or n_rows[movie] >= least:
@@ -669,10 +675,10 @@ def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) 
     trained : ndarray of uint8, shape [m, 2, 33]
         Sketches of the `KEPT_VIEWS`.
     """
-    likenesses = []
+    similarities = []
     for view, trained_view in COMPARED_VIEWS:
         new_clips = means[:, VIEWS.index(view)]
         trained_clips = trained[:, KEPT_VIEWS.index(trained_view)]
-        likenesses.append(sketch_likeness(new_clips, trained_clips))
-    largest: NDArray[np.float32] = np.max(likenesses, axis=0)
+        similarities.append(sketch_likeness(new_clips, trained_clips))
+    largest: NDArray[np.float32] = np.max(similarities, axis=0)
     return largest

@@ -17,18 +17,19 @@ from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
-MOVIES_ALONE = 500
-"""Up to so many movies each is a fold of its own: with more, the work would grow with clips times movies."""
+MOST_SINGLE_MOVIE_FOLDS = 500
+"""Most movies that are a fold each; with more, movies are grouped, as work grows with clips times folds."""
 
-N_GROUPED = 20
-"""Folds of whole movies where there are more movies than that."""
+N_GROUPED_FOLDS = 20
+"""Number of folds of whole movies, if there are more movies than `MOST_SINGLE_MOVIE_FOLDS`."""
 
 N_BLOCKS = 5
 """Blocks of scenes that each movie is divided into."""
 
 GAP = 4
-"""Clips left out on either side of a tested block. Labels of ObyGaze12 correlate .48 with those of the next
-clip, .27 at distance 2, .17 at 3 and .07 at 5."""
+"""Clips before and after a tested block that are not trained on, as their labels resemble those of the block.
+
+Labels of ObyGaze12 correlate .48 with those of the next clip, .27 at distance 2, .17 at 3 and .07 at 5."""
 
 
 @made_by("leave_one_movie_out(CLIP_IDS, MOVIES)")
@@ -45,13 +46,13 @@ class FoldTable:
     folds : ndarray of int64, shape [N]
         The fold that tests the clip; -1 for a clip that is never tested.
     by_movie : bool
-        Whether no movie may be on both sides of a fold. Otherwise the `GAP` clips on either side of a tested
-        block are on no side.
+        Whether a fold never trains on clips of a movie that it tests. Otherwise folds test blocks of scenes,
+        and the `GAP` clips before and after a tested block are neither trained on nor tested.
 
     Raises
     ------
     ProtocolError
-        A clip has two rows, or (``by_movie``) a movie two folds.
+        A clip has two rows; or folds are by movie, and a movie has two folds.
     """
 
     clip_ids: tuple[str, ...]
@@ -77,7 +78,17 @@ class FoldTable:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The rows of one fold: those to train on, where models are also selected, and those to test on."""
+    """The rows of one fold.
+
+    Attributes
+    ----------
+    fold : int
+        The fold's number.
+    train : ndarray of int
+        Rows to train on; model selection uses these rows too.
+    test : ndarray of int
+        Rows to test on.
+    """
 
     fold: int
     train: NDArray[np.intp]
@@ -133,11 +144,11 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     table = leave_one_movie_out(clip_ids, movies)
     n_clips = np.bincount(table.folds)
     n_movies = len(n_clips)
-    most_alone = MOVIES_ALONE if n_folds is None else n_folds
+    most_alone = MOST_SINGLE_MOVIE_FOLDS if n_folds is None else n_folds
     if n_movies <= most_alone:
         return table
     fold_of = np.empty(n_movies, dtype=np.int64)
-    clips_in_fold = np.zeros(N_GROUPED if n_folds is None else n_folds)
+    clips_in_fold = np.zeros(N_GROUPED_FOLDS if n_folds is None else n_folds)
     for movie in np.argsort(-n_clips, kind="stable"):
         fold = int(np.argmin(clips_in_fold))
         fold_of[movie] = fold
@@ -147,7 +158,7 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
 
 @checked
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
-    """Yield the training and test side of each fold, after checking that nothing leaks.
+    """Yield the training rows and test rows of each fold, after checking that no clip or movie is in both.
 
     Parameters
     ----------
@@ -158,13 +169,12 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     Yields
     ------
     Split
-        In the order of the folds; a fold without a test clip is skipped. Selection is an inner loop over the
-        training movies of a split.
+        In the order of the folds; a fold without a test clip is skipped.
 
     Raises
     ------
     ProtocolError
-        A side leaks into another.
+        A clip, or with folds by movie a movie, is in training and in test.
 
     Examples
     --------
@@ -202,12 +212,12 @@ def _mark_with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDAr
 def check_split(
     split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
 ) -> None:
-    """Raise if a clip or, with `by_movie`, a movie is on both sides of a split.
+    """Raise if a clip or, with `by_movie`, a movie is both in training and in test.
 
     Raises
     ------
     ProtocolError
-        Something leaks; the message names the first clip or movie.
+        There is such a clip or movie; the message names the first.
     """
     names = {"clip": clip_ids}
     if by_movie:
@@ -234,9 +244,9 @@ def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     A movie's clips must be given in the order of the film, which is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
-    movie_of = np.asarray(movies)
-    for movie in np.unique(movie_of):
-        rows = np.flatnonzero(movie_of == movie)
+    movie_of_clip = np.asarray(movies)
+    for movie in np.unique(movie_of_clip):
+        rows = np.flatnonzero(movie_of_clip == movie)
         for fold, block in enumerate(np.array_split(rows, N_BLOCKS)):
             folds[block] = fold
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
@@ -275,7 +285,7 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     Raises
     ------
     ProtocolError
-        There are fewer than 3 movies with clips to train or test on, or a clip or a movie is on two sides.
+        There are fewer than 3 movies with clips to train or test on.
     """
     labels = labels_of(manifest)
     is_learnable = train.of(labels) != NOT_ASKED

@@ -22,9 +22,6 @@ Floats = NDArray[np.float64]
 CONSTANT = 1e-12
 """Scores whose deviation is at most this share of the largest score are all equal but for rounding."""
 
-HALVINGS = 60
-"""Steps of a bisection: more than the digits of a float need."""
-
 
 class HeldOut:
     """Scores of clips by models that did not see their movie, and what can be learnt from them.
@@ -38,7 +35,7 @@ class HeldOut:
     movies : ndarray, shape [N]
     folds : ndarray of int, shape [N], optional
         The fold that held each clip out; by default each movie is a fold.
-    zeros : ndarray of float, shape [N] or [N, M], optional
+    training_means : ndarray of float, shape [N] or [N, M], optional
         The mean score that the model of a clip's fold gives to its training clips; by default the mean of all
         scores, for models without an intercept of their own.
 
@@ -56,32 +53,33 @@ class HeldOut:
         y: NDArray[Any],
         movies: NDArray[Any],
         folds: NDArray[np.int64] | None = None,
-        zeros: NDArray[Any] | None = None,
+        training_means: NDArray[Any] | None = None,
     ) -> None:
+        """Convert scores and labels to arrays, and fill in the default folds and training means."""
         self.scores: Floats = np.asarray(scores, np.float64)
         self.y: NDArray[np.int64] = np.asarray(y, np.int64)
         self.movies = movies
         self.folds: NDArray[np.int64] = np.unique(movies, return_inverse=True)[1] if folds is None else folds
-        mean = self.scores.mean(axis=0) if zeros is None else np.asarray(zeros, np.float64)
-        self.zeros: Floats = np.broadcast_to(mean, self.scores.shape)
+        mean = self.scores.mean(axis=0) if training_means is None else np.asarray(training_means, np.float64)
+        self.training_means: Floats = np.broadcast_to(mean, self.scores.shape)
 
     @classmethod
-    def beside(cls, several: Sequence[Self]) -> Self:
+    def stacked(cls, several: Sequence[Self]) -> Self:
         """Combine the held-out scores [N] of M models on the same clips into one object, [N, M]."""
         first = several[0]
         scores = np.stack([held_out.scores for held_out in several], axis=1)
-        zeros = np.stack([held_out.zeros for held_out in several], axis=1)
-        return cls(scores, first.y, first.movies, first.folds, zeros)
+        training_means = np.stack([held_out.training_means for held_out in several], axis=1)
+        return cls(scores, first.y, first.movies, first.folds, training_means)
 
     @property
-    def levels(self) -> Floats:
-        """Scores less the mean score of training clips by the same model, [N] or [N, M]."""
-        return np.asarray(self.scores - self.zeros)
+    def relative_scores(self) -> Floats:
+        """Scores less the mean score that the same model gives to its training clips, [N] or [N, M]."""
+        return np.asarray(self.scores - self.training_means)
 
     def cells(self) -> NDArray[np.intp]:
-        """Return the number of each clip's cell, [N].
+        """Group the clips by movie and fold, and return the number of each clip's group (its cell), [N].
 
-        A cell is the clips of one movie in one fold, which were all scored by the same model.
+        All clips of a cell were scored by the same model.
         """
         movie = np.unique(self.movies, return_inverse=True)[1]
         movie_and_fold = movie * (1 + self.folds.max()) + self.folds
@@ -114,7 +112,8 @@ class HeldOut:
     def ordered_pairs(self) -> float:
         """Compute the share of pairs in which the positive clip scores higher than the negative one.
 
-        Pairs are of clips of one cell; a tie counts half. It is .5 if there are no pairs.
+        Only clips of the same cell (`cells`) are paired, and a tie counts half. The share is .5 if there are
+        no pairs.
         """
         from scipy.stats import rankdata  # noqa: PLC0415 - slow, and most read what was calibrated before
 
@@ -135,25 +134,26 @@ class HeldOut:
         return float(n_right / n_pairs) if n_pairs else 0.5
 
     def threshold(self) -> float:
-        """Find the score from which on clips are called positive: the one with the highest f1_pos.
+        """Find the threshold with the highest f1_pos: clips with this score or a higher one are positive.
 
-        Scores are taken as they are: `levels` give no better f1_pos on new movies (`benchmarks/planted`).
+        Scores are taken as they are, since `relative_scores` give no better f1_pos on new movies
+        (`benchmarks/planted`).
         """
         return best_threshold(self.y, self.scores)
 
     def weights(self) -> tuple[Floats, float]:
-        """Fit the weights of M models in a joint logit, by logistic regression of the label on their scores.
+        """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
-        Weights are at least 0. Scores are standardised within cells; the penalty is half the sum of squared
-        weights.
+        The regression predicts the label from scores that are standardised within cells. Weights are at least
+        0; the penalty is half the sum of their squares.
 
         Returns
         -------
         weights : ndarray, shape [M]
-            Weights of `levels`. If no score rises with the label within movies, the one with the largest
-            correlation gets the weight 1, and the others 0.
+            Weights of `relative_scores`. If no model's scores rise with the label within movies, the model
+            with the largest correlation gets the weight 1, and the others 0.
         intercept : float
-            The intercept with which the mean probability is the share of positives.
+            The intercept with which the mean probability equals the share of positive clips.
         """
         standard, deviations = self.standardised()
         y = self.y.astype(np.float64)
@@ -164,35 +164,35 @@ class HeldOut:
             best = int(np.argmax(standard.T @ y))
             weights = np.zeros(standard.shape[1])
             weights[best] = 1.0
-        levels = self.levels @ weights
-        intercepts = find_intercepts(np.ones(1), levels, every_clip_once[None], np.array([y.mean()]))
+        joint_scores = self.relative_scores @ weights
+        intercepts = find_intercepts(np.ones(1), joint_scores, every_clip_once[None], np.array([y.mean()]))
         return weights, float(intercepts[0])
 
 
 def logistic(
-    z: Floats,
+    scores: Floats,
     targets: NDArray[Any],
-    times: Floats,
+    clip_weights: Floats,
     *,
     offsets: Floats | float = 0.0,
     penalty: float = 0.0,
-    least: float | None = 0.0,
+    lower_bound: float | None = 0.0,
 ) -> Floats:
     """Fit logistic regression by maximum likelihood, with an optional L2 penalty and bounds of the weights.
 
     Parameters
     ----------
-    z : ndarray, shape [N, M]
-        Scores.
+    scores : ndarray, shape [N, M]
+        The predictors.
     targets : ndarray, shape [N]
         Labels, or probabilities.
-    times : ndarray, shape [N]
+    clip_weights : ndarray, shape [N]
         Weight of each clip.
     offsets : ndarray, shape [N], or float
         Added to the logits.
     penalty : float
         Strength of the penalty: half of it times the sum of squared weights is added to the loss.
-    least : float, optional
+    lower_bound : float, optional
         Lower bound of the weights; None for no bound.
 
     Returns
@@ -202,19 +202,19 @@ def logistic(
     """
     from scipy.optimize import minimize  # noqa: PLC0415 - slow, and films are opened without it
 
-    n_scores = z.shape[1]
+    n_scores = scores.shape[1]
 
     def loss_and_gradient(parameters: Floats) -> tuple[float, Floats]:
         """Compute the penalised log loss and its gradient, at weights and intercept [M + 1]."""
         weights = parameters[:n_scores]
         intercept = parameters[n_scores]
-        logits = offsets + z @ weights + intercept
+        logits = offsets + scores @ weights + intercept
         log_losses = np.logaddexp(0, logits) - targets * logits
-        value = times @ log_losses + penalty * weights @ weights / 2
-        error = times * (expit(logits) - targets)
-        return float(value), np.append(z.T @ error + penalty * weights, error.sum())
+        value = clip_weights @ log_losses + penalty * weights @ weights / 2
+        error = clip_weights * (expit(logits) - targets)
+        return float(value), np.append(scores.T @ error + penalty * weights, error.sum())
 
-    bounds: list[tuple[float | None, None]] = [(least, None)] * n_scores
+    bounds: list[tuple[float | None, None]] = [(lower_bound, None)] * n_scores
     bounds.append((None, None))  # of the intercept
     fit = minimize(
         loss_and_gradient,
@@ -237,18 +237,19 @@ MOST_PROBABILITIES = 1 << 18
 """Probabilities that the search of intercepts holds at a time."""
 
 
-def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
-    """Find the intercept of each of B sigmoids with which the mean probability of clips is a given share.
+def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares: Floats) -> Floats:
+    """Find, for each of B sigmoids, the intercept that gives clips a wanted mean probability.
 
-    By Newton's method on the logit of the mean, for all sigmoids at once. A step that would leave the bracket
-    of an intercept is replaced by the bracket's middle.
+    The intercepts of all sigmoids are found at once, by Newton's method on the logit of the mean probability.
+    A step that would leave the bracket of an intercept is replaced by the bracket's middle.
 
     Parameters
     ----------
     slopes : ndarray, shape [B]
-    levels : ndarray, shape [N]
-        Scores of the clips; a probability is 1 / (1 + exp(-(slope * level + intercept))).
-    times : ndarray, shape [B, N] or [1, N]
+        The slope of each sigmoid.
+    scores : ndarray, shape [N]
+        Scores of the clips; a probability is 1 / (1 + exp(-(slope * score + intercept))).
+    clip_weights : ndarray, shape [B, N] or [1, N]
         Weights of the clips in the mean.
     shares : ndarray, shape [B]
         Wanted mean probabilities, above 0 and below 1.
@@ -259,13 +260,13 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
     """
     logit_of_share = np.log(shares / (1 - shares))
     # The bracket: at its lower end no clip has a higher probability than the share, at the upper end none a
-    # lower one. Slope times score is largest and smallest at the ends of the scores.
-    ends = slopes[:, None] * np.array([levels.min(), levels.max()])  # [B, 2]
+    # lower one. Slope clip_weights score is largest and smallest at the ends of the scores.
+    ends = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
     low = logit_of_share - ends.max(axis=1)
     high = logit_of_share - ends.min(axis=1)
     intercepts: Floats = (low + high) / 2
     for _ in range(NEWTON_STEPS):
-        mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, levels, times)
+        mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, scores, clip_weights)
         is_too_high = mean_probability > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
@@ -282,7 +283,7 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
 
 
 def _mean_probabilities(
-    slopes: Floats, intercepts: Floats, levels: Floats, times: Floats
+    slopes: Floats, intercepts: Floats, scores: Floats, clip_weights: Floats
 ) -> tuple[Floats, Floats]:
     """Compute the mean probability of clips under each of B sigmoids, and its derivative by the intercept.
 
@@ -293,15 +294,15 @@ def _mean_probabilities(
     -------
     means, derivatives : ndarray, shape [B]
     """
-    times = np.broadcast_to(times, (len(slopes), len(levels)))
-    n_at_once = max(1, MOST_PROBABILITIES // len(levels))
+    clip_weights = np.broadcast_to(clip_weights, (len(slopes), len(scores)))
+    n_at_once = max(1, MOST_PROBABILITIES // len(scores))
     means = np.empty(len(slopes))
     derivatives = np.empty(len(slopes))
     for first in range(0, len(slopes), n_at_once):
         block = slice(first, first + n_at_once)
-        n_clips = times[block].sum(axis=1)
-        logits = slopes[block, None] * levels  # [b, N]
+        n_clips = clip_weights[block].sum(axis=1)
+        logits = slopes[block, None] * scores  # [b, N]
         p = expit(logits + intercepts[block, None])
-        means[block] = np.sum(times[block] * p, axis=1) / n_clips
-        derivatives[block] = np.sum(times[block] * p * (1 - p), axis=1) / n_clips
+        means[block] = np.sum(clip_weights[block] * p, axis=1) / n_clips
+        derivatives[block] = np.sum(clip_weights[block] * p * (1 - p), axis=1) / n_clips
     return means, derivatives

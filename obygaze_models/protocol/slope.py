@@ -72,12 +72,16 @@ class SlopePosterior:
     cumulative: Floats
     unit: float
 
-    def quantiles(self, levels: ArrayLike) -> Floats:
-        """Compute quantiles of the slope at some levels [B], in logits per unit of the score."""
+    def quantiles(self, probabilities: ArrayLike) -> Floats:
+        """Compute quantiles of the slope [B], in logits per unit of the score.
+
+        `probabilities` [B] say which quantiles: 0.5 is the median.
+        """
         p_unskilled = 1 - self.p_skilled
-        # Levels up to p_unskilled have slope 0; the others are rescaled to levels of the slopes above 0.
-        level_above = (np.asarray(levels, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
-        slopes = np.where(level_above > 0, np.interp(level_above, self.cumulative, GRID), 0.0)
+        # Quantiles up to p_unskilled are slopes of 0; the rest belong to the distribution of slopes above 0.
+        p_among_skilled = (np.asarray(probabilities, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
+        quantiles_above_0 = np.interp(p_among_skilled, self.cumulative, GRID)
+        slopes = np.where(p_among_skilled > 0, quantiles_above_0, 0.0)
         return slopes / self.unit
 
 
@@ -135,7 +139,7 @@ class SlopeLikelihood:
         return before, after
 
     def posterior(self, without: object = None) -> SlopePosterior:
-        """Compute the posterior of the slope, of all films or, if one is named, without that movie."""
+        """Compute the posterior of the slope from all films, or from all but the movie `without`."""
         from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
         is_used = np.ones(len(self.movies), dtype=np.bool_)
@@ -171,10 +175,10 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
-    """Compute the power, at most 1, to which the likelihood is raised, as a film's clips are not independent.
+    """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    It is the ratio of the curvature at the mode to the variance of the films' score functions, from the first
-    and second derivatives [M] of the films' log likelihoods there.
+    It is the ratio of the likelihood's curvature at its mode to the variance of the films' score functions.
+    Both are computed from the first and second derivatives [M] of the films' log likelihoods at the mode.
     """
     curvature = -float(second_derivatives.sum())
     n_films = len(first_derivatives)
@@ -190,9 +194,9 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     """Compute the log likelihood of a film's labels given how many are positive, at each slope of `KNOTS`.
 
-    It is the log probability of the labels, of independent clips, less that of their sum. It does not depend
-    on the intercept, which is chosen such that the expected sum is the actual one. The value at slope 0 is
-    subtracted.
+    Clips are taken as independent. The result is the log probability of the labels, minus the log probability
+    of as many positive labels in any order, minus the same difference at slope 0. It does not depend on the
+    intercept; the intercept that is used makes the expected number of positive clips equal to the actual one.
 
     Parameters
     ----------
@@ -232,20 +236,20 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     """
     n_clips = p.shape[1]
     deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
-    # With m nodes, sums that differ by m can't be told apart. Sums beyond 7 deviations of the expected one,
-    # which could be confused with it, have a probability below 1e-10.
+    # m nodes cannot distinguish sums that differ by m. Sums more than 7 deviations away from the expected one
+    # have a probability below 1e-10, so that it does no harm to confuse them with it.
     n_nodes = min(n_clips + 1, int(np.ceil(7 * deviation)) + 8)
-    # The function at -angle is the conjugate of that at angle. So half of the nodes suffice, of which all but
-    # those at 0 and pi count twice.
+    # The function at -angle is the conjugate of that at angle. So half of the nodes suffice, and each counts
+    # twice, except those at the angles 0 and pi.
     angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
-    times = np.full(len(angles), 2.0)
-    times[0] = 1.0
+    multiplicity = np.full(len(angles), 2.0)
+    multiplicity[0] = 1.0
     if n_nodes % 2 == 0:
-        times[-1] = 1.0
-    turned = np.exp(1j * angles) - 1
-    weights = np.exp(-1j * n_positive * angles) * times / n_nodes
+        multiplicity[-1] = 1.0
+    phase_minus_1 = np.exp(1j * angles) - 1
+    weights = np.exp(-1j * n_positive * angles) * multiplicity / n_nodes
     p_of_sum = []
     for p_at_slope in p:
-        characteristic = np.prod(1 + p_at_slope[:, None] * turned, axis=0)
+        characteristic = np.prod(1 + p_at_slope[:, None] * phase_minus_1, axis=0)
         p_of_sum.append(float((characteristic @ weights).real))
     return np.log(np.maximum(p_of_sum, 1e-300))

@@ -57,8 +57,8 @@ class TextsRecord(TypedDict, total=False):
 class CodebookRecord(TypedDict):
     """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known).
 
-    For a codebook that is not built in there are also its construct, the meaning of its levels and concepts,
-    the titles of its levels, and these texts in other languages, by language, if it states them.
+    A codebook that is not built in also has its texts, if it states them: its construct, the meaning of its
+    levels and concepts, the titles of its levels, and all of these in other languages, by language.
     """
 
     name: Text
@@ -70,16 +70,18 @@ class CodebookRecord(TypedDict):
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
-    """Make the record of a codebook for runs and models: name, digest and, unless built in, its meaning."""
+    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts."""
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
-    if codebook.name not in BUILTIN and codebook.construct:
+    if codebook.name in BUILTIN:
+        return record
+    if codebook.construct:
         record["construct"] = codebook.construct
-    if codebook.name not in BUILTIN and codebook.means:
+    if codebook.means:
         record["means"] = codebook.means
     titles = {level.name: level.title for level in codebook.levels if level.title}
-    if codebook.name not in BUILTIN and titles:
+    if titles:
         record["titles"] = titles
-    if codebook.name not in BUILTIN and codebook.languages:
+    if codebook.languages:
         texts = {language: codebook.texts(language) for language in codebook.languages}
         record["translations"] = msgspec.to_builtins(texts)
     return record
@@ -88,6 +90,7 @@ def codebook_record(codebook: Codebook) -> CodebookRecord:
 Kind = Literal["levels", "concept", "ordinal"]
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
+"""Negative and positive levels of a task."""
 
 NOT_ASKED = -1
 """The label of a clip that is not in a target."""
@@ -105,19 +108,21 @@ class Labels:
     present : ndarray of bool, shape [N, K]
         Presence of each of `concepts`.
     concepts : tuple of str
-        The visual concepts, through which concept models read clips.
+        The visual concepts, which concept models learn.
     scales : dict of str to ndarray of int64, shape [N]
         The rank of each clip on each further scale of the codebook; -1 where unknown.
     seen_score : ndarray of bool, shape [N], optional
-        The clips judged with a model's score in sight (column `seen_score` of the manifest); None for none.
+        Marks clips whose annotator saw a model's score (column `seen_score` of the manifest); None if the
+        manifest has no such column.
     not_visual : dict of str to ndarray of bool, shape [N]
-        Presence of each concept that is not visual: a target, for features of texts or sound.
+        Presence of each concept that is not visual. Such a concept can be a target, for features of texts or
+        sound.
     experts : dict of str to Labels
-        Where several annotators labelled the clips, the labels of each on the same clips; a clip that an
-        annotator did not see has no level there. The other attributes are then merged labels
+        If several annotators labelled the clips: name -> this annotator's labels of the same N clips; a clip
+        that the annotator did not label has no level there. The other attributes are then merged labels
         (`merge_annotators`).
     annotators : tuple of str
-        Who labelled clips, by name; empty where the manifest does not say.
+        Names of those who labelled clips; empty if the manifest does not say.
     """
 
     clip_ids: NDArray[np.str_]
@@ -162,7 +167,8 @@ def labels_of(manifest: Manifest) -> Labels:
     Raises
     ------
     ManifestError
-        A cell in the column of a scale is no level of it, or labels were given under two definitions.
+        A cell in the column of a scale is no level of this scale, or labels were given under two definitions
+        of a level or concept.
     """
     judgements_of(manifest).refuse_two_definitions()
     if manifest.is_per_annotator:
@@ -193,7 +199,7 @@ def labels_of(manifest: Manifest) -> Labels:
 
 
 def _annotators(manifest: Manifest) -> tuple[str, ...]:
-    """Name who labelled the clips of a manifest; nobody where some of them do not say who."""
+    """List who labelled the clips of a manifest, sorted; nobody if some labelled clips do not say who."""
     names = {clip.annotator for clip in manifest if clip.level is not None}
     return () if "" in names else tuple(sorted(names))
 
@@ -243,24 +249,26 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
 @made_by("find_target(NAME, CODEBOOK)")
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a model.
+    """The target of a model: which clips are used, and the class of each.
 
     Attributes
     ----------
     name : str
-        ``hn_s``, ``concept:Body``, ``levels``, ``scale:valence``.
+        Such as ``hn_s``, ``concept:Body``, ``levels`` or ``scale:valence``.
     title : str
         The name that tables and sentences show.
     kind : {"levels", "concept", "ordinal"}
+        Two classes of levels, a concept present or not, or ordered levels.
     classes : tuple of tuple of str
         The levels of each class, from low to high: two classes for a task, one level each for ordered levels.
-        For a concept, one class: the levels of the clips that the target is about, all that count.
+        For a concept it has one entry, the levels of the clips that are used: all levels that are labels.
     concept : str
         The concept whose presence is the label; "" otherwise.
     scale : str
         The codebook's further scale whose levels `classes` are; "" for the codebook's own levels.
     against : tuple of str
-        For a concept, the levels of the clips without it that the target is about; empty for all that count.
+        For a concept, the levels of clips without the concept that are used; empty for all levels that are
+        labels.
     """
 
     name: str
@@ -287,7 +295,7 @@ class Target:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the clips that the target is about."""
+        """The levels of the clips that are used."""
         return tuple(level for side in self.classes for level in side)
 
     def of(self, labels: Labels) -> NDArray[np.int64]:
@@ -351,7 +359,7 @@ def find_target(name: str, codebook: Codebook) -> Target:
     ManifestError
         The codebook has no such task, concept or scale; the message suggests the nearest one.
     ProtocolError
-        The codebook has fewer than two levels that count.
+        The target is ``levels``, and the codebook has fewer than two levels that are labels.
 
     Examples
     --------
@@ -377,7 +385,7 @@ def find_target(name: str, codebook: Codebook) -> Target:
 
 
 def all_levels(codebook: Codebook) -> Target:
-    """Make the target of all of the codebook's levels in their order, also of those in no task."""
+    """Make the target of all levels of a codebook, in their order, including levels that no task uses."""
     return replace(_ordinal_target("levels", codebook.level_names), title="all levels")
 
 
@@ -400,7 +408,7 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     ManifestError
         A level is not in the codebook.
     ProtocolError
-        A side is empty, a level is on both sides, or one does not count as a label.
+        There are no negative or no positive levels; or a level is both; or a level is no label.
     """
     negative = tuple(codebook.level_spelled(level) for level in negatives)
     positive = tuple(codebook.level_spelled(level) for level in positives)
@@ -435,7 +443,7 @@ def choose_targets(
     Raises
     ------
     ProtocolError
-        Both a name and levels are given, or neither and the codebook has several tasks.
+        Both a name and levels are given; or neither is, and the codebook has several tasks.
     ManifestError
         The codebook has no such task, concept or level.
     """

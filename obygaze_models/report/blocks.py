@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,15 @@ from obygaze_features.templates import filled
 
 NOTHING = "-"
 """Cell of a number that is undefined."""
+
+
+class Dot(NamedTuple):
+    """A number that a page draws, with its interval from `low` to `high`; `name` is that of its row."""
+
+    name: str
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +39,38 @@ class Block:
     rows : tuple of tuple of str
         Cells of each row.
     notes : tuple of str
-    dots : tuple of (str, float, float, float)
-        Name, value and ends of the interval of every row, from the first column that has intervals.
+    dots : tuple of Dot
+        The numbers of the first column that has intervals, one for each row; empty if there is none.
     measured : str
         Heading of that column.
     reference : float or None
-        Value of chance, or of no difference.
-    beside : set of str
-        First cells of the rows that models are only compared with; a page draws them with less ink.
+        The value in that column at chance, or at no difference.
+    yardsticks : set of str
+        First cells of the rows that only serve comparison, such as baselines; a page draws them paler.
     """
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-    dots: tuple[tuple[str, float, float, float], ...] = ()
+    dots: tuple[Dot, ...] = ()
     measured: str = ""
     reference: float | None = None
-    beside: frozenset[str] = frozenset()
+    yardsticks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: stem of its files, caption, and the function that draws a .pdf, .png or .svg file.
+    """A figure of a report.
 
-    Of a path with none of these suffixes it draws all three.
+    Attributes
+    ----------
+    name : str
+        Stem of the figure's files.
+    caption : str
+    draw : callable
+        Draws the figure as a .pdf, .png or .svg file, given its path; as all three if the path has none of
+        these suffixes.
     """
 
     name: str
@@ -73,7 +89,7 @@ class Report:
         Stem of the files.
     title : str
     notes : tuple of str
-        Caption of the whole report: how the numbers came about, and their limits.
+        Caption of the whole report: how the numbers were computed, and their limits.
     blocks : tuple of Block
     data : DataFrame
         The numbers of all blocks, unrounded, in long form.
@@ -81,11 +97,11 @@ class Report:
         JSON values that record how the numbers were computed.
     pictures : tuple of Picture
     titles : mapping of str to str
-        Titles of models in LaTeX; other formats have their names, in a column "model".
+        Titles of models, for tables in LaTeX; other formats show the models' names.
     answers : tuple of str
         Sentences that say what was found.
     remarks : tuple of str
-        Sentences that a command prints too; no file keeps them.
+        Sentences that a command prints in addition; they are in no file.
 
     Examples
     --------
@@ -223,7 +239,8 @@ def block(
     last : sequence of sequence of str
         Further rows at the end, of cells that are formatted already.
     reference : float, optional
-        Value of chance in the first column that has intervals; of a column of differences it is 0.
+        The value at chance in the first column that has intervals; not used for a column of differences,
+        where it is 0.
     """
     rows = list(rows)
     headers = tuple(heading for heading, _, _ in columns)
@@ -240,7 +257,7 @@ def block(
     dots = []
     for texts, row in zip(cells, rows, strict=True):
         name = " ".join(texts[:n_naming])
-        dots.append((name, float(row[value]), float(row[low]), float(row[high])))
+        dots.append(Dot(name, float(row[value]), float(row[low]), float(row[high])))
     return replace(
         table,
         dots=tuple(dots),

@@ -113,21 +113,21 @@ def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
 
 
 def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
-    """Write whether the models differ in the main metric, by which movie it is compared.
+    """Write whether the models differ in the main metric by movie.
 
     `rows` are those of `Comparison.metrics`.
     """
-    main_rows = [row for row in rows if metrics[row["metric"]].answers]
+    main_rows = [row for row in rows if metrics[row["metric"]].is_main]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
     a_is_higher = row["difference"] > 0
     better = "A" if a_is_higher == metric.higher_is_better else "B"
-    claim = "no difference is shown"
+    verdict = "no difference is shown"
     if row["p_holm"] < 0.05:
-        claim = f"{better} is better"
+        verdict = f"{better} is better"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
-        f"{claim} in {metric.title} by movie: A - B is {difference} on "
+        f"{verdict} in {metric.title} by movie: A - B is {difference} on "
         f"{counted(int(row['n_movies']), 'movie')}, "
         f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
     )

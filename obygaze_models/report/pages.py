@@ -200,10 +200,11 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
     Returns
     -------
     mapping or None
-        Rows (name, value, low, high), reference and ticks, their positions in percent of the chart's width.
-        None where fewer than two rows have an interval.
+        ``rows`` of (name, value, low, high), ``reference`` of (position, label) and ``ticks`` of (position,
+        label); values are positions in percent of the chart's width. None if fewer than two rows have an
+        interval.
     """
-    dots = [dot for dot in block.dots if not math.isnan(dot[2])]
+    dots = [dot for dot in block.dots if not math.isnan(dot.low)]
     if len(dots) < 2:
         return None
     reference = block.reference

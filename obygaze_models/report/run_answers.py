@@ -26,10 +26,11 @@ OF_FEATURES = ("attention", "linear")
 """Models of all features. Completeness is measured with the first of them that a run has."""
 
 OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
-"""Models that decide by concepts. What they find beyond the concepts' labels has leaked into them."""
+"""Models that decide by concepts. If they are better than the concepts' labels, other information has leaked
+into their concepts."""
 
 YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
-"""Baselines, which know no feature."""
+"""Baselines, which read no features."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
 """Begins the sentence on what an AUC means, which short reports leave out."""
@@ -41,19 +42,19 @@ def answers(run: Run) -> tuple[str, ...]:
     There are sentences for each task; those on refits come last.
     """
     metrics = metrics_of(run.predictions.n_classes)
-    metric = next(metric for metric in metrics.values() if metric.answers)
+    metric = next(metric for metric in metrics.values() if metric.is_main)
     model_sentences: list[str] = []
     concept_sentences: list[str] = []
     layers = models_of_layers(run)
     for task in _iterate_tasks(run, metric):
-        standing = _compare_with_baselines(task, metric)
+        comparison = _compare_with_baselines(task, metric)
         if layers:
             model_sentences += _layer_sentences(run, task, layers)
-        elif standing is not None:
-            model_sentences += _baseline_sentences(task.before, standing, metric)
+        elif comparison is not None:
+            model_sentences += _baseline_sentences(task.prefix, comparison, metric)
         completeness = _measure_completeness(task)
         if completeness is not None and metric.name == "auc":
-            concept_sentences.append(_concepts_sentence(task.before, completeness))
+            concept_sentences.append(_concepts_sentence(task.prefix, completeness))
     lines = [*model_sentences, *concept_sentences, *_refit_sentences(run, metrics)]
     return tuple(visible(line, lines=False) for line in lines)
 
@@ -82,7 +83,7 @@ class _Task(NamedTuple):
 
     Attributes
     ----------
-    before : str
+    prefix : str
         Beginning of the sentences about the task.
     name : str
     values : mapping
@@ -91,7 +92,7 @@ class _Task(NamedTuple):
         Models whose scores do not vary within movies.
     """
 
-    before: str
+    prefix: str
     name: str
     values: "dict[str, pd.Series[float]]"
     constant: list[str]
@@ -109,8 +110,8 @@ def _iterate_tasks(run: Run, metric: Metric) -> Iterator[_Task]:
 # --- which models beat the baselines
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _Standing:
-    """How the models of a task stand against the baselines.
+class _BaselineComparison:
+    """Comparison of a task's models with the baselines.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class _Standing:
     baselines : list of str
         The baselines that they are compared with: all but random guesses.
     beating : list of str
-        The models that beat every one of them.
+        The models that beat every baseline.
     best, nearest : str
         The model with the largest mean difference, and the baseline nearest to it.
     difference : Interval
@@ -140,15 +141,24 @@ class _Standing:
     mean: float
 
 
-class _Difference(NamedTuple):
-    """The difference between a model and a baseline by movie, and on how many movies the model is better."""
+class _Lead(NamedTuple):
+    """By how much a model is better than a baseline.
+
+    Attributes
+    ----------
+    interval : Interval
+        Of the difference by movie, which is above 0 if the model is better.
+    baseline : str
+    n_better : int
+        Number of movies on which the model is better.
+    """
 
     interval: Interval
     baseline: str
     n_better: int
 
 
-def _compare_with_baselines(task: _Task, metric: Metric) -> _Standing | None:
+def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison | None:
     """Find the models of a task that beat all baselines; None if there are no models or no baselines.
 
     A model beats a baseline if the interval of their difference by movie lies above 0. The intervals are
@@ -158,26 +168,20 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _Standing | None:
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
-    sign = 1 if metric.higher_is_better else -1
-    nearest: dict[str, _Difference] = {}
+    # For each model its lead over the nearest baseline: the one with the lowest lower end of the interval.
+    smallest_leads: dict[str, _Lead] = {}
     for model, baseline in product(models, baselines):
-        differences = (values[model] - values[baseline]) * sign
-        has_known_auc = metric.name == "auc" and baseline in task.constant
-        known_value = UNVARYING_AUC if has_known_auc else None
-        least, most = difference_bounds(metric.bounds, second=known_value)
-        possible = (least, most) if sign > 0 else (-most, -least)
-        lead = t_interval(differences, 1 - 0.05 / len(models), covers="method", possible=possible)
-        # The nearest baseline is the one with the lowest interval; if an interval is undefined (NaN), the
-        # last baseline.
-        is_further = model in nearest and lead.low > nearest[model].interval.low
-        if not is_further:
-            nearest[model] = _Difference(lead, baseline, int((differences > 0).sum()))
-    if not nearest:
+        lead = _lead_over(task, metric, model, baseline, n_models=len(models))
+        smallest = smallest_leads.get(model)
+        # A comparison with an undefined end (NaN) is False: the last baseline then counts as the nearest.
+        if smallest is None or not lead.interval.low > smallest.interval.low:
+            smallest_leads[model] = lead
+    if not smallest_leads:
         return None
-    beating = [model for model in models if nearest[model].interval.low > 0]
-    best = max(beating or models, key=lambda model: nearest[model].interval.mean)
-    difference, baseline, n_better = nearest[best]
-    return _Standing(
+    beating = [model for model in models if smallest_leads[model].interval.low > 0]
+    best = max(beating or models, key=lambda model: smallest_leads[model].interval.mean)
+    difference, baseline, n_better = smallest_leads[best]
+    return _BaselineComparison(
         n_models=len(models),
         baselines=baselines,
         beating=beating,
@@ -189,52 +193,67 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _Standing | None:
     )
 
 
-def _baseline_sentences(before: str, standing: _Standing, metric: Metric) -> list[str]:
+def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:
+    """Compute by how much a model is better than a baseline in a metric by movie.
+
+    The interval is that of the methods, at a level at which it holds for `n_models` models together.
+    """
+    sign = 1 if metric.higher_is_better else -1
+    differences = (task.values[model] - task.values[baseline]) * sign
+    has_known_auc = metric.name == "auc" and baseline in task.constant
+    known_value = UNVARYING_AUC if has_known_auc else None
+    least, most = difference_bounds(metric.bounds, second=known_value)
+    possible = (least, most) if sign > 0 else (-most, -least)
+    interval_of_lead = t_interval(differences, 1 - 0.05 / n_models, covers="method", possible=possible)
+    return _Lead(interval_of_lead, baseline, int((differences > 0).sum()))
+
+
+def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Metric) -> list[str]:
     """Write which models beat all baselines, by how much the best one leads, and what its AUC means.
 
-    `before` begins each sentence.
+    `prefix` begins each sentence.
     """
-    n_movies = standing.difference.n_movies
+    n_movies = comparison.difference.n_movies
     if n_movies == 0:
         line = (
             "no movie has clips of both classes, and scores of different movies come from different models: "
             "nothing can be ranked, and calls are shown over all clips"
         )
-        return [before + line]
-    baselines = ", ".join(standing.baselines)
+        return [prefix + line]
+    baselines = ", ".join(comparison.baselines)
     sentence = f"no model is shown to be better than each of the baselines {baselines}"
-    if standing.beating:
-        sentence = f"better than each of the baselines {baselines}: {', '.join(standing.beating)}"
-    together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
-    where = f"on {standing.n_better} of {counted(n_movies, 'movie')}"
-    if standing.difference.mean < 0:
+    if comparison.beating:
+        sentence = f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
+    together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
+    where = f"on {comparison.n_better} of {counted(n_movies, 'movie')}"
+    if comparison.difference.mean < 0:
         where = f"ahead {where}"
     line = (
-        f"{before}{sentence}; {standing.best} is {_describe_lead(standing)} in {metric.title} by movie, "
+        f"{prefix}{sentence}; {comparison.best} is {_describe_lead(comparison)} in {metric.title} by movie, "
         f"{where} (95 %{together}, retrained)"
     )
     if metric.name != "auc":
         return [line]
-    n_higher = f"{100 * standing.mean:.0f}"
+    n_higher = f"{100 * comparison.mean:.0f}"
     meaning = (
-        f"{before}{MEANING}{standing.best} gives the positive one the higher score in {n_higher} of 100 "
+        f"{prefix}{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of 100 "
         "draws; chance: 50"
     )
     return [line, meaning]
 
 
-def _describe_lead(standing: _Standing) -> str:
+def _describe_lead(comparison: _BaselineComparison) -> str:
     """Write by how much the best model is ahead of the nearest baseline, or behind it, with the interval."""
-    mean = standing.difference.mean
-    low = standing.difference.low
-    high = standing.difference.high
+    mean = comparison.difference.mean
+    low = comparison.difference.low
+    high = comparison.difference.high
     if not high > low:  # there is no interval if the lead is the same on every movie
         low = math.nan
         high = math.nan
     if mean >= 0:
         lead = interval(mean, low, high, signed=True)
-        return f"ahead of the nearest of these, {standing.nearest}, by {lead}"
-    return f"behind the nearest of these, {standing.nearest}, by {interval(-mean, -high, -low)}"
+        return f"ahead of the nearest of these, {comparison.nearest}, by {lead}"
+    return f"behind the nearest of these, {comparison.nearest}, by {interval(-mean, -high, -low)}"
 
 
 # --- which layer
@@ -271,12 +290,12 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
         best = best_layer(run.predictions, task.name, model, names)
         if best is None:
             lines.append(
-                f"{task.before}{model}: no movie has clips of two classes, by which layers are ranked"
+                f"{task.prefix}{model}: no movie has clips of two classes, by which layers are ranked"
             )
             continue
         title = metrics_of(run.predictions.n_classes)[best.metric].title
         lines.append(
-            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
+            f"{task.prefix}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
             f"{number(best.value)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
             f"{number(best.high)} in 1 of 20 (labels exchanged within films): p {p_value(best.p)}"
         )
@@ -287,7 +306,7 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Completeness:
-    """How much of what features know of a label is in the labels of concepts.
+    """How much of the information on a label that is in the features is also in the concepts' labels.
 
     Attributes
     ----------
@@ -296,9 +315,9 @@ class _Completeness:
     auc_labels, auc_features : float
         AUC by movie of the model of annotated concepts, and of the model of all features.
     share : Interval
-        How far the first lies above .5, divided by how far the second does.
+        (auc_labels - .5) / (auc_features - .5), and its interval.
     beyond : list of str
-        Names of models, each with how far its AUC lies above that of the concepts' labels.
+        Texts: the name of a model, and by how much its AUC exceeds that of the concepts' labels.
     """
 
     features: str
@@ -309,10 +328,10 @@ class _Completeness:
 
 
 def _measure_completeness(task: _Task) -> _Completeness | None:
-    """Measure how much of what features tell of the label is in the concepts' labels (completeness).
+    """Measure completeness: how much of the features' information on the label the annotated concepts have.
 
-    It is the AUC above .5 of annotated concepts, divided by that of all features (Yeh et al. 2020). None if
-    the task has no model of annotated concepts, or none of all features.
+    It is the AUC of the concepts' labels less .5, divided by the AUC of all features less .5 (Yeh et al.
+    2020). None if the task has no model of the concepts' labels, or none of all features.
     """
     values = task.values
     features = next((name for name in OF_FEATURES if name in values), "")
@@ -330,13 +349,13 @@ def _measure_completeness(task: _Task) -> _Completeness | None:
     return _Completeness(features, labels, mean_of_features, share, beyond)
 
 
-def _concepts_sentence(before: str, completeness: _Completeness) -> str:
-    """Write how complete the concepts are, and how much models find beyond the concepts' labels."""
+def _concepts_sentence(prefix: str, completeness: _Completeness) -> str:
+    """Write the completeness of the concepts, and how much better models are than the concepts' labels."""
     share = completeness.share
     is_undefined = not completeness.auc_features > 0.5
     measured = "undefined" if is_undefined else interval(share.mean, share.low, share.high)
     return (
-        f"{before}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
+        f"{prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
         f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {measured}; "
         f"found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
     )
@@ -353,12 +372,12 @@ def _refit_sentences(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
     failed = f"; {refits['left_out']} could not be trained" if refits["left_out"] else ""
     lines = []
     for model in refits["models"]:
-        before = title_prefix(run, model["task"])
+        prefix = title_prefix(run, model["task"])
         p = p_value(model["p"])
         observed = number(model["observed"])
         mean = number(model["refits"])
         lines.append(
-            f"{before}{model['model']}: p {p} by {refits['n']} refits with films' sequences of labels "
+            f"{prefix}{model['model']}: p {p} by {refits['n']} refits with films' sequences of labels "
             f"exchanged ({title} by movie {observed}, of refits {mean} on average{failed})"
         )
     return lines

@@ -43,11 +43,11 @@ def run_report(run: Run) -> Report:
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks: list[Block] = []
-    for task, before, models in _iterate_tasks(run):
+    for task, prefix, models in _iterate_tasks(run):
         tested = _describe_tested_clips(run, task)
         names = [name for name in _metrics_by_movie(metrics, models) if _count_movies(models, name)]
-        tables_of_task = [_movie_table(models, metrics[name], before, tested) for name in names]
-        tables_of_task.append(_pooled_table(models, metrics, before, tested))
+        tables_of_task = [_movie_table(models, metrics[name], prefix, tested) for name in names]
+        tables_of_task.append(_pooled_table(models, metrics, prefix, tested))
         constant = constant_controls(run, task)
         blocks += [_drop_constant_controls(table, constant) for table in tables_of_task]
     if len(run.record["seeds"]) > 1:
@@ -72,7 +72,7 @@ def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
-    dots = tuple(dot for dot in block.dots if dot[0] not in controls)
+    dots = tuple(dot for dot in block.dots if dot.name not in controls)
     notes = [f"{name} is no control here: its scores do not vary within movies" for name in controls]
     return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 
@@ -80,25 +80,25 @@ def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
 def _mark_yardsticks(block: Block) -> Block:
     """Mark the rows of a table that serve comparison only: baselines, controls and chance."""
     yardsticks = frozenset(row[0] for row in block.rows if is_yardstick(row[0]))
-    return replace(block, beside=yardsticks)
+    return replace(block, yardsticks=yardsticks)
 
 
 def short_report(run: Run) -> Report:
     """Make the short report of a run for a terminal: one table per task, and the answers.
 
-    Tables have a row for each model that looks at features.
+    Tables have a row for each model that reads features.
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
-    for task, before, models in _iterate_tasks(run):
-        names = sorted(_metrics_by_movie(metrics, models), key=lambda name: not metrics[name].answers)
+    for task, prefix, models in _iterate_tasks(run):
+        names = sorted(_metrics_by_movie(metrics, models), key=lambda name: not metrics[name].is_main)
         if _count_movies(models, names[0]):
             n_movies = _count_movies(models, names[0])
-            title = f"{before}by movie, mean of {n_movies}; {_describe_tested_clips(run, task)}"
+            title = f"{prefix}by movie, mean of {n_movies}; {_describe_tested_clips(run, task)}"
             table = _short_table(title, models, [metrics[name] for name in names])
             blocks.append(_drop_constant_controls(table, constant_controls(run, task)))
         else:
-            blocks.append(_pooled_table(models, metrics, before, _describe_tested_clips(run, task)))
+            blocks.append(_pooled_table(models, metrics, prefix, _describe_tested_clips(run, task)))
     full_report = run_report(run)
     short = tuple(line for line in full_report.answers if MEANING not in line)
     return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short)
@@ -139,10 +139,19 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
 
 
 class _Task(NamedTuple):
-    """A task of a run: its name, the beginning of its tables' titles, its metrics by model and metric."""
+    """A task of a run.
+
+    Attributes
+    ----------
+    name : str
+    prefix : str
+        Beginning of the titles of its tables.
+    models : dict
+        Model -> metric -> its row in the run's metrics, as a dict.
+    """
 
     name: str
-    before: str
+    prefix: str
     models: dict[str, dict[Any, Any]]
 
 
@@ -190,11 +199,11 @@ def _format_numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str
 
 
 def _pooled_table(
-    models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str, tested: str
+    models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], prefix: str, tested: str
 ) -> Block:
     """Make the table of metrics over all clips, for each model and for chance.
 
-    Metrics of scores are left out if the scores come from the models of different folds. `before` begins the
+    Metrics of scores are left out if the scores come from the models of different folds. `prefix` begins the
     title, and `tested` ends it.
     """
     first_model = next(iter(models.values()))
@@ -204,7 +213,7 @@ def _pooled_table(
             names.append(name)
     rows = {model: _format_numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
     rows["(chance)"] = _format_numbers(first_model, names, "pooled_chance")
-    return _models_table(f"{before}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
+    return _models_table(f"{prefix}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 
 def _models_table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
@@ -213,10 +222,10 @@ def _models_table(title: str, headers: Sequence[str], rows: Mapping[str, Sequenc
     return Block(title, ("model", *headers), cells_of_rows)
 
 
-def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str, tested: str) -> Block:
+def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix: str, tested: str) -> Block:
     """Make the table of one metric by movie: each model's mean, with both kinds of intervals, and chance.
 
-    `before` begins the title, and `tested` ends it.
+    `prefix` begins the title, and `tested` ends it.
     """
     rows = []
     for model, by_metric in models.items():
@@ -237,7 +246,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
         ("method [95 %]", ("method_low", "method_high"), _format_interval),
     ]
-    title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
+    title = f"{prefix}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
     chance = float(first["movie_chance"])
     return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
 

@@ -11,7 +11,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.dataset.beside import with_answers
+from obygaze_models.dataset.variables_and_answers import with_answers
 from obygaze_models.errors import DatasetError
 from tests.later import later
 

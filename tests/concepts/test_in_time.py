@@ -93,8 +93,8 @@ def test_values_that_the_head_learns_from_are_of_other_films(world):
     X, present, movies = world.X, world.present, world.movies
     is_turned = movies == 1
     turned = np.where(is_turned[:, None], 1 - present, present)
-    values = TimeBank().fit(X, present, movies).cross_distances_
-    values_of_turned = TimeBank().fit(X, turned, movies).cross_distances_
+    values = TimeBank().fit(X, present, movies).held_out_distances_
+    values_of_turned = TimeBank().fit(X, turned, movies).held_out_distances_
     np.testing.assert_array_equal(values_of_turned[is_turned], values[is_turned])
     assert np.abs(values_of_turned - values)[~is_turned].max() > 1e-6
 
@@ -105,8 +105,8 @@ def test_values_that_the_head_learns_from_do_not_know_how_the_films_frames_vary(
     changed_clip = np.flatnonzero(movies == 1)[0]
     changed = world.X.copy()
     changed[changed_clip, :, 0] = changed[changed_clip, ::-1, 0]
-    values = TimeBank().fit(world.X, world.present, movies).cross_distances_
-    values_of_changed = TimeBank().fit(changed, world.present, movies).cross_distances_
+    values = TimeBank().fit(world.X, world.present, movies).held_out_distances_
+    values_of_changed = TimeBank().fit(changed, world.present, movies).held_out_distances_
     is_in_its_fold = movies % 4 == 1
     others_of_its_fold = is_in_its_fold & (np.arange(len(movies)) != changed_clip)
     np.testing.assert_allclose(values_of_changed[others_of_its_fold], values[others_of_its_fold], atol=1e-5)
@@ -119,8 +119,8 @@ def test_frames_that_are_absent_everywhere_change_no_presence(world):
     bank = TimeBank().fit(world.X, world.present, world.movies)
     bank_of_padded = TimeBank().fit(padded, world.present, world.movies)
     n_concepts = world.present.shape[1]
-    presences = bank.cross_distances_[:, :n_concepts]
-    presences_of_padded = bank_of_padded.cross_distances_[:, :n_concepts]
+    presences = bank.held_out_distances_[:, :n_concepts]
+    presences_of_padded = bank_of_padded.held_out_distances_[:, :n_concepts]
     np.testing.assert_allclose(presences_of_padded, presences, atol=1e-4)
     np.testing.assert_allclose(bank_of_padded.weights_, bank.weights_, rtol=1e-3, atol=1e-4)
 
@@ -164,5 +164,5 @@ def test_a_concept_that_is_in_one_fold_of_films_alone_has_no_value_there(world):
     bank = TimeBank().fit(world.X, rare, world.movies)
     # Of four folds, that of movie 2 has every fourth.
     is_in_its_fold = world.movies % 4 == 2
-    assert (bank.cross_distances_[is_in_its_fold, 0] == 0).all()
-    assert (bank.cross_distances_[~is_in_its_fold, 0] != 0).all()
+    assert (bank.held_out_distances_[is_in_its_fold, 0] == 0).all()
+    assert (bank.held_out_distances_[~is_in_its_fold, 0] != 0).all()

@@ -53,7 +53,7 @@ def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n
         assert tuned.chosen[concept] == np.argmin(losses)
         C = 1 / (tuned.penalties[concept] * unit)
         expected = ridge_hyperplanes(X, y[:, None], C).distances(X)[:, 0]
-        np.testing.assert_allclose(tuned.planes.distances(X)[:, concept], expected, atol=1e-8)
+        np.testing.assert_allclose(tuned.hyperplanes.distances(X)[:, concept], expected, atol=1e-8)
         for movie in np.unique(movies):
             held_out = movies == movie
             plane = ridge_hyperplanes(X[~held_out], y[~held_out, None], C)
@@ -104,7 +104,7 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
 
     def bytes_of(presences, movies_of_clips):
         tuned = tuned_ridge(X, presences, movies_of_clips)
-        return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.planes.weights.tobytes()
+        return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.hyperplanes.weights.tobytes()
 
     fresh = []
     for case in cases:

@@ -57,10 +57,10 @@ def test_the_same_seed_gives_the_same_bytes_also_resumed_after_an_epoch(clips):
     def keep(dictionary):
         after_epochs.append({name: array.copy() for name, array in dictionary.to_arrays().items()})
 
-    whole = learnt(clips, keep=keep)
+    whole = learnt(clips, after_epoch=keep)
     assert bytes_of(learnt(clips)) == bytes_of(whole)
     after_third = Dictionary.from_arrays(after_epochs[2])
-    assert bytes_of(learnt(clips, begun=after_third)) == bytes_of(whole)
+    assert bytes_of(learnt(clips, resume_from=after_third)) == bytes_of(whole)
     assert bytes_of(learnt(clips, seed=1)) != bytes_of(whole)
 
 
@@ -126,7 +126,7 @@ def scores_by(name, frames, folder):
     store = open_store(seal_arrays(folder, movie_of, {"toy": seen, "ears": heard}, n_frames=8))
     data = om.load_dataset(store, manifest, backbone="toy")
     if name in BUILTIN_MODELS:
-        spec = replace(BUILTIN_MODELS[name], beside=())
+        spec = replace(BUILTIN_MODELS[name], compared_with=())
     elif name == "concepts_in_time":
         data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
         spec = om.fused_by_concepts(data, in_time=True)[0]

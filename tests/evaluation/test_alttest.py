@@ -41,10 +41,10 @@ def test_the_published_example(model):
         calls += int(count) * [[CODE_OF[letter] for letter in pattern]]
     *annotators, machine = np.array(calls).T
     films = np.arange(len(machine)) // 60
-    standing = alt_test(machine, dict(zip("abcd", annotators, strict=True)), films, model).standings[0]
+    comparison = alt_test(machine, dict(zip("abcd", annotators, strict=True)), films, model).comparisons[0]
     winning_rate, advantage = PRINTED[model]
-    assert round(standing.winning_rate("clips", 0.15), 2) == winning_rate
-    assert round(standing.advantage, 2) == advantage
+    assert round(comparison.winning_rate("clips", 0.15), 2) == winning_rate
+    assert round(comparison.advantage, 2) == advantage
 
 
 @dataclass(frozen=True)
@@ -78,23 +78,23 @@ def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):
 
 def test_with_one_clip_a_film_the_test_by_films_is_the_published_one():
     calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
-    standing = alt_test(calls.machine, calls.annotators, calls.films).standings[0]
-    assert standing.below("clips") == standing.below("films")
+    comparison = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
+    assert comparison.mean_shortfall("clips") == comparison.mean_shortfall("films")
     for margin in MARGINS:
-        assert standing.p("films", margin) == pytest.approx(standing.p("clips", margin))
+        assert comparison.p("films", margin) == pytest.approx(comparison.p("clips", margin))
     first = calls.annotators["h0"]
     agreement = 0
     for name in ("h1", "h2"):
         other = calls.annotators[name]
         agreement = agreement + (first == other).astype(int) - (calls.machine == other)
     expected = ttest_1samp(np.sign(agreement), 0.2, alternative="less").pvalue
-    assert standing.p("clips", 0.2)[0] == pytest.approx(expected)
+    assert comparison.p("clips", 0.2)[0] == pytest.approx(expected)
 
 
 def test_a_machine_as_good_as_annotators_may_stand_in():
     calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     result = alt_test(calls.machine, calls.annotators, calls.films, "constant")
-    assert [standing.name for standing in result.standings] == ["constant", "constant", "shuffled"]
+    assert [comparison.name for comparison in result.comparisons] == ["constant", "constant", "shuffled"]
     assert result.answer == "may stand in"
 
 
@@ -102,7 +102,7 @@ def test_a_machine_that_always_says_no_may_not_stand_in():
     """The published form, by clips, is lax on unequal classes: it lets this machine win."""
     calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     result = alt_test(np.zeros_like(calls.machine), calls.annotators, calls.films)
-    assert result.standings[0].winning_rate("clips", 0.2) == 1
+    assert result.comparisons[0].winning_rate("clips", 0.2) == 1
     assert result.answer == "not shown that it may stand in"
 
 
@@ -112,9 +112,9 @@ def test_the_order_of_clips_decides_nothing():
     annotators_in_order = {name: codes[order] for name, codes in calls.annotators.items()}
     result = alt_test(calls.machine, calls.annotators, calls.films)
     reordered = alt_test(calls.machine[order], annotators_in_order, calls.films[order])
-    for standing, other in zip(result.standings, reordered.standings, strict=True):
+    for comparison, other in zip(result.comparisons, reordered.comparisons, strict=True):
         for form in FORMS:
-            assert standing.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
+            assert comparison.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
 
 
 def test_annotators_who_hardly_agree_tell_nothing():
@@ -137,7 +137,7 @@ def test_nothing_is_told_where_a_constant_machine_would_do_as_well():
     says_often = both_say_often & (rng.random(len(films)) < 0.6)
     machine = np.where(says_often, is_often, ~is_often).astype(np.int64)
     result = alt_test(machine, annotators, films)
-    passes = {standing.name: standing.passes for standing in result.standings}
+    passes = {comparison.name: comparison.passes for comparison in result.comparisons}
     assert passes == {"": True, "constant": True, "shuffled": False}
     assert result.answer == "these annotators agree too little to tell"
 
@@ -209,8 +209,8 @@ def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
     assert list(results) == ["opposite", "vlm"]
     assert list(results["opposite"].annotators) == ["h0", "h1"]
     assert list(results["vlm"].annotators) == ["h0", "h1"]
-    from_arrays = alt_test(calls.machine, calls.annotators, calls.films).standings[0]
-    assert results["vlm"].standings[0].by_form["films"] == pytest.approx(from_arrays.by_form["films"])
+    from_arrays = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
+    assert results["vlm"].comparisons[0].by_form["films"] == pytest.approx(from_arrays.by_form["films"])
     vlm_alone = compare_machines(judged, common, ["vlm"])
     assert vlm_alone["vlm"].annotators == results["vlm"].annotators
 
@@ -221,10 +221,10 @@ def test_three_unequal_classes_are_balanced():
     calls = [np.where(rng.random(1200) < 0.8, truth, rng.integers(0, 3, 1200)) for _ in range(4)]
     machine, *annotators = calls
     result = alt_test(machine, dict(zip("abc", annotators, strict=True)), np.arange(1200) // 60)
-    standings = {standing.name: standing for standing in result.standings}
-    assert set(standings[""].by_form) == set(FORMS)
-    assert abs(standings[""].below("balanced")) < 0.05
-    assert standings["constant"].below("balanced") > 0.2
+    by_name = {comparison.name: comparison for comparison in result.comparisons}
+    assert set(by_name[""].by_form) == set(FORMS)
+    assert abs(by_name[""].mean_shortfall("balanced")) < 0.05
+    assert by_name["constant"].mean_shortfall("balanced") > 0.2
 
 
 @pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 import obygaze_models as om
 from obygaze_features.errors import ManifestError
-from obygaze_models.dataset.beside import with_answers
+from obygaze_models.dataset.variables_and_answers import with_answers
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
 from tests.evaluation.test_experts import plant_corpus

@@ -14,7 +14,7 @@ from obygaze_features.extraction import prepare
 from obygaze_features.manifest import merge_annotators
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.experts import asked_of, without_noise
+from obygaze_models.evaluation.experts import denoise_labels, plan_labels
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.names import LENGTH, OTHER
 from obygaze_models.protocol.targets import NOT_ASKED
@@ -182,13 +182,13 @@ def test_the_error_rates_of_annotators_are_estimated(noisy_run):
 @pytest.mark.long
 def test_noisy_labels_are_nearer_the_truth_than_the_share_of_annotators(corpus):
     data = corpus.dataset()
-    asked = asked_of(data, om.find_target("en_s", data.codebook), [], "noisy")
+    label_plan = plan_labels(data, om.find_target("en_s", data.codebook), [], "noisy")
     n_train = 200
-    copies, _ = without_noise(asked, data, np.arange(n_train))
+    copies, _ = denoise_labels(label_plan, data, np.arange(n_train))
     for codes in copies:
         assert (codes[n_train:] == NOT_ASKED).all()
     noise_aware = np.mean(copies, axis=0)[:n_train]
-    share_of_annotators = np.mean([codes == 1 for codes in asked.noisy.values()], axis=0)[:n_train]
+    share_of_annotators = np.mean([codes == 1 for codes in label_plan.noisy.values()], axis=0)[:n_train]
     truth = corpus.is_positive[:n_train]
     assert roc_auc_score(truth, noise_aware) > roc_auc_score(truth, share_of_annotators) + 0.02
 

@@ -8,7 +8,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.errors import ManifestError
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.dataset.beside import with_variables
+from obygaze_models.dataset.variables_and_answers import with_variables
 from obygaze_models.errors import DatasetError, ProtocolError
 from obygaze_models.models.names import STAGING
 

@@ -34,10 +34,10 @@ def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
     X, y = clips
     network = AttentionNetwork(5, n_hidden, timed, 5.0)
     ready = network.prepare(X, *network.moments(X))
-    parameters = network.starts(np.random.default_rng(0), ready, y)[0]
+    parameters = network.initial_parameters(np.random.default_rng(0), ready, y)[0]
     weights = np.linspace(0.5, 2, 6)
     gradient = np.full_like(parameters, np.nan)
-    scores = network.backward(network.views(parameters), ready, y, network.views(gradient), weights)
+    scores = network.backward(network.layers_of(parameters), ready, y, network.layers_of(gradient), weights)
 
     # The same by PyTorch, whose parameters are cut as the network says.
     tensor = torch.from_numpy(parameters.copy()).requires_grad_()

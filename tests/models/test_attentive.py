@@ -44,10 +44,10 @@ def clips():
 # ---------------------------------------------------------------------------
 def loss_by_definition(probes, X, y, rows):
     """Add up every probe's mean cross-entropy on the clips that it learns from, and its penalties."""
-    projection, biases = probes.views(probes.parameters)
+    projection, biases = probes.layers_of(probes.parameters)
     total = 0.0
     for group in range(len(probes.mean)):
-        rows_of_group = rows[probes.learns[rows, group]]
+        rows_of_group = rows[probes.in_group[rows, group]]
         labels = y[rows_of_group]
         for index, penalty in enumerate(PENALTIES):
             probe = group * len(PENALTIES) + index
@@ -214,7 +214,7 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
         probes = probes_of(X, y, folds)
         for _ in range(3):
             probes.epoch(np.random.default_rng(0))
-        return probes.views(probes.parameters).projection  # [D, 2, J, M]
+        return probes.layers_of(probes.parameters).projection  # [D, 2, J, M]
 
     before = trained_projection(X, y)
     after = trained_projection(changed_X, changed_y)

@@ -24,7 +24,7 @@ def gradient_of(parameters, X, y, weights=1.0):
     """Compute the gradient of a perceptron's mean weighted loss."""
     gradient = np.empty_like(parameters)
     network = Perceptron(X.shape[1], 5)
-    network.backward(network.views(parameters), X, y, network.views(gradient), weights)
+    network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient), weights)
     return gradient
 
 
@@ -41,7 +41,7 @@ def test_a_weight_does_what_repeating_the_clip_does():
     y = np.repeat([1.0, 0.0], [4, 12])
     # Three negatives to a positive: as if each positive clip were there three times.
     repeated = np.repeat(np.arange(16), np.where(y == 1, 3, 1))
-    parameters = Perceptron(4, 5).starts(rng, X, y)[0]
+    parameters = Perceptron(4, 5).initial_parameters(rng, X, y)[0]
     weighted = gradient_of(parameters, X, y, balanced_weights(y))
     np.testing.assert_allclose(weighted, gradient_of(parameters, X[repeated], y[repeated]), atol=1e-14)
 

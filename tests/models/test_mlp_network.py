@@ -27,7 +27,7 @@ def torch_twin(parameters, network=NETWORK):
     if network is PAPERS:
         layers.append(torch.nn.Softmax(dim=1))
     twin = torch.nn.Sequential(*layers).double()
-    views = network.views(parameters)
+    views = network.layers_of(parameters)
     values = (views.hidden_weight.T, views.hidden_bias, views.output_weight.T, views.output_bias)
     with torch.no_grad():
         for tensor, value in zip(twin.parameters(), values, strict=True):
@@ -53,7 +53,7 @@ def torch_loss(twin, X, y):
 def gradient_of(parameters, X, y, network=NETWORK):
     """Compute the gradient of the mean loss."""
     gradient = np.full_like(parameters, np.nan)
-    network.backward(network.views(parameters), X, y, network.views(gradient))
+    network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient))
     return gradient
 
 
@@ -61,16 +61,16 @@ def gradient_of(parameters, X, y, network=NETWORK):
 def test_logits_loss_and_gradient_equal_autograd(batch, network):
     X, y = batch
     # 3: far enough from 0 for two softmaxes to bend.
-    parameters = 3 * network.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
+    parameters = 3 * network.initial_parameters(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters, network)
     expected = torch_loss(twin, X, y)
     expected.backward()
-    layer = network.views(parameters)
-    scores = network.backward(layer, X, y, network.views(np.empty_like(parameters)))
+    layers = network.layers_of(parameters)
+    scores = network.backward(layers, X, y, network.layers_of(np.empty_like(parameters)))
     # A logit, or the probability of the second class.
     last_output = twin(torch.from_numpy(X))[:, -1].detach().numpy()
     np.testing.assert_allclose(scores if network is NETWORK else expit(scores), last_output, atol=1e-12)
-    assert np.array_equal(scores, network.logits(layer, X))
+    assert np.array_equal(scores, network.logits(layers, X))
     np.testing.assert_allclose(network.loss(scores, y), expected.item(), atol=1e-12)
     gradient = flat(tensor.grad for tensor in twin.parameters())
     np.testing.assert_allclose(gradient_of(parameters, X, y, network), gradient, atol=1e-12)
@@ -82,7 +82,7 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, D))
     y = (rng.random(60) < 0.3).astype(np.float64)
-    parameters = NETWORK.starts(rng, np.empty(0), np.empty(0))[0]
+    parameters = NETWORK.initial_parameters(rng, np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters)
     optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
     state = Adam.zeros_like(parameters)
@@ -97,16 +97,16 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
 
 def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
     network = Perceptron(400, 100)
-    parameters = network.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
-    layer = network.views(parameters)
+    parameters = network.initial_parameters(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
+    layers = network.layers_of(parameters)
     assert parameters.size == network.n_parameters == 40_201
-    inputs_of = ((layer.hidden_weight, 400), (layer.hidden_bias, 400), (layer.output_weight, 100))
+    inputs_of = ((layers.hidden_weight, 400), (layers.hidden_bias, 400), (layers.output_weight, 100))
     for values, n_inputs in inputs_of:
         border = n_inputs**-0.5
         assert np.abs(values).max() <= border
         # The deviation of a uniform law between -border and border.
         assert values.std() == pytest.approx(border / 3**0.5, rel=0.15)
-    assert abs(layer.output_bias[0]) <= 0.1
+    assert abs(layers.output_bias[0]) <= 0.1
 
 
 def test_the_loss_survives_extreme_logits():

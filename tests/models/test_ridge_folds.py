@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models import GroupedSelection, linear_probe, ridge_folds
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.models.probe_search import TrainingSide, search_probes
+from obygaze_models.models.probe_search import TrainingSet, search_probes
 from obygaze_models.models.ridge_folds import FoldLogistic
 from obygaze_models.models.scaling import (
     ClippedScaler,
@@ -77,7 +77,7 @@ def test_a_side_among_others_chooses_as_it_does_alone():
     sides = []
     for out in range(8):
         rows = np.flatnonzero(film != out)
-        sides.append(TrainingSide(rows, inner_folds(y[rows], film[rows])))
+        sides.append(TrainingSet(rows, inner_folds(y[rows], film[rows])))
     chosen_of_sides = list(search_probes(linear_probe(), PENALTIES, X, y, sides))
     for side, chosen in zip(sides, chosen_of_sides, strict=True):
         rows = side.rows

@@ -8,7 +8,7 @@ from obygaze_models.models import MLPProbe, RidgeLogistic, linear_probe
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.models.probe_search import TrainingSide, search_probes
+from obygaze_models.models.probe_search import TrainingSet, search_probes
 
 MODELS = {
     "ridge": RidgeLogistic(1.0),
@@ -40,7 +40,7 @@ def test_the_number_of_threads_changes_no_byte_of_probes_that_share_their_produc
     sides = []
     for left_out in (0, 1):
         rows = np.flatnonzero(movies != left_out)
-        sides.append(TrainingSide(rows, movies[rows] % 3))
+        sides.append(TrainingSet(rows, movies[rows] % 3))
     results = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):

@@ -99,13 +99,13 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     probe = MLPProbe(8, max_epochs=1).fit(X, y)
     rng = np.random.default_rng((0, 0))
     network = Perceptron(X.shape[1], 8)
-    parameters = network.starts(rng, X, y)[0]
+    parameters = network.initial_parameters(rng, X, y)[0]
     order, state = rng.permutation(21), Adam.zeros_like(parameters)
     standard = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
-    layer, slope = network.views(parameters), network.views(gradient)
+    layers, gradient = network.layers_of(parameters), network.layers_of(gradient)
     for rows in (order[:16], order[16:]):
-        network.backward(layer, standard[rows], y[rows] * 1.0, slope)
+        network.backward(layers, standard[rows], y[rows] * 1.0, gradient)
         adam_step(parameters, gradient, state, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 

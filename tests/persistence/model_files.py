@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from obygaze_features.store.testing import toy_provenance
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.persistence.archive import CARD
-from obygaze_models.persistence.card import family
+from obygaze_models.persistence.card import features_digest
 from obygaze_models.persistence.estimators import N_LEVELS
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 
@@ -33,7 +33,7 @@ def card_of(probe, **changed):
         "threshold": 0.125,
         "n_features": probe.n_features_in_,
         "provenance": PROVENANCE,
-        "provenance_sha256": family(PROVENANCE),
+        "provenance_sha256": features_digest(PROVENANCE),
     }
     return replace(FROZEN, **fields | changed)
 

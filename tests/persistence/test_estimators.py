@@ -217,7 +217,7 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
         ({"skops": archive, "more": archive[:1]}, "the array skops, of bytes"),
         ({"more": archive}, "the array skops, of bytes"),
     ):
-        path.write_bytes(pack(file.card, arrays, file.about))
+        path.write_bytes(pack(file.card, arrays, file.other_arrays))
         with pytest.raises(ModelError, match=message):
             load_model(path)
 

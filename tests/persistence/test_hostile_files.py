@@ -145,7 +145,7 @@ def test_what_was_tampered_with_is_refused_in_one_line(tmp_path, monkeypatch, wh
 )
 def test_what_the_model_does_not_hang_on_changes_nothing(tmp_path, zipped_otherwise):
     model = read(tmp_path, zipped_otherwise)
-    assert pack(model.card, model.arrays, model.about) == GOOD
+    assert pack(model.card, model.arrays, model.other_arrays) == GOOD
 
 
 @pytest.mark.parametrize("what", ["a huge shape", "many members", "compressed", "a bomb"])

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.card import PROTOCOL, family
+from obygaze_models.persistence.card import PROTOCOL, features_digest
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
 from obygaze_models.prediction.saved_model import load_model
 
@@ -43,7 +43,7 @@ def test_the_same_model_is_the_same_bytes(tmp_path):
     assert packed(fitted()[0]) == GOOD
     # A file that was read can be written again as it was.
     model = read(tmp_path, GOOD)
-    assert pack(model.card, model.arrays, model.about) == GOOD
+    assert pack(model.card, model.arrays, model.other_arrays) == GOOD
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -55,8 +55,9 @@ def test_a_link_that_a_person_names_is_followed(tmp_path):
 
 def test_clips_of_one_distance_are_in_rising_order_too(tmp_path):
     model = read(tmp_path, GOOD)
-    about = dict(model.about) | {"reach_distances": np.ones_like(model.about["reach_distances"])}
-    assert read(tmp_path, pack(model.card, model.arrays, about)).card == model.card
+    equal_distances = np.ones_like(model.other_arrays["reach_distances"])
+    other_arrays = dict(model.other_arrays) | {"reach_distances": equal_distances}
+    assert read(tmp_path, pack(model.card, model.arrays, other_arrays)).card == model.card
 
 
 def test_no_time_or_machine_is_in_the_file():
@@ -66,9 +67,11 @@ def test_no_time_or_machine_is_in_the_file():
             assert (member.create_system, member.extra, member.comment) == (3, b"", b"")
 
 
-def test_a_family_is_what_makes_numbers_differ():
-    assert family(PROVENANCE | {"contact": "me", "source": {"name": "other"}}) == family(PROVENANCE)
-    assert family(PROVENANCE | {"weights_sha256": "a" * 64}) != family(PROVENANCE)
+def test_the_digest_of_features_is_of_what_makes_numbers_differ():
+    other_words = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+    other_weights = PROVENANCE | {"weights_sha256": "a" * 64}
+    assert features_digest(other_words) == features_digest(PROVENANCE)
+    assert features_digest(other_weights) != features_digest(PROVENANCE)
 
 
 def test_frozen_files_of_every_kind_are_read_as_they_were():

@@ -86,11 +86,11 @@ def test_a_shift_between_folds_does_not_turn_a_calibration_round():
     movies = np.repeat(np.arange(8), 200)
     share = expit(np.linspace(-2, 1, 8))[movies]
     y = (rng.random(movies.size) < share).astype(int)
-    zeros = -2.0 * share
-    scores = 0.3 * (y - share) + rng.normal(scale=0.3, size=len(y)) + zeros
-    held_out = HeldOut(scores, y, movies, zeros=zeros)
+    training_means = -2.0 * share
+    scores = 0.3 * (y - share) + rng.normal(scale=0.3, size=len(y)) + training_means
+    held_out = HeldOut(scores, y, movies, training_means=training_means)
     assert np.corrcoef(held_out.scores, y)[0, 1] < -0.05
-    calibration = Calibration.fit(held_out, zero=-0.8)
+    calibration = Calibration.fit(held_out, training_mean=-0.8)
     assert (calibration.draws[:, 0] > 1).all()
     # What the model that is calibrated gives to a clip like the mean training clip has the mean share.
     assert calibration.probability([-0.8])[0] == pytest.approx(y.mean(), abs=0.06)

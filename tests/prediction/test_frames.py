@@ -74,7 +74,7 @@ def trained(tmp_path_factory):
     )
     data = load_dataset(films, manifest)
     specs = [BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")]
-    specs.append(replace(BUILTIN_MODELS["pcbm_time"], beside=()))
+    specs.append(replace(BUILTIN_MODELS["pcbm_time"], compared_with=()))
     heads = [BUILTIN_MODELS["mean_frames"], BUILTIN_MODELS["max_frames"]]
     run = evaluate(data, specs, "hn_s")
     names = ["attention", "pcbm_lr", "pcbm_time", "linear", "mean_frames", "max_frames"]
@@ -283,7 +283,7 @@ def small_units(seed):
     return ConceptsUnlabelled("logistic", bank=UnitBank(12, 2, 4, random_state=seed), random_state=seed)
 
 
-UNITS = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
+UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_units)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import FoldTable, Split, check_split, leave_one_movie_out, splits
-from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, leave_movies_out
+from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS, leave_movies_out
 
 
 def rows(*numbers):
@@ -25,10 +25,10 @@ def test_fewer_than_three_movies_are_refused():
 
 
 def test_up_to_five_hundred_movies_each_is_a_fold_of_its_own():
-    movies = [f"m{n:03d}" for n in range(MOVIES_ALONE)] * 2
+    movies = [f"m{n:03d}" for n in range(MOST_SINGLE_MOVIE_FOLDS)] * 2
     ids = [str(n) for n in range(len(movies))]
     assert leave_movies_out(ids, movies).folds.tolist() == leave_one_movie_out(ids, movies).folds.tolist()
-    assert leave_movies_out([*ids, "a"], [*movies, "m999"]).folds.max() == N_GROUPED - 1
+    assert leave_movies_out([*ids, "a"], [*movies, "m999"]).folds.max() == N_GROUPED_FOLDS - 1
 
 
 def test_fewer_than_three_folds_are_refused():
@@ -37,17 +37,17 @@ def test_fewer_than_three_folds_are_refused():
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers(1, 9), min_size=N_GROUPED + 1, max_size=N_GROUPED + 80), st.randoms())
+@given(st.lists(st.integers(1, 9), min_size=N_GROUPED_FOLDS + 1, max_size=N_GROUPED_FOLDS + 80), st.randoms())
 def test_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_order(sizes, random):
     movies = [f"m{n:03d}" for n, size in enumerate(sizes) for _ in range(size)]
     ids = [str(n) for n in range(len(movies))]
-    table = leave_movies_out(ids, movies, N_GROUPED)
+    table = leave_movies_out(ids, movies, N_GROUPED_FOLDS)
     clips = np.bincount(table.folds)
-    assert len(clips) == N_GROUPED
+    assert len(clips) == N_GROUPED_FOLDS
     assert clips.max() - clips.min() <= max(sizes)
     assert len({(movie, fold) for movie, fold in zip(movies, table.folds, strict=True)}) == len(sizes)
     order = random.sample(range(len(movies)), len(movies))
-    reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED)
+    reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED_FOLDS)
     assert reordered.folds.tolist() == table.folds[order].tolist()
 
 

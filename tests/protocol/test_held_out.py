@@ -30,13 +30,15 @@ def draws(held_out):
 def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(seed, shifts):
     scores, y, movies = planted(seed, (0.6, -0.4))
     shift = np.array(shifts)[movies]
-    plain = HeldOut(scores, y, movies, zeros=np.zeros(scores.shape))
-    moved = HeldOut(scores + shift[:, None], y, movies, zeros=np.zeros(scores.shape) + shift[:, None])
+    plain = HeldOut(scores, y, movies, training_means=np.zeros(scores.shape))
+    moved = HeldOut(
+        scores + shift[:, None], y, movies, training_means=np.zeros(scores.shape) + shift[:, None]
+    )
     weights, intercept = plain.weights()
     np.testing.assert_allclose(moved.weights()[0], weights, rtol=1e-4)
     assert moved.weights()[1] == pytest.approx(intercept, abs=1e-3)
-    one = HeldOut(scores[:, 0], y, movies, zeros=np.zeros(len(y)))
-    shifted = HeldOut(scores[:, 0] + shift, y, movies, zeros=shift)
+    one = HeldOut(scores[:, 0], y, movies, training_means=np.zeros(len(y)))
+    shifted = HeldOut(scores[:, 0] + shift, y, movies, training_means=shift)
     np.testing.assert_allclose(draws(shifted), draws(one), atol=1e-5)
 
 
@@ -71,7 +73,7 @@ def test_no_weight_is_below_0_and_without_any_the_best_one_decides_alone(seed, s
     rising = centred.T @ y / centred.std(axis=0)
     if rising.max() <= 0:
         assert weights.tolist() == (np.arange(len(strengths)) == rising.argmax()).tolist()
-    p = 1 / (1 + np.exp(-(held_out.levels @ weights + intercept)))
+    p = 1 / (1 + np.exp(-(held_out.relative_scores @ weights + intercept)))
     assert p.mean() == pytest.approx(y.mean())
 
 

@@ -81,7 +81,7 @@ def test_a_chart_shows_the_numbers_of_the_table_on_one_axis():
 
 
 def test_chance_is_named_and_yardsticks_have_less_ink():
-    page = to_html(replace(report(), blocks=(replace(charted(), beside=frozenset({"b"})),)))
+    page = to_html(replace(report(), blocks=(replace(charted(), yardsticks=frozenset({"b"})),)))
     assert ">chance 0.50</text>" in page
     assert re.findall(r"<div class=run-beside><span>(.*?)</span>", page) == ["b"]
     assert re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page) == ["b"]

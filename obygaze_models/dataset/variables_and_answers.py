@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from obygaze_models.protocol.targets import Target
 
 GROUP = "answers"
-"""Group of a store that the backbone `vlm` makes."""
-UNTOLD = 0.5
+"""Name of the group that the backbone `vlm` writes to a store."""
+WITHOUT_ANSWER = 0.5
 """Probability of the positive class of a clip without an answer."""
 
 
@@ -44,8 +44,8 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         Answers to `obygaze codebook questions`, as `manifest import spans --as answers` reads them; or a
         store with the group `answers`, of the backbone `vlm`.
     target : Target
-        A target of two classes: a concept, or levels. For levels the answer is the probability of the
-        positive levels as a share of that of the positive and negative ones.
+        A target of two classes: a concept, or levels. For levels the probability is that of the positive
+        levels, divided by that of the positive and negative levels together.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     ------
     DatasetError
         The target is of ordered levels, or a concept that the machine cannot perceive, or no clip has an
-        answer to what is asked.
+        answer for the target.
     ManifestError
         The file holds no answers, or a level or concept is not in the codebook.
     """
@@ -82,19 +82,19 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     n_without = int((~has_answer).sum())
     if n_without == len(data):
         why = f": {'; '.join(unperceived)}" if unperceived else ""
-        raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation{why}")
+        raise DatasetError(f"{path}: it has no answer on {target.title} for any clip of the evaluation{why}")
     notes = []
     if n_without:
         notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
     notes += [f"{path.name}: {line}" for line in unperceived]
-    column = np.where(has_answer, p_positive, UNTOLD)[:, None]
+    column = np.where(has_answer, p_positive, WITHOUT_ANSWER)[:, None]
     return replace(data, answers=column), notes
 
 
 def _probability_of_positive(clip: Answered, target: "Target", codebook: Codebook) -> float:
-    """Return the probability of a target's positive class by a clip's answers; NaN if they do not tell.
+    """Return the probability of a target's positive class by a clip's answers; NaN if there is no answer.
 
-    For levels it is the probability of the positive ones as a share of that of both sides.
+    For levels it is the probability of the positive levels, divided by that of positive and negative levels.
     """
     if target.concept:
         concepts = {codebook.concept_spelled(name): p for name, p in clip.of("concept").items()}
@@ -131,9 +131,9 @@ def with_variables(
 ) -> tuple[Dataset, list[str]]:
     """Add the numbers in a table's columns to a dataset, as variables of its clips.
 
-    A column is left out if it is one of a manifest, has the same value in every clip, was measured by `film
-    variables` in a medium that cannot convey the target's concept, or only reports on other columns. Cells
-    may be empty.
+    A column is left out if a manifest has a column of this name, if it has the same value in every clip, if
+    `film variables` measured it in a medium that cannot convey the target's concept, or if it only describes
+    other columns. Cells may be empty.
 
     Parameters
     ----------
@@ -141,26 +141,27 @@ def with_variables(
     path : Path
         A table with the column `clip_id`, as `obygaze film variables` writes it.
     clips : iterable of Clip
-        Clips of a manifest; films and times that the table states must agree with theirs.
+        Clips of a manifest. If the table states films and times, they must agree with those of the manifest.
     target : Target, optional
 
     Returns
     -------
     data : Dataset
     notes : list of str
-        One sentence: which columns and clips were used, and which were left out.
+        One sentence, which lists the columns and clips that were used and those that were left out.
 
     Raises
     ------
     DatasetError
         No clip or no column is left.
     ManifestError
-        A clip has two rows, or another film or other times than it has; or a cell is no number.
+        A clip has two rows, its film or times differ from the manifest's, or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
-    report_columns = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
-    names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *report_columns}]
+    # Columns that are measured in no medium describe the other columns.
+    descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *descriptions}]
     values_of = table.numbers(names, clips)
     no_values = [np.nan] * len(names)
     values = np.array([values_of.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
@@ -195,9 +196,9 @@ def with_variables(
 def _unperceived_columns(
     columns: Iterable[str], target: "Target | None", codebook: Codebook
 ) -> dict[str, str]:
-    """List the columns measured in a medium that cannot convey the target's concept: name -> reason.
+    """List the columns measured in a medium that cannot convey the target's concept: name -> text.
 
-    The text of the reason begins with the name. The result is empty if the target is no concept.
+    The text has the name and the reason. The result is empty if the target is no concept.
     """
     if target is None or not target.concept:
         return {}
