@@ -196,14 +196,14 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
 
 
 def _why_not_comparable(first: Group, second: Group, array: str) -> str:
-    """Return why an array cannot be compared, such as another shape; empty if it can."""
+    """Return why an array of two groups cannot be compared, such as different shapes; empty if it can."""
     kind_in_first = _kind(first, array)
     kind_in_second = _kind(second, array)
     return "" if kind_in_first == kind_in_second else f"{kind_in_first} against {kind_in_second}"
 
 
 def _kind(group: Group, array: str) -> str:
-    """Return data type and shape of an array in words."""
+    """Return an array's data type and shape for one clip as text, such as "float32 [768] a clip"."""
     if array not in (*group.arrays, *TIME_ARRAYS):
         return "no such array"
     return f"{group.dtype(array).name} {group.shown_shape(array)} a clip"
@@ -259,9 +259,9 @@ def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the smallest cosine of corresponding vectors of two arrays [..., D], in float64.
+    """Return the smallest cosine of corresponding vectors of two arrays [..., D], computed in float64.
 
-    Two zero vectors are alike (1); a zero vector and another have none, which counts as 0.
+    Equal vectors count as 1, also if they are zero. A zero vector and another one count as 0.
     """
     x = a.astype(np.float64)
     y = b.astype(np.float64)
@@ -273,7 +273,7 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(np.where(is_equal, 1.0, within_bounds).min())
 
 
-def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
+def describe_differences(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
     """Return the differences in words, one line each.
 
     Parameters
@@ -287,7 +287,7 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
     """
 
     def values(contrast: Contrast) -> str:
-        """Return a field in words, with its values in both stores."""
+        """Return a sentence with a field's values in both stores."""
         in_first = f"{clipped(contrast.first)} in {first}"
         in_second = f"{clipped(contrast.second)} in {second}"
         return f"{contrast.field} is {in_first}, {in_second}"

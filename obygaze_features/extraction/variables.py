@@ -112,7 +112,7 @@ def film_variables(
         spans[number][1] > film_end_s + OVERHANG_S for number in inside
     )
     account["after the film's end"] = len(spans) - len(inside)
-    shape = film.stream.shape if film.stream else 1.0
+    shape = film.stream.pixel_aspect if film.stream else 1.0
     known: _Known = {"camera": None, "people": None}
     if shape == 1:  # else rows were measured in pictures of another shape
         known = {"camera": camera, "people": seen}

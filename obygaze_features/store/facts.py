@@ -36,13 +36,13 @@ class Facts:
 
     @property
     def rows(self) -> str:
-        """Name of the rows: clips or texts."""
+        """What the rows of the store are, in the plural: "clips" or "texts"."""
         texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
         return TEXTS if texts else "clips"
 
     @property
     def counted_rows(self) -> str:
-        """Number of rows with their name."""
+        """Number of rows in words, such as "96 clips" or "1 text"."""
         return counted(self.total, self.rows.removesuffix("s"))
 
 

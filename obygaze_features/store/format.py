@@ -36,7 +36,7 @@ LAYOUT: Final = 3
 RAGGED_LAYOUT: Final = 4
 """Version of the layout of stages in which a group is ragged, and of no others."""
 STAGE: Final = "stage.json"
-"""In a stage: its layout, groups, corpus, and the store that it grows, if any."""
+"""In a stage: its layout, groups, corpus, and the store that it extends, if any."""
 PLAN: Final = "plan.jsonl"
 JOURNALS: Final = "journal"
 PIECES: Final = "pieces"

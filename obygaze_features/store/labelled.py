@@ -82,7 +82,9 @@ class LazyArray:
 def frame_of(
     X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, where: str
 ) -> pd.DataFrame:
-    """Make a table of one vector per clip, with the labels of a manifest.
+    """Make a pandas table of one vector per clip, with the labels of a manifest if one is given.
+
+    Clips without features, or not in the manifest, have no row; `attrs["left_out"]` counts them by reason.
 
     Parameters
     ----------
@@ -159,7 +161,9 @@ def dataset_of(
     attributes: Mapping[str, Any],
     row_size: NDArray[np.int64] | None = None,
 ) -> xr.Dataset:
-    """Make a dataset of arrays whose rows are clips; clip id, movie, status and span are its coordinates.
+    """Make an xarray dataset of arrays whose rows are clips.
+
+    The clips' ids, movies, statuses and spans are its coordinates.
 
     Parameters
     ----------

@@ -99,6 +99,7 @@ class GroupSpec:
     def __post_init__(self) -> None:
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
+        # Zero frames (`ANY_NUMBER`) declare a ragged group.
         if not ANY_NUMBER <= self.n_frames <= MOST_NUMBERS or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
@@ -114,14 +115,14 @@ class GroupSpec:
             raise StoreError(f"group {self.name}: {error}") from None
 
     def _check_array(self, spec: ArraySpec, size_of_dimension: dict[str, int]) -> None:
-        """Refuse an array that does not go with the number of frames, or with the sizes of other arrays.
+        """Refuse an array that contradicts the group's number of frames or the sizes of its other arrays.
 
         Parameters
         ----------
         spec
             The array.
         size_of_dimension
-            Sizes of the dimensions of the arrays before; those of this one are added.
+            Name -> size of each dimension of the arrays checked before; those of this array are added to it.
         """
         if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
             raise StoreError(
@@ -153,9 +154,9 @@ class GroupSpec:
         return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Return the arrays that a clip has rows of: name -> (shape for one clip, little-endian data type).
+        """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
 
-        These are the times and the features. The first size of a ragged array is `ANY_NUMBER`.
+        The first size of a ragged array is `ANY_NUMBER`.
         """
         arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in TIME_ARRAYS:
@@ -334,7 +335,7 @@ class StoredClip:
 
     @property
     def planned(self) -> PlannedClip:
-        """The clip as a stage plans it."""
+        """The clip without its result: its id, movie, span and text."""
         return PlannedClip(self.clip_id, self.movie, self.start_s, self.end_s, self.text)
 
     @property
@@ -346,7 +347,7 @@ class StoredClip:
         return float(seconds) if isinstance(seconds, int | float) else None
 
     def within(self, group: str) -> "StoredClip":
-        """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
+        """Return the clip with its status in one group: `absent`, with the reason, if the group lacks it."""
         if group not in self.absent:
             return self
         return replace(self, status=ABSENT, reason=self.absent[group])
@@ -437,7 +438,13 @@ class _Columns(NamedTuple):
 
 
 def _columns_of(header: list[str], where: str) -> _Columns:
-    """Determine the optional columns from the header of a table; refuse one without the usual columns."""
+    """Return which optional columns the table of clips has, by its header.
+
+    Raises
+    ------
+    StoreError
+        If one of the required columns is missing or in another place.
+    """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
     columns = header[:_ABSENT_AT] + header[_ABSENT_AT + len(absent_groups) :]
     if tuple(columns[: len(COLUMNS)]) != COLUMNS:

@@ -32,7 +32,7 @@ def is_large(size: int) -> bool:
 
 @checked
 def share_in(folder: Path | None) -> None:
-    """Set the folder through which processes share cached facts; None caches in this process alone."""
+    """Set the folder in which processes share what `cached_fact` computes; None turns its cache off."""
     global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
     _folder = folder
 
@@ -97,24 +97,27 @@ def file_digest(path: Path) -> str:
     return cached_fact(path, "sha256", compute, str)
 
 
-def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) -> T:
-    """Return a fact about a file in its present state; compute it if it is not cached.
+def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) -> T:
+    """Return a value that depends only on a file, such as its digest; compute it if it is not cached.
+
+    The cache is a folder that processes share (`share_in`). Without it, and for small files, the value is
+    computed each time.
 
     Parameters
     ----------
     path
         The file; a changed size or modification time invalidates the cache.
-    what
-        Name of the fact.
+    name
+        Name of the value, such as "sha256".
     compute
-        Computes the fact, which may take seconds; other processes wait meanwhile.
+        Computes the value, which may take seconds; other processes wait meanwhile.
     kind
-        Type of the fact (see `packed`).
+        Type of the value, one that `packed` can serialise.
     """
     size, changed_ns = file_state(path)
     if _folder is None or not is_large(size):
         return compute()
-    state = f"{path.absolute()}\0{size}\0{changed_ns}\0{what}"
+    state = f"{path.absolute()}\0{size}\0{changed_ns}\0{name}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
     lock = cache_file.with_suffix(".lock")
     with ExitStack() as held:

@@ -16,7 +16,7 @@ from PIL import Image
 
 from obygaze_features.errors import VideoError
 from obygaze_features.pixels import interleaved
-from obygaze_features.video.source import guarded, naming_file
+from obygaze_features.video.source import damage_as_video_error, naming_file
 from obygaze_features.video.stills import over_white
 from obygaze_features.video.stream import (
     PICTURES,
@@ -136,7 +136,7 @@ class Converter:
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
-        """Convert a frame to RGB at full size: cropped, rotated upright, transparent pixels over white."""
+        """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""
         tags = self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
@@ -183,9 +183,9 @@ class Converter:
         return both_state_range and stream.full_range != frame_range
 
     def tags(self, frame: VideoFrame) -> "Tags":
-        """Return how a frame's pixels become RGB.
+        """Return how a frame's pixels are converted to RGB, by its colour tags and those of the stream.
 
-        A frame that states no matrix is given that of the stream, in place, so that swscale uses it.
+        A frame that states no colour matrix is given that of the stream, in place: swscale reads it there.
         """
         if int(frame.colorspace) == UNTAGGED:
             frame.colorspace = self._stream.matrix
@@ -249,7 +249,7 @@ class Tags(NamedTuple):
 
 @cache
 def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags:
-    """Return how the pixels of a format become RGB.
+    """Return how pixels of a format with some colour tags are converted to RGB.
 
     Parameters
     ----------
@@ -315,14 +315,19 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
 
 
 def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
-    """Count black rows and columns at the edges: above, below, left, right; None if the picture is black.
+    """Count black rows and columns at the edges of a picture; None if the picture is entirely black.
 
-    A row or column is black if none of its samples is above `BLACK`; every eighth pixel is checked.
+    A row or column is black if none of its samples is above `BLACK`; every `BARS_STEP`-th pixel is checked.
 
     Parameters
     ----------
     rgb
         A picture [H, W, 3].
+
+    Returns
+    -------
+    tuple or None
+        Black rows above and below, black columns left and right.
     """
     edges = (rgb[0, ::BARS_STEP], rgb[-1, ::BARS_STEP], rgb[::BARS_STEP, 0], rgb[::BARS_STEP, -1])
     if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
@@ -490,4 +495,4 @@ def pictures(
     """
     convert = Converter(stream)
     with naming_file(path):
-        yield from guarded(((number, convert(frame)) for number, frame in frames), path)
+        yield from damage_as_video_error(((number, convert(frame)) for number, frame in frames), path)

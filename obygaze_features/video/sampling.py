@@ -149,7 +149,10 @@ class FrameTimes:
 
     @property
     def end_s(self) -> float:
-        """When the last frame ends: a step after its time, or later if it is held, as slides are."""
+        """When the last frame ends, in seconds: a usual step after its time, or later if it is shown longer.
+
+        The container may state such a duration, as for slides.
+        """
         is_held = self.last_s > LONG_STEP * self.step_s
         last_step_s = self.last_s if is_held else self.step_s
         return float(self.time_s[-1]) + last_step_s
@@ -198,7 +201,10 @@ class FrameTimes:
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> str:
-        """Return a note if the video ends well before the end of a span; else empty."""
+        """Return a note if the video ends before the end of a span, so that much of it is lacking; else "".
+
+        Much is more than a share of 1 - `SPAN_COVERED`.
+        """
         if end_s is None:
             return ""
         start = start_s or 0.0

@@ -56,12 +56,12 @@ def assert_same(result, alone) -> None:
 
 
 def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
-    wishes = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
-    together = dict(read_windows(path, windows, wishes, strict=strict))
+    requests = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
+    together = dict(read_windows(path, windows, requests, strict=strict))
     assert sorted(together) == list(range(len(windows)))
     for number, (start, end) in enumerate(windows):
         result = together[number]
-        ((_, alone),) = read_windows(path, [(start, end)], wishes, strict=strict)
+        ((_, alone),) = read_windows(path, [(start, end)], requests, strict=strict)
         if isinstance(result, VideoError):
             assert str(alone) == str(result)
         else:
