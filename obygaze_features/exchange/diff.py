@@ -129,7 +129,9 @@ class StoreDiff:
 
 @checked
 def diff(first: Store, second: Store) -> StoreDiff:
-    """Compare two stores; features are streamed, so memory stays bounded.
+    """Compare the attributes, clips, provenance and features of two stores.
+
+    Features are read in blocks, so memory stays bounded.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
 
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
-    """Compare every array of a group in two stores, over the clips that both have features of."""
+    """Compare every array of a group in two stores, over the clips for which both have features."""
     second_rows = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     rows_in_first = []
     rows_in_second = []
@@ -187,9 +189,9 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
             rows_in_second.append(second_rows[clip])
     diffs = []
     for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
-        unlike = _why_not_comparable(first, second, array)
-        if unlike:
-            diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
+        reason = _why_not_comparable(first, second, array)
+        if reason:
+            diffs.append(ArrayDiff(f"{first.name}/{array}", reason))
         else:
             diffs.append(_compare_values(array, _Rows(first, rows_in_first), _Rows(second, rows_in_second)))
     return diffs
@@ -221,7 +223,11 @@ class _Rows(NamedTuple):
 
 
 def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
-    """Compare an array of the same clips in two stores, row by row."""
+    """Compare an array of two stores over the same clips, clip by clip.
+
+    Counted are the clips whose values differ, and those among them with another number of frames. Of the
+    others, the largest absolute difference and the smallest cosine are found.
+    """
     n_changed = 0
     n_resized = 0
     max_abs = 0.0

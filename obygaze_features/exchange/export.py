@@ -210,7 +210,7 @@ class _Sink(FileIO):
             raise self.error
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
-        """Write every byte; after an error write nothing more."""
+        """Write all bytes to the file; after an error, do nothing. HDF5 always gets a success."""
         self._try(lambda: write_all(self.fileno(), data))
         return len(data)
 
@@ -226,7 +226,7 @@ class _Sink(FileIO):
         return len(buffer)
 
     def _try(self, work: Callable[[], object]) -> None:
-        """Call a function, unless an earlier one failed; keep its OSError."""
+        """Call a function, and store an OSError that it raises; do nothing if an earlier call failed."""
         if self.error is None:
             try:
                 work()
@@ -236,7 +236,11 @@ class _Sink(FileIO):
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
-    """Write a new HDF5 file within a `with` block, atomically; the same data give the same bytes."""
+    """Create an HDF5 file atomically; the same data give the same bytes.
+
+    Yields the open file, and the `_Sink` that writes its bytes. `check` of the latter raises errors of
+    writing, which HDF5 itself would report late or not at all.
+    """
     with new_file(path) as work, _Sink(work, "w+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink

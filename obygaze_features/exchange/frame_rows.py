@@ -44,16 +44,16 @@ class FrameColumns(NamedTuple):
 
 
 def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> FrameColumns:
-    """Find the columns that tell which frame of its clip a row is.
+    """Find the columns of a table that hold the times or the numbers of frames, by their names.
 
     Parameters
     ----------
     path
         The table, for messages.
     names
-        Its columns, or its arrays of one number a row.
+        Names of its columns, or of its arrays with one number a row.
     options
-        May name the column of times. Columns that they leave out are not looked at.
+        Options of the user: they may name the column of times, and patterns of columns to ignore.
 
     Raises
     ------

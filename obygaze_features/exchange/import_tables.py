@@ -134,7 +134,10 @@ def _note_left_out(texts: dict[str, str], *notes: str) -> None:
 
 @contextmanager
 def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open a CSV, a TSV or a workbook with a header; yield clip -> its features, and texts on the file."""
+    """Open a CSV, a TSV or a workbook with a header row; yield clip -> its features, and texts on the file.
+
+    A comma before decimals is read too if cells are separated by semicolons or tabs.
+    """
     records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")

@@ -250,7 +250,9 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
 
 
 def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
-    """Yield the results of the clips that are copied from one store; each row is checked against its digest.
+    """Read the clips that are copied from one store, and yield them as results for the stage of the merge.
+
+    Clips come in the order of the store's rows. Each row of features is checked against its digest.
 
     Parameters
     ----------
@@ -260,7 +262,8 @@ def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int])
         Clip id -> position of the store that its row is copied from, without missing clips.
     """
     rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
-    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}  # by group and array
+    # By group and array: an iterator over the values of its clips, which are read while results are yielded.
+    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}
     for name in store:
         rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
         arrays = (*store[name].arrays, *TIME_ARRAYS)

@@ -126,7 +126,10 @@ def without_empty_fields(value: Any) -> Any:
 
 
 def row_view(values: NDArray[Any]) -> memoryview:
-    """Return a row's bytes as they are digested and stored: little-endian, C order; a copy only if needed."""
+    """Return the bytes of a row as they are stored and digested: little-endian and in C order.
+
+    The array is copied only if it is not in this form already.
+    """
     plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
 
@@ -403,7 +406,11 @@ class SealedArray:
     def _fill_from_shard(
         self, name: str, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> bool:
-        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong."""
+        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong.
+
+        From a local folder, rows are read one by one. From a server or zip, all rows from the first to the
+        last are read in one request.
+        """
         index_bytes = INDEX_BYTES * self._block + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
             index = self._index(self._files.read(name, -index_bytes), rows)

@@ -47,7 +47,11 @@ class Facts:
 
 
 def limits(facts: Facts) -> list[str]:
-    """Return sentences on what a store lacks, and what its features do not mean."""
+    """Return sentences on the limits of a store's features.
+
+    They say how many clips have none, in which groups further clips have none, and which groups are of random
+    weights or were imported, so that their origin was not observed.
+    """
     counts = facts.counts
     n_without = counts["failed"] + counts["missing"]
     sentences = [

@@ -585,7 +585,7 @@ class Group:
         return self._store.where
 
     def digests(self, array: str) -> tuple[str, ...]:
-        """Return the SHA-256 of each row of an array [N], hexadecimal; "" of rows without features."""
+        """Return the SHA-256 of each clip's values in an array, N hexadecimal texts; "" without features."""
         name = f"{self.name}/{array}"
         return tuple(clip.digests.get(name, "") for clip in self._clips)
 

@@ -162,7 +162,7 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
 
 
 def _frame_starts(group: Group) -> dict[str, int]:
-    """Return the number of the first frame of each clip in a ragged group."""
+    """Return clip id -> number of the clip's first frame in a ragged group, counted over all clips."""
     starts = (group.frame_ends - group.row_size).tolist()
     return dict(zip(group.clip_ids, starts, strict=True))
 
@@ -181,7 +181,7 @@ def is_replaceable(path: Path, parent: Path) -> bool:
 
 
 def still_needed(path: Path) -> str:
-    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
+    """Return why a stage must not be removed; empty if a sealed store beside it has all of its clips."""
     stage = read_stage(path)
     n_missing = len(stage.missing())
     if n_missing:
@@ -198,7 +198,7 @@ def still_needed(path: Path) -> str:
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
-    """Return whether a store has all clips of a stage, with the same status and features."""
+    """Return whether a store has all clips of a stage, with the same statuses and digests of features."""
     clips = {clip.clip_id: clip for clip in store.clips}
     for clip_id, entry in stage.status().items():
         clip = clips.get(clip_id)

@@ -139,7 +139,7 @@ def _annotated(clip: LabelledClip) -> bool:
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip has no row in a table; None if it has one."""
+    """Return why a clip gets no row in a table of features; None if it gets one."""
     if clip.status not in DONE:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:

@@ -28,7 +28,7 @@ MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDO
 
 
 def _lost_reasons() -> Iterator[str]:
-    """Yield the reasons of failed clips that an absent file or a lost mount can cause."""
+    """Yield the reasons with which clips fail if their file is absent, or its file system is not mounted."""
     yield NO_SUCH_FILE
     for number in MOUNT_ERRORS:
         yield f"the file cannot be reached ({os.strerror(number)})"

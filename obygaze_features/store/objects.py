@@ -121,9 +121,14 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: 
 
 
 def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
-    """Return the files of a folder, here or at a URL; nothing is read yet.
+    """Return the files of a folder, local or at a URL; nothing is read yet.
 
-    Links are followed for readers that check digests.
+    Parameters
+    ----------
+    place
+        Path or URL of the folder.
+    links
+        Whether symbolic links in a local folder are followed, for callers that check digests themselves.
 
     Raises
     ------

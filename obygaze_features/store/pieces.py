@@ -294,7 +294,10 @@ class StagedRows:
         return record if is_intact else None
 
     def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return a clip's row of a sharded array; None if its digest is wrong."""
+        """Return the bytes of a clip's row in a sharded array; None if its digest is wrong.
+
+        It is read as `record` reads the other rows. Damage of the parent store is raised as a StoreError.
+        """
         if not entry.writer:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.written_in, array)
@@ -304,7 +307,10 @@ class StagedRows:
         return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return a clip's frames in each array of a ragged group; None if a digest is wrong."""
+        """Return the bytes of a clip's frames in each array of a ragged group; None if a digest is wrong.
+
+        They are empty if the clip is absent in the group.
+        """
         first, n_frames = entry.frames.get(group.name, (0, 0))
         if not n_frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
@@ -323,12 +329,12 @@ class StagedRows:
     def _frames_of_parent(
         self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
     ) -> memoryview:
-        """Read rows of a ragged array of the parent, which may lie in several chunks.
+        """Read a clip's frames in a ragged array of the parent store, which may lie in several chunks.
 
         Raises
         ------
         StoreError
-            They are not those of the clip's digest.
+            If they do not have the clip's digest.
         """
         block = array.block(self._parent_frames[group.name])
         size = len(array.fill)

@@ -220,7 +220,10 @@ def plain(value: object, where: str) -> object:
 
 
 def _key(key: object, where: str) -> str:
-    """Return a key of a JSON object; refuse one that is not suitable text, or is about machines and users."""
+    """Check a key of a JSON object, and return it.
+
+    Refused are keys with control characters, and those that tell about machines and users, as `hostname`.
+    """
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
     reason = unsuitable(key)

@@ -488,7 +488,7 @@ def each_clip(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a table that comes in blocks of bytes; refuse a line that is too long."""
+    """Join blocks of bytes and divide them into lines of text; raise a ValueError if a line is too long."""
     unfinished = b""
     for block in blocks:
         lines = io.BytesIO(unfinished + block)

@@ -308,7 +308,11 @@ class Stage:
         return self._best
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
-        """Yield an entry for each clip of the parent store that is in the plan."""
+        """Yield an entry for each clip of the parent store that is in the plan and not missing there.
+
+        Such an entry has no writer. For ragged groups it says where the clip's frames lie in the parent's
+        arrays.
+        """
         first_frame = dict.fromkeys(self._parent_sizes, 0)  # of the next clip, by ragged group
         for parent_row, clip in enumerate(self._parent_clips):
             frames = {}
@@ -460,7 +464,7 @@ def _refuse_repeated(names: list[str], noun: str) -> None:
 def _settings(
     groups: Sequence[GroupSpec], corpus: Mapping[str, object], parent: ParentStore | None
 ) -> dict[str, object]:
-    """Return the settings of a stage that must not change, as a dict to compare field by field."""
+    """Return the settings of a stage that must not change when it is resumed, to compare field by field."""
     settings: dict[str, object] = {}
     for group in groups:
         arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}

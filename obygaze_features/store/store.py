@@ -56,7 +56,13 @@ VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 
 
 def locate(store: Path | str) -> StoreFiles:
-    """Return the files of a sealed store, given its path, with or without version, or its URL."""
+    """Find a sealed store, and return its files.
+
+    Parameters
+    ----------
+    store
+        Path of its folder or zip, with or without the version, or its URL.
+    """
     url = as_url(store)
     if url is not None:
         return open_url(url)
@@ -228,6 +234,17 @@ class Store:
     def __init__(
         self, files: StoreFiles, attributes: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
     ) -> None:
+        """Hold a store's metadata; groups are opened when they are first used.
+
+        Parameters
+        ----------
+        files
+            The files of the store.
+        attributes
+            The store's own attributes, such as its licence.
+        nodes
+            Zarr metadata of all groups and arrays, by path.
+        """
         self.files = files
         self.where = files.where
         self.attributes = attributes

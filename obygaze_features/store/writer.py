@@ -217,7 +217,7 @@ class StageWriter:
         self._record(piece, whole=True)
 
     def _piece(self, number: int) -> "_Piece":
-        """Return the open attempt at a piece; begin the next attempt if there is none."""
+        """Return this writer's open attempt at the piece with a number; begin one if there is none."""
         if number not in self._open_pieces:
             last = max((attempt.number for attempt in self._attempts[number]), default=0)
             attempt = Attempt(number, self.name, last + 1)
@@ -378,7 +378,10 @@ class _Piece:
     def _digest(
         self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
     ) -> str | Callable[[], str]:
-        """Return the SHA-256 of a row that was written, or a function that waits for it."""
+        """Return the SHA-256 of a row that was written, or a function that waits for it.
+
+        The function is returned for large rows, whose digest another process computes from the file.
+        """
         if checked.sha256 is not None or self._digest_later is None or isinstance(array, RaggedArray):
             return checked.sha256 or ""
         path = attempt_file(self._stage, self.attempt, array)

@@ -248,7 +248,10 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def picture_difference(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the mean difference of two standardised pictures [H, W], the least over small shifts."""
+    """Return the mean absolute difference of two standardised pictures [H, W], at the best small shift.
+
+    Single differences count at most as `LARGEST_DIFFERENCE`. Pictures that hardly differ are not shifted.
+    """
     unshifted = float(np.minimum(np.abs(after - before), LARGEST_DIFFERENCE).mean())
     if unshifted < STILL:
         return unshifted
@@ -321,7 +324,10 @@ class TransNetDetector:
         self._probabilities: list[float] = []
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
-        """Pass the next frame to the network; the first one also fills the margin before it."""
+        """Pass the next frame to the network.
+
+        The first frame is also repeated for the margin before it, which the network needs.
+        """
         picture = scaled(self._reformatter, frame, TRANSNET_SIZE, "rgb24", "BICUBIC")
         if self._n_frames == 0:
             self._waiting += [picture] * TRANSNET_MARGIN
@@ -338,7 +344,7 @@ class TransNetDetector:
         return [int(number) + 1 for number in np.flatnonzero(ends_transition)]
 
     def _run_with(self, picture: Grey) -> None:
-        """Add a picture to the window, and run the network when the window is full."""
+        """Add a picture to the network's window; if it is full, run the network and move the window on."""
         self._waiting.append(picture)
         if len(self._waiting) >= TRANSNET_WINDOW:
             probabilities = self._network(np.stack(self._waiting[:TRANSNET_WINDOW]))

@@ -321,7 +321,7 @@ class Decoder:
                         return
 
     def survey(self) -> FrameTimes:
-        """Decode the whole stream to find which frames exist and which are key frames.
+        """Decode the whole stream to find which frames exist, when they are shown, and which are key frames.
 
         Raises
         ------
@@ -386,7 +386,7 @@ class Decoder:
 
 
 def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
-    """Return whether the time stamps of decoded frames are times: one for each frame, none twice.
+    """Return whether the time stamps of decoded frames can be their times: none is missing or repeated.
 
     Parameters
     ----------
@@ -399,7 +399,9 @@ def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets that the decoder needs for some frames, from a random access point on.
+    """Mark the packets from which the decoder gets some frames.
+
+    For each frame these are its own packet and all packets before it, from a random access point on.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def find_suspect_group(
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
-    """Decode two groups of pictures; return whether pictures come out in another order than they go in.
+    """Decode two groups of pictures; return whether the decoder changes the order of pictures.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def is_here(path: Path) -> bool:
 
 
 def file_state(path: Path) -> tuple[int, int]:
-    """Return the size of a film's files in bytes, and the time of their last change in nanoseconds."""
+    """Return the total size of a film's files in bytes, and the time of the last change in nanoseconds."""
     states = [file.stat() for file in files_of(path)]
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
@@ -135,7 +135,7 @@ def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) 
 
 
 def packed(value: Any) -> bytes:
-    """Serialise plain values, arrays, and dataclasses and tuples of them, without pickles."""
+    """Serialise a plain value, an array, or a dataclass or tuple of such, to bytes, without pickle."""
 
     def as_plain(array: Any) -> Any:
         """Convert a numpy scalar to a plain number, and an array to the bytes of an npy file."""
@@ -149,7 +149,7 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:
-    """Read what `packed` wrote of a value of this type.
+    """Deserialise a value of a type from the bytes that `packed` returned for it.
 
     Raises
     ------

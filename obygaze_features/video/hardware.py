@@ -106,7 +106,7 @@ class Card(Protocol):
         """Return whether the GPU decoded a frame, and not a core in its place."""
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, in the format of pixels that a core would give.
+        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it.
 
         Raises
         ------
@@ -164,29 +164,29 @@ class NvidiaCard:
         return frame.format.name == "cuda"
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, in the format of pixels that a core would give."""
+        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it."""
         held = "" if frame.sw_format is None else frame.sw_format.name
         return to_core_format(frame, held, pixels)
 
     def _accelerator(self) -> HWAccel:
-        """Return the setting by which PyAV leaves decoded frames on the GPU.
+        """Return PyAV's setting to decode on this GPU, and to leave decoded frames there.
 
-        Else it would copy all of them.
+        By default PyAV copies every decoded frame to the host, also those that are not wanted.
         """
         return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
 
 
 def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
-    """Convert a frame of the GPU to the format of pixels that a core gives; no sample changes.
+    """Convert a frame that a GPU decoded to the pixel format in which the CPU decodes, without loss.
 
     Parameters
     ----------
     frame
         A frame on a GPU, which is copied to the host, or one on the host.
     held
-        The format in which the GPU holds it.
+        FFmpeg's name of the pixel format in which the GPU holds it.
     pixels
-        The format that a core would give.
+        FFmpeg's name of the pixel format in which the CPU would decode it.
 
     Raises
     ------
@@ -292,7 +292,7 @@ class CardReader(WindowReader[T]):
             yield number, picture, result_of_request
 
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Copy frames from the GPU, and refuse those that a core would decode to other bits.
+        """Copy frames from the GPU, and refuse those that the CPU would decode to other pixel values.
 
         Raises
         ------

@@ -344,7 +344,7 @@ class _StreamFacts:
 
     @cached_property
     def has_estimated_times(self) -> bool:
-        """Whether FFmpeg estimated times of presentation, and times of decoding can be used for them."""
+        """Whether presentation times are FFmpeg's estimates that decoding times can replace."""
         packets = self.packets
         has_all_decoding_times = MISSING not in packets.dts
         return self.is_program and has_all_decoding_times and not np.array_equal(packets.pts, packets.dts)
@@ -417,10 +417,10 @@ class _StreamFacts:
 
     @cached_property
     def may_be_labelled(self) -> bool:
-        """Whether the time stamps, if they are those of presentation, tell the display order.
+        """Whether the display order is known without decoding, if time stamps are presentation times.
 
-        Formats that are not in `TIMED_FORMATS` store no times of presentation, and FFmpeg's estimates are
-        wrong with B-frames (AVI, ASF).
+        Formats that are not in `TIMED_FORMATS` store no presentation times, and FFmpeg's estimates are wrong
+        with B-frames (AVI, ASF).
         """
         if self.is_ordered_by_kind:
             return True
@@ -442,7 +442,7 @@ class _StreamFacts:
 
     @property
     def labelled(self) -> bool:
-        """Whether a decoded frame is identified by the number of its packet."""
+        """Whether a decoded frame's place in the display order follows from the number of its packet."""
         return self.may_be_labelled and not self.states_decoding_times
 
     @cached_property
@@ -485,7 +485,7 @@ class _StreamFacts:
 
     @cached_property
     def frame_times(self) -> FrameTimes:
-        """The displayed frames with their times."""
+        """The displayed frames with their times, and whether each is a key frame (None if not known)."""
         packets = self.packets
         shown = self.shown
         key = None
@@ -584,9 +584,9 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
 
 
 def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
-    """Count the packets that the container flags as damaged, except where parts of a joined file meet.
+    """Count the packets that the container flags as damaged, except around the joins of a joined file.
 
-    There the counters of packets do not go on, so FFmpeg flags packets that are whole.
+    At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged.
 
     Parameters
     ----------
@@ -695,7 +695,10 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
 
 
 def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
-    """Return the time line of AVI, which numbers its entries, whatever it was joined from.
+    """Return the time line of an AVI file.
+
+    AVI numbers its entries through, also in a file that was joined from several. If the time stamps are these
+    numbers in another order, they are used. Otherwise the pictures get the numbers in display order.
 
     Parameters
     ----------
@@ -743,7 +746,10 @@ class NotedTimes(NamedTuple):
 
 
 def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times by an assumed rate if the file states none; NaN if it states only some."""
+    """Return times of `count` pictures in a file without a full time line.
+
+    If the file states no times at all, they follow from an assumed rate. If it states some, they are NaN.
+    """
     if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
     return NotedTimes(np.arange(count) / _assumed_rate(source), _rate_note(source))
@@ -824,7 +830,7 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield what a file lacks, or what was joined to it and is not read as it should be.
+    """Yield what is missing in a file, or is decoded wrongly, because it is cut off or was joined.
 
     Yields
     ------
@@ -977,7 +983,10 @@ def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
-    """Sort a stream's ticks and convert them to seconds of the player's clock, each rounded once."""
+    """Sort time stamps in ticks of a stream, and convert them to seconds of the player's clock.
+
+    The result is exact up to one rounding for each value.
+    """
     tick: Any = source.stream.time_base
     origin = source.origin
     # tick * value - origin as one fraction of integers, so that only the division rounds.

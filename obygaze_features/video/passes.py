@@ -386,7 +386,7 @@ class WindowReader(Decoder, Generic[T]):
         return wants_keys and self.frame_times.key is None
 
     def unreported(self) -> int:
-        """Return the number of frames decoded since the previous call."""
+        """Return the number of frames decoded since the last call, so that each is counted in one result."""
         decoded = self.decoded - self._reported
         self._reported = self.decoded
         return decoded
@@ -425,7 +425,7 @@ def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iter
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Return a note on how many key frames are distinct if some had to be repeated; else none."""
+    """Return a list with a note if key frames had to be repeated to get enough; empty otherwise."""
     n_distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or n_distinct == len(numbers):
         return []

@@ -115,7 +115,7 @@ class RgbPicture:
         return black_bars(self.rgb)
 
     def without_pixels(self) -> "RgbPicture":
-        """Return a copy whose `rgb` has the same height and width and no channel."""
+        """Return a copy that takes little memory: its `rgb` has the same height and width, and no channel."""
         copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
         # The copy can't measure its bars without pixels, so its cached property is set here.
         vars(copy)["bars"] = self.bars
@@ -172,7 +172,7 @@ class Converter:
         return cropped
 
     def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
-        """Return whether a frame has another matrix or range than the stream states."""
+        """Return whether a frame's colour matrix or range differs from the one that the stream states."""
         stream = self._stream
         if tags.matrix not in MATRICES.values():
             return False
@@ -195,7 +195,15 @@ class Converter:
         return tags_of(frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
-        """Convert to RGB [H, W, 3]; return also whether a pixel was transparent."""
+        """Convert a frame to RGB [H, W, 3], with transparent pixels over white.
+
+        Returns
+        -------
+        NDArray
+            The picture, uint8 [H, W, 3].
+        bool
+            Whether any pixel was transparent.
+        """
         rgb = self._opaque_rgb(frame, tags)
         if tags.alpha and self._stream.pixels != WITHOUT_ALPHA:
             # Not from rgba, which swscale converts wrongly at some widths.
@@ -205,7 +213,7 @@ class Converter:
         return rgb, False
 
     def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
-        """Convert to RGB [H, W, 3] as if every pixel were opaque."""
+        """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency."""
         if tags.levels is not None:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             return np.repeat(tags.levels[grey][..., None], 3, axis=2)
@@ -367,7 +375,10 @@ class Turn(NamedTuple):
 
 
 def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
-    """Return how a frame must be turned to be upright, and the names of all its side data."""
+    """Return how a frame must be turned to be upright, and the names of all its side data.
+
+    The turn follows from the frame's display matrix, which is one kind of side data.
+    """
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
@@ -430,7 +441,15 @@ class CollectedFrames(Generic[T]):
     bars: Bars | None = None
 
     def note(self, number: int, picture: RgbPicture) -> None:
-        """Record the properties of a picture, without its pixels."""
+        """Add a picture's properties to those collected so far: damage, black bars, remarks, changes of size.
+
+        Parameters
+        ----------
+        number
+            Number of the frame.
+        picture
+            The picture, whose pixels are not stored.
+        """
         if self.first is None:
             self.first = picture.without_pixels()
         if picture.corrupt:

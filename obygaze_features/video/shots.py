@@ -354,7 +354,10 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
 
 
 def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which frames [T] belong to credits: lines of text that roll or change, and dark gaps in between.
+    """Return which frames [T] belong to credits.
+
+    Credits are long passages of text that rolls or changes, with short dark gaps, near the beginning or the
+    end of the film.
 
     Parameters
     ----------

@@ -239,7 +239,11 @@ class SoundTrack:
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
-        """Decode a block with its margins, resample and measure it; return what `_block` does."""
+        """Decode a block with its margins, resample and measure it; parameters and result as for `_block`.
+
+        The margins before and after the block are cut off at the end: near an edge of its samples, a
+        resampler or a measure returns other values.
+        """
         start_s = block * BLOCK_S
         track_rate = self._rate
         (samples,) = _get_or_compute(
@@ -257,7 +261,7 @@ class SoundTrack:
         return np.array(values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), missing
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
-        """Return the samples between two times at the rate of the track; NaN where it has none."""
+        """Return mono samples between two times, float32 at the rate of the track; NaN where it has none."""
         rate = self._rate
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in self._runs(start_s, end_s):
@@ -275,7 +279,7 @@ class SoundTrack:
         return samples
 
     def _runs(self, start_s: int, end_s: int) -> "list[_Run]":
-        """Decode the frames between two times, and join them to runs without gaps.
+        """Decode the frames of sound between two times, and join consecutive ones to runs without gaps.
 
         Raises
         ------
@@ -324,10 +328,10 @@ class SoundTrack:
         yield from self._packets_in_order(begin_s)
 
     def _packets_in_order(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, by reading on where the last call stopped, as in a joined file.
+        """Yield packets from a time on, in a file in which times cannot be sought, such as a joined one.
 
-        The last packets are kept in memory, so that blocks that are read in order need no second reading. For
-        an earlier time the file is opened again.
+        Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
+        because blocks that are read in order overlap. For an earlier time the file is opened again.
         """
         if begin_s < self._dropped_s:
             self._last_packets.clear()
@@ -373,10 +377,10 @@ def jump_s(settings: bytes, rate: int) -> float:
 
 
 def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
-    """Return how many bytes of a file FFmpeg must look through to know a sound track; 0 for its usual number.
+    """Return how many bytes of a file FFmpeg must look through to find a sound track; 0 for its usual number.
 
-    Broadcasts and discs have many tracks that appear after the beginning. The default is one of the tracks at
-    the beginning, if there are any.
+    In recordings of broadcasts and in discs, tracks may appear after the beginning of the file. If no track
+    is named, one at the beginning is taken, if there is any.
 
     Raises
     ------

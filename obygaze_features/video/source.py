@@ -99,7 +99,7 @@ class Source:
 
     @property
     def declared(self) -> int:
-        """The number of packets that the container declares; 0 if it declares none."""
+        """Number of packets of the stream by the container's header; 0 if it does not state it."""
         n_declared = self.stream.frames
         n_entries = len(self.stream.index_entries)
         if "mov" in self.formats and n_declared and n_entries:
@@ -108,7 +108,10 @@ class Source:
         return n_declared
 
     def set_decoder(self, *, strict: bool = False) -> None:
-        """Choose one thread, limits and error detection for a decoder that has not decoded yet."""
+        """Set one thread, limits and error detection for the decoder, before it decodes anything.
+
+        With `strict`, errors in the data are raised that the decoder would otherwise conceal.
+        """
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
         self.context.thread_type = "SLICE"

@@ -263,7 +263,7 @@ def _load_upright(path: Path) -> _UprightImage:
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
-    """Convert any pixel format to RGB; return it with notes on the conversion."""
+    """Convert an image of any pixel format to RGB, uint8 [H, W, 3]; return it with notes on that."""
     is_grey_16 = image.mode.startswith("I;16")
     unreadable = ""
     if is_grey_16 and "transparency" in image.info:

@@ -210,7 +210,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
 
 def _pixels(source: Source) -> str:
-    """Return FFmpeg's name of the format of pixels, or `WITHOUT_ALPHA` where its alpha is not used."""
+    """Return FFmpeg's name of a stream's pixel format; `WITHOUT_ALPHA` for one whose alpha has no meaning."""
     pixels = source.context.pix_fmt or UNKNOWN
     if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
         return WITHOUT_ALPHA
@@ -311,9 +311,10 @@ def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> 
 
 
 def _stream_data(source: Source) -> dict[str, str]:
-    """Return the side data of the stream: name of the same side data of packets in PyAV -> value.
+    """Return the side data of the stream: name -> value, as FFmpeg prints it.
 
-    It is parsed from FFmpeg's description, because PyAV does not give side data of streams.
+    Names are those of the same side data of packets in PyAV. They are parsed from FFmpeg's description of the
+    file, because PyAV does not return the side data of streams.
     """
     text = describe_streams(source.container)
     section = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
