@@ -476,6 +476,7 @@ class _Watch:
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits) -> None:
+        """Begin to watch the worker of a pool; nothing is measured before `before` is set."""
         self._pool, self._limits = pool, limits
         self._next_s = time.monotonic() + WATCH_S
         self.before: Used | None = None

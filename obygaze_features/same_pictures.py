@@ -300,6 +300,7 @@ class _Likenesses:
     """
 
     def __init__(self, clips: _Clips, has_several_sides: NDArray[np.bool_]) -> None:
+        """Begin with what equal signatures show: clips of several sides that share one are the same."""
         self.nearest = has_several_sides.astype(np.float32)
         self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
         self._clips = clips

@@ -174,6 +174,7 @@ class Group:
                 raise damaged(f"{self._where}, array {self.name}/{name}: {reason}", self._where)
 
     def __repr__(self) -> str:
+        """Return a short description, such as Group('toy', 96 clips, 95 usable, pooled, frames)."""
         usable = int(self.usable.sum())
         return (
             f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
@@ -184,6 +185,7 @@ class Group:
         return operator.getitem, (self._store, self.name)
 
     def _repr_html_(self) -> str:
+        """Return a table of the arrays as HTML, which notebooks show."""
         usable = int(self.usable.sum())
         rows = [
             (name, " x ".join(self._dims(name)), " x ".join(map(str, self.shape(name))), self.dtype(name))

@@ -271,6 +271,7 @@ class StagedRows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ExtendedStore | None) -> None:
+        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
         self._parent, self._parent_clips, self._parent_frames = parent or ExtendedStore(Path(), (), {})

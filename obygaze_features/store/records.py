@@ -58,6 +58,7 @@ class ArraySpec:
     dtype: str
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if name, sizes or data type are not allowed by the format."""
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
         dimensions_of_clip = ARRAYS[self.name].dims[1:]
@@ -97,6 +98,7 @@ class GroupSpec:
     provenance: Mapping[str, object]
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
         # Zero frames (`ANY_NUMBER`) declare a ragged group.
@@ -180,6 +182,7 @@ class PlannedClip:
     text: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise a StoreError for unsuitable texts and times; convert times to float."""
         if not one_line(self.clip_id, "clip id"):
             raise StoreError("clip id: an empty id")
         one_line(self.movie, f"clip {self.clip_id}, movie")
@@ -253,6 +256,7 @@ class ClipResult:
     absent: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if status, reason, features and absences contradict each other."""
         where = f"clip {self.clip_id}"
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")

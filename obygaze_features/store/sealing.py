@@ -601,6 +601,7 @@ class _Chunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
+        """Begin with the chunk whose first row is `start`; nothing is written yet."""
         self._root = root
         self._array = array
         self._block = array.block(n_frames)  # rows of a chunk

@@ -341,6 +341,7 @@ class Store:
         return list(self.names)
 
     def _repr_html_(self) -> str:
+        """Return a table of the groups as HTML, which notebooks show."""
         rows = []
         for name in self:
             group = self[name]
@@ -404,6 +405,7 @@ class Store:
         return as_zarr(self)
 
     def __getitem__(self, name: str) -> Group:
+        """Return the group of a name; it is opened on first use. Raise a StoreError if there is none."""
         if name not in self.names:
             raise StoreError(
                 f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"

@@ -131,6 +131,7 @@ class StageWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the writer. If the `with` block raised an error, errors of closing are suppressed."""
         if error is None:
             self.close()
             return
@@ -326,6 +327,7 @@ class _Piece:
     def __init__(
         self, stage: Path, layout: StageLayout, attempt: Attempt, digest_later: DigestLater | None
     ) -> None:
+        """Begin an attempt at a piece; its files are created when rows are written."""
         self._stage = stage
         self._layout = layout
         self.attempt = attempt

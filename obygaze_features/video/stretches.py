@@ -111,7 +111,7 @@ def read_stretch(
 
     def measured_frames() -> Iterator[Frame]:
         """Measure all frames of the stretch for the detection of cuts; yield those that windows need."""
-        for number, frame in reader.sparse(frames):
+        for number, frame in reader.decode_sparsely(frames):
             meter.add(number, frame)
             if number in needed:
                 yield number, frame
