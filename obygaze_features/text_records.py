@@ -144,7 +144,7 @@ def split_records(
     offset = line - 1
     problem = ""
     # If cells are separated by tabs, quotes may be ordinary letters, as in IMDb's tables.
-    quote_characters = ('"', None) if delimiter == "\t" else ('"',)
+    quote_characters: tuple[str | None, ...] = ('"', None) if delimiter == "\t" else ('"',)
     for quote in quote_characters:
         reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
         records: Records = []

@@ -116,9 +116,9 @@ def without_empty_fields(value: Any) -> Any:
     if isinstance(value, dict):
         fields = {}
         for key, item in value.items():
-            lean_item = without_empty_fields(item)
-            if lean_item is not None and lean_item not in ({}, []):
-                fields[key] = lean_item
+            cleaned_item = without_empty_fields(item)
+            if cleaned_item is not None and cleaned_item not in ({}, []):
+                fields[key] = cleaned_item
         return fields
     if isinstance(value, list | tuple):
         return [without_empty_fields(item) for item in value]

@@ -286,8 +286,7 @@ class CardReader(WindowReader[T]):
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
         """Do what `WindowReader.convert` does for frames on the GPU, and compare the sample among them."""
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
-            is_sample = self._sample is not None and number == self._sample.number
-            if is_sample:
+            if self._sample is not None and number == self._sample.number:
                 self._sample.compare(picture)
             yield number, picture, result_of_request
 
