@@ -129,7 +129,7 @@ def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
 
 def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
-    monkeypatch.setattr(PacketTable, "number", lambda *_: -1)
+    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)
     assert_as_alone(films["pyramid.mp4"], WINDOWS)
     frames = read_frames(films["pyramid.mp4"], at([10, 80]))
     assert (frames.method, numbers_of(frames.images)) == ("sparse", [10, 80])
