@@ -126,7 +126,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             runs += 1
             slowest = max(slowest, cpu_s() - begin)
-        import_items.end_reader()
+        import_items.end_worker()
         SPAN_READER.end()
         processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         peak = max(resource.getrusage(process).ru_maxrss for process in processes) // 1024

@@ -217,12 +217,12 @@ def in_order(decoder: Decoder) -> tuple[Pictures, dict[int, str]]:
     """Decode the first frames in order; give them, and the digest of each by its number."""
     by_number = {}
     every = range(len(decoder.table.frame_times))
-    for number, frame in islice(decoder.sequential(every), FRAMES):
+    for number, frame in islice(decoder.decode_sequentially(every), FRAMES):
         by_number[number] = md5(frame)
     if not by_number:
         raise ObygazeError("no frame can be decoded")
     # Where frames are counted, those that cannot be decoded have no number.
-    times = decoder.table.frame_times if decoder.labelled else decoder.survey()
+    times = decoder.table.frame_times if decoder.labelled else decoder.find_frames()
     time_s = times.time_s[list(by_number)]
     return Pictures(list(by_number.values()), time_s - time_s[0]), by_number
 
@@ -234,7 +234,7 @@ def sparse_difference(path: Path, by_number: dict[int, str]) -> str:
         return ""
     chosen = sorted(by_number)[:: max(1, len(by_number) // SPARSE_FRAMES)]
     try:
-        digests = {number: md5(frame) for number, frame in decoder.sparse(chosen)}
+        digests = {number: md5(frame) for number, frame in decoder.decode_sparsely(chosen)}
     except NotSafe:  # then frames are read in order
         return ""
     wrong = [number for number in chosen if digests.get(number) != by_number[number]]

@@ -14,7 +14,7 @@ import obygaze_features as of
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_features import Declared, import_features
 from obygaze_features.exchange.import_files import array_files
-from obygaze_features.exchange.import_items import match
+from obygaze_features.exchange.import_items import match_to_clips
 from obygaze_features.store import PlannedClip
 
 
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
         np.save(theirs / f"{clip.clip_id}.npy", rng.normal(size=16).astype(np.float32))
     np.save(theirs / "trailer.npy", np.zeros(16, dtype=np.float32))
 
-    matched, unknown = match(
+    matched, unknown = match_to_clips(
         array_files(theirs, ArrayChoice()), {clip.clip_id: clip.clip_id for clip in manifest}
     )
     print("of no clip in the manifest:", *unknown)

@@ -45,7 +45,7 @@ class NearClasses(NamedTuple):
 
     @property
     def is_near(self) -> bool:
-        """Whether the nearest class is near."""
+        """Whether the text is near any class: whether its largest cosine is at least `NEAR`."""
         return bool(self.cosines[0] >= NEAR)
 
     def in_words(self) -> str:
@@ -87,7 +87,9 @@ def encoded(encoder: TextBackbone, texts: list[str]) -> NDArray[np.float64]:
 
 
 def class_scores(group: Group, near: NearClasses) -> NDArray[np.float64]:
-    """Compute how likely each clip shows what a text is about: its class probabilities, weighted by nearness.
+    """Score how likely each clip shows what a text is about.
+
+    The score is the sum of the clip's class probabilities, weighted by how near each class is to the text.
 
     Returns
     -------

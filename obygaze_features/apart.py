@@ -77,13 +77,22 @@ class Child:
         self._ask = ask
 
     def call(self, work: Callable[..., Iterable[bytes]], *arguments: object, path: Path) -> Iterable[bytes]:
-        """Have the child call a function about a file; yield the parts of bytes that it yields.
+        """Call a function in the child process; yield the byte strings that the function yields.
+
+        Parameters
+        ----------
+        work
+            The function, importable by name.
+        arguments
+            Its arguments.
+        path
+            The file that it reads, whose size determines how much time and memory the child may use.
 
         Raises
         ------
         ObygazeError, OSError
-            The function raised it; or the child took more time or memory than the file may take, its parts
-            are together as large as that memory, or it crashed.
+            If the function raised it, if the child exceeded its time or memory or crashed, or if it yielded
+            more bytes than its memory.
         """
         size = path.stat().st_size if path.is_file() else 0
         return self._ask(Request(work, arguments, Path.cwd(), limits_of(size)), str(path))
@@ -96,7 +105,10 @@ def is_child() -> bool:
 
 @contextmanager
 def readers_apart() -> Iterator[Child]:
-    """Start a child that reads files, and end it; a child itself reads on its own."""
+    """Yield a child process that reads untrusted files, and end it after the `with` block.
+
+    In a process that is such a child itself, files are read in this process.
+    """
     if is_child():
         yield Child(lambda request, _: request.work(*request.arguments))
     elif _may_fork():
@@ -115,13 +127,13 @@ _state = {"is child": False}
 def _may_fork() -> bool:
     """Return whether this process can be forked safely: on Linux, and without other threads.
 
-    Threads could hold locks at the fork, for ever in the child.
+    A lock that another thread holds at the fork would stay locked in the child for ever.
     """
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 def _do_request(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, bytes]:
-    """Do a request in the child, and send each part of its answer.
+    """Do a request in the child process, and send each part of the answer to the parent.
 
     Parameters
     ----------
@@ -174,7 +186,7 @@ def _nearest_known_class(error: ObygazeError) -> str:
 
 
 def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> None:
-    """Raise the error by which a child's request has failed; do nothing if it has not.
+    """Raise the error with which a child's request failed; do nothing if it succeeded.
 
     Parameters
     ----------
@@ -205,13 +217,13 @@ def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> 
 
 
 def _memory_error(request: Request, where: str) -> InputError:
-    """Return the error for a file that takes more memory to read than it may."""
+    """Return the error for a file that takes more memory to read than the request's limits allow."""
     most = request.limits.memory >> 20
     return InputError(f"{where}: to read it takes more than {most:,} MB of memory: {GIVEN_UP}")
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer of more bytes than reading may take of memory: it would take as much here."""
+    """Raise an error if an answer has more bytes than the child's memory limit: it is held in memory here."""
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
@@ -251,13 +263,17 @@ class _ProcessEnd(NamedTuple):
 
     @classmethod
     def of(cls, text: str, peak: int) -> "_ProcessEnd":
-        """Make it of a text such as `signal 11` or `exit code 1`, and of the most memory in bytes."""
+        """Parse how a process ended, given as `signal 11` or `exit code 1`; `peak` is its memory in bytes."""
         number = text.rpartition(" ")[2]
         code = int(number) if number.isdecimal() else 1
         return cls(-code if text.startswith("signal ") else code, peak)
 
     def how(self, limits: Limits) -> str:
-        """Return why the child ended: "time", "memory", or its signal or exit code in words."""
+        """Return why the child ended without an answer.
+
+        This is "time" or "memory" if it exceeded one of its limits, and otherwise its signal or exit code in
+        words, such as "signal 11".
+        """
         if sys.platform != "win32" and self.code == -signal.SIGXCPU:
             return "time"
         if sys.platform != "win32" and self.code in {-signal.SIGKILL, -signal.SIGABRT}:
@@ -273,13 +289,14 @@ class _Forked:
     """A fork of this process, made for the first file; another one where it died."""
 
     def __init__(self) -> None:
+        """Hold no process yet; `ask` forks one when it is needed."""
         self._pid = 0
         self._memory_before = 0
         self._requests: BinaryIO | None = None
         self._answers: BinaryIO | None = None
 
     def ask(self, request: Request, where: str) -> Iterator[bytes]:
-        """Have the fork do a request; yield the parts of its answer."""
+        """Send a request to the forked process, and start it if need be; yield the parts of its answer."""
         if self._requests is None or self._answers is None:
             self._start()
         assert self._requests is not None and self._answers is not None  # noqa: S101, PT018
@@ -295,7 +312,7 @@ class _Forked:
                 message = _receive(self._answers)
         except EOFError:
             raise _crash_error(self.end().how(request.limits), request, where) from None
-        except BaseException:  # Ctrl-C, or the caller has stopped to listen
+        except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
         _raise_failure(message.kind, message.content, request, where)
@@ -315,7 +332,7 @@ class _Forked:
         self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
 
     def end(self) -> _ProcessEnd:
-        """End the fork; return how it ended."""
+        """Kill the forked process if it still runs; return how it ended."""
         if self._requests is None or self._answers is None:
             return _ProcessEnd(0, 0)
         with suppress(OSError):
@@ -328,7 +345,15 @@ class _Forked:
 
 
 def _serve(requests: int, answers: int) -> None:
-    """Answer requests in a fork until there are none; then end at once, without the parent's clean-up."""
+    """Answer requests in the forked process until the parent closes the pipe, and end the process.
+
+    It ends at once, without the clean-up functions that it has inherited from the parent.
+
+    Parameters
+    ----------
+    requests, answers
+        Descriptors of the pipes to read from and to write to.
+    """
     try:
         end_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
@@ -348,7 +373,18 @@ def _serve(requests: int, answers: int) -> None:
 
 
 def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
-    """Close all files of a fork but two pipes, and discard what it prints; return the pipes' new numbers."""
+    """Close all files of a forked process except two pipes, and discard what it prints.
+
+    Parameters
+    ----------
+    requests, answers
+        Descriptors of the pipes.
+
+    Returns
+    -------
+    tuple
+        The new descriptors of the pipes.
+    """
     nothing = os.open(os.devnull, os.O_RDWR)
     # Both are copied first, as one of them may have the number that the other gets.
     copy_of_requests, copy_of_answers = os.dup(requests), os.dup(answers)
@@ -397,7 +433,7 @@ _asking = threading.Lock()
 
 
 def _ask_worker(request: Request, where: str) -> list[bytes]:
-    """Have a worker process do a request; return the parts of its answer."""
+    """Send a request to a worker process, where forks are not possible; return the parts of its answer."""
     with _asking:
         places = tuple(sys.path)
         if places not in _pools:
@@ -440,6 +476,7 @@ class _Watch:
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits) -> None:
+        """Begin to watch the worker of a pool; nothing is measured before `before` is set."""
         self._pool, self._limits = pool, limits
         self._next_s = time.monotonic() + WATCH_S
         self.before: Used | None = None
@@ -447,7 +484,11 @@ class _Watch:
         self.over = ""
 
     def look(self) -> None:
-        """Look at the worker if it is time to, and end it if it uses more than its limits."""
+        """Measure the worker's use of time and memory, at most every `WATCH_S` seconds.
+
+        Where the system itself keeps the limits, the largest memory is noted in `peak`. Elsewhere a worker
+        that exceeds its limits is ended, and `over` says which limit it was.
+        """
         if self.before is None or self.over or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + WATCH_S
@@ -462,7 +503,10 @@ class _Watch:
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
-    """Send a request to a worker, and collect the parts of its answer; watch what it uses meanwhile."""
+    """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
+
+    Meanwhile `watch` measures what the worker uses.
+    """
     key = next(_keys)
     pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
     parts: list[bytes] = []
@@ -483,7 +527,11 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
 
 
 def _do_worker_task(request: Request, parent: Parent) -> None:
-    """Do a request in a worker: send what the process has used before, the parts, and how it ended."""
+    """Do a request in a worker process.
+
+    It sends the time and memory that the process used before, the parts of the answer, and last how the
+    request ended.
+    """
     if not is_child():
         _state["is child"] = True
         gc.disable()

@@ -36,12 +36,12 @@ LONGEST = 60
 
 
 def made_by(line: str) -> Callable[[C], C]:
-    """Note on a class the line of Python that makes one, for messages.
+    """Decorate a class with the Python expression that makes an instance, for messages on wrong arguments.
 
     Parameters
     ----------
     line
-        A call; what its user fills in is in capitals.
+        Such an expression, with capitals for what the user fills in: `open_store(PATH)`.
     """
 
     def note(kind: C) -> C:
@@ -53,13 +53,10 @@ def made_by(line: str) -> Callable[[C], C]:
 
 
 def checked(function: F) -> F:
-    """Make a function refuse, before it begins, a value of a type that its annotations don't allow.
+    """Decorate a function so that it checks the types of its arguments against its annotations.
 
-    Raises
-    ------
-    ArgumentError
-        By the function that is returned: it names the function, the argument, what it was given, what was
-        expected and a line that makes it.
+    For an argument of a wrong type the decorated function raises an ArgumentError. The message names the
+    function and the argument, what was given, what is expected, and a right call.
     """
 
     @wraps(function)
@@ -140,8 +137,9 @@ class _Names(dict[str, Any]):
 def allows(annotation: Any, value: object) -> bool:
     """Return whether an annotation allows a value.
 
-    Numbers of numpy count as numbers, whole ones as any number; arrays as sequences of what stands first in
-    them, and as arrays of any type. A text is no sequence of texts, what `made_by` knows no collection.
+    NumPy's numbers count as numbers, and integers as numbers of any kind. An array counts as an array of any
+    data type, and as a sequence of items like its first. A text is no sequence of texts, and an instance of
+    a class that `made_by` decorates is no collection, although Python can iterate over both.
 
     Examples
     --------
@@ -215,7 +213,10 @@ def _is_of_array_like(choice: Any) -> bool:
 
 
 def _is_array_like(value: object) -> bool:
-    """Return whether a value is an array, a number, or a list of such, of texts or of lists."""
+    """Return whether numpy can make an array of a value.
+
+    Such values are arrays, numbers, buffers, and nested sequences of these, of texts or of None.
+    """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -255,8 +256,8 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
     value
         The value that was given.
     """
-    # A text is no sequence of texts to its caller, and things of ours are no collections, though Python can
-    # go through both.
+    # A text is no sequence of texts to its caller, and our own objects are no collections, although Python
+    # can iterate over both.
     if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
         return False
     has_type_of_items = hasattr(value, "dtype")
@@ -264,7 +265,7 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
         # A single number of numpy's.
         return False
     if has_type_of_items and not issubclass(origin, Mapping):
-        # An array, or a column of a table: all of its items are as the first.
+        # An array, or a column of a table: all its items have the type of the first.
         return _allows_all(arguments[0], islice(iter(cast("Iterable[object]", value)), 1))
     accepted = next(kinds for kind, kinds in _COLLECTIONS if issubclass(origin, kind))
     return isinstance(value, accepted) and _allows_items(origin, arguments, value)

@@ -12,9 +12,9 @@ GPU_DEVICES = ("nvidia[0-9]*", "nvidiactl", "nvmap", "kfd", "dxg")
 
 
 def no_gpu_here() -> str:
-    """Return why this process surely has no GPU; "" if it may have one.
+    """Return the reason if this process certainly has no GPU; "" if it may have one.
 
-    Environment and devices are looked at, because libraries for networks take seconds to load.
+    Only the environment and device files are checked, because importing PyTorch to ask takes seconds.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in {"", "-1", "NoDevFiles"}:
@@ -27,17 +27,17 @@ def no_gpu_here() -> str:
 
 
 def usable_cores(shards: int = 1) -> int:
-    """Return the number of cores that this process may use; in a Slurm task, at most those that it asked for.
+    """Return the number of cores that this process may use.
 
-    The task's number is looked up because Slurm binds tasks to their cores only where its site has set that
-    up.
+    In a Slurm task these are at most the cores that the task requested: not every cluster binds tasks to
+    their cores.
 
     Parameters
     ----------
     shards
-        Number of jobs that share the work. One of several that is given some of the node's GPUs
-        (CUDA_VISIBLE_DEVICES) takes the same share of its cores, unless a scheduler gave it cores: the others
-        are taken to run beside it.
+        Number of jobs that share the work. If there are several, and this one sees only some of the node's
+        GPUs (CUDA_VISIBLE_DEVICES), the others are assumed to run on the same node. It then uses the same
+        share of the cores as of the GPUs, unless a scheduler has limited its cores.
     """
     n_cores_of_node = os.cpu_count() or 1
     n_cores = n_cores_of_node

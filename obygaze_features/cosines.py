@@ -16,12 +16,12 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     Parameters
     ----------
     group
-        Of N clips with pooled vectors [N, D].
+        A group of N clips with pooled vectors [N, D].
     vector
-        [D], of the same space.
+        Shape [D], in the same space.
     standard
-        Standardise both sides by the group's moments first: what all clips share tells nothing, and what
-        does not vary counts nothing.
+        Whether to standardise all vectors first, by the group's mean and standard deviation. What all clips
+        have in common, and features that do not vary, then do not count.
 
     Returns
     -------
@@ -59,9 +59,9 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
 
 
 def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Return the rows of the `top` highest scores, best first; rows of NaN are left out.
+    """Return the rows with the `top` highest scores, best first, without rows whose score is NaN.
 
-    Rows with equal scores are in their order.
+    Among equal scores, the lower row comes first.
     """
     rows = np.flatnonzero(~np.isnan(scores))
     if top < len(rows):

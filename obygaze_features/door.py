@@ -57,14 +57,15 @@ _GIVEN_OPEN = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
 
 
 def open_regular(path: Path | str, most: int | None = None, *, within: Path | None = None) -> io.FileIO:
-    """Open a regular file for reading, without waiting for it.
+    """Open a regular file for reading; a pipe or device, on which reading might wait for ever, is refused.
 
     Parameters
     ----------
     most
-        Most bytes that it may have; None for a file that is not held in memory.
+        Largest size in bytes that is accepted; None for any size, if the file is not read into memory.
     within
-        A folder that a stranger sent, whose own links are not followed; None for a path that a person named.
+        An untrusted folder that contains the file: symbolic links below it are not followed. None for a path
+        that the user named.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     InputError
         It is a pipe, a device or a socket, or larger.
     OSError
-        Naming it: it cannot be opened, or is a folder.
+        It cannot be opened, or is a folder; the error names it.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     if within is not None:
@@ -107,12 +108,14 @@ def is_given_open(path: Path) -> bool:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
-    """Read a file that has at most `most` bytes, or standard input, kept for whoever reads it again.
+    """Read a file that has at most `most` bytes, or standard input.
+
+    What standard input held is cached, so that it can be read again.
 
     Raises
     ------
     InputError, OSError
-        As of `open_regular`.
+        In the cases of `open_regular`.
     """
     if is_given_open(path):
         data = _given_open(str(path))
@@ -149,7 +152,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def decoded(data: bytes) -> str:
-    r"""Decode UTF-8, with line ends as ``\n``; a byte order mark, as editors on Windows write it, goes.
+    r"""Decode UTF-8 text with line ends as ``\n``, without the byte order mark that Windows editors write.
 
     Examples
     --------
@@ -160,7 +163,7 @@ def decoded(data: bytes) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML that takes little memory for its size.
+    """Parse untrusted TOML; refuse texts that would need much memory or time for their size.
 
     Raises
     ------
@@ -195,7 +198,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Parse JSON of any depth that can be held.
+    """Parse untrusted JSON; raise a ValueError, and no RecursionError, if it is nested too deeply.
 
     Raises
     ------
@@ -210,7 +213,7 @@ def parse_json(data: bytes | str) -> Any:
 
 @cache
 def _given_open(name: str) -> bytes:
-    """Read standard input, or a pipe that the caller's shell fills; it is kept, as it can be read once."""
+    """Read standard input, or a pipe that the shell fills, and cache the bytes: it can be read only once."""
     if name in {str(STANDARD), "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with open(name, "rb") as file:  # noqa: PTH123 - a pipe that the caller's shell fills

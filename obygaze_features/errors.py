@@ -62,6 +62,7 @@ class VideoError(ObygazeError):
     """
 
     def __init__(self, reason: str, path: str | Path | None = None) -> None:
+        """Hold the reason as a sentence, and the file if it is known."""
         super().__init__(reason, path)
         self.reason = reason
         self.path = path
@@ -113,12 +114,12 @@ WHAT_TO_DO = {
 
 
 def system_error_line(error: OSError) -> str:
-    """Return the line that tells of an error of the system: the path, what went wrong, what to do.
+    """Return a one-line message for an error of the system: the path, what went wrong, and what to do.
 
     Parameters
     ----------
     error
-        It names the file, where there is one.
+        The error, whose `filename` is the file or None.
 
     Examples
     --------
@@ -153,7 +154,8 @@ def first_line(error: BaseException | str, longest: int | None = None) -> str:
 def install_command(requirement: str) -> str:
     """Return the command that adds a package, or an extra of obygaze, to this environment.
 
-    Environments of pipx and uv may have no pip. `uv tool install` would take away the extras of before.
+    Environments of pipx and uv may have no pip. `uv tool install` is not used, because it would remove the
+    extras that are installed.
     """
     config = Path(sys.prefix, "pyvenv.cfg")
     if Path(sys.prefix, "pipx_metadata.json").is_file():

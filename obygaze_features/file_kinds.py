@@ -63,12 +63,12 @@ def _kinds(*, binary: bool) -> list[tuple[bytes, FileKind]]:
 
 
 def what(found: Path | bytes) -> FileKind:
-    """Tell what a file is by its first bytes.
+    """Return the kind of a file, by its first bytes.
 
     Parameters
     ----------
     found
-        The file, or what it begins with.
+        The file or folder, or the first bytes of a file.
 
     Returns
     -------
@@ -102,12 +102,14 @@ def what(found: Path | bytes) -> FileKind:
 
 
 def why_not(found: Path | bytes, wanted: str) -> str:
-    """Say in one sentence why a file that a library refuses is not what was expected, and what to do.
+    """Return a sentence on why a file that a library refuses is not of the expected kind, and what to do.
 
     Parameters
     ----------
+    found
+        The file, or its first bytes.
     wanted
-        What was expected, as `FileKind.name` has it.
+        The expected kind, as in `FileKind.name`.
     """
     kind = what(found)
     if kind.name == wanted:
@@ -126,14 +128,16 @@ def no_text(content: bytes) -> str:
 
 
 def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:
-    """Say in our words why a parser of JSON, TOML or XML refuses a text: the line, or what it is.
+    """Return a sentence on why a parser of JSON, TOML or XML refuses a file, with the line if it is known.
 
     Parameters
     ----------
     error
-        What the parser raised: a text that cannot be decoded, a line that is damaged, or too deep a nesting.
+        The parser's error: the text cannot be decoded, is damaged, or is nested too deeply.
+    found
+        The file, or its first bytes.
     wanted
-        What was expected, with its article.
+        What was expected, with its article, such as "a JSON file".
     """
     if what(found).name not in (TEXT, XML) or isinstance(error, UnicodeDecodeError):
         return why_not(found, wanted)

@@ -39,12 +39,15 @@ class SameNames(NamedTuple):
 
 
 def same_names(names: Iterable[str]) -> SameNames:
-    """Find the names that are one name spelt differently, and those that may be.
+    """Find names that are spellings of the same name, and names that may be.
+
+    Names that differ only in case, width, accents or blanks are the same. Names that look alike, but have
+    other letters, are the same if one of them has letters outside of ASCII; otherwise they are doubtful.
 
     Parameters
     ----------
     names
-        In the order in which they are read.
+        The names, in the order in which they are read; each is compared with those before it.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def same_names(names: Iterable[str]) -> SameNames:
 
 
 def is_one_name(name: str, other: str) -> bool:
-    """Return whether two names are one.
+    """Return whether two names are spellings of the same name, as `same_names` finds them.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def is_one_name(name: str, other: str) -> bool:
 
 @lru_cache(4096)  # a table has the same names in every row
 def as_typed(name: str) -> str:
-    """Return a name without what keyboards and programs write differently: width, case, marks, blanks.
+    """Normalise a name: without differences of width, case, accents and blanks, which keyboards vary.
 
     Examples
     --------
@@ -101,10 +104,11 @@ def as_typed(name: str) -> str:
 
 @lru_cache(4096)
 def skeletons(name: str) -> frozenset[str]:
-    """Return what a name looks like, as typed, in small letters and in capitals, without case.
+    """Return texts that stand for how a name looks; names that share one of them look alike.
 
-    Names that share one of these look alike. A Greek capital beta looks like B, a small one like no Latin
-    letter: so the letters are compared in all three forms.
+    In each, letters are replaced by the Latin letter that they look like. There is one each for the name as
+    it is, in small letters and in capitals: a Greek capital beta looks like B, but a small one like no Latin
+    letter.
     """
     text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
     text = _without_marks(" ".join(text.split()))

@@ -38,17 +38,20 @@ AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2  # of Linux, for rename
 # ---------------------------------------------------------------------------
 @contextmanager
 def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterator[Path]:
-    """Yield the path of a new file to write; it replaces `path` if the block succeeds.
+    """Yield the path of a temporary file to write, which replaces `path` if the `with` block succeeds.
 
-    Whatever happens, the old or the new file is at `path`, whole and forced to the disk. Mode and group are
-    those of the old one.
+    So at any time, also after a crash, `path` is either the old or the new file, complete and on the disk.
+    The new file has the mode and group of the old one.
 
     Parameters
     ----------
+    path
+        The file to write; standard output if it is `STANDARD`.
     once
-        Replace nothing: a FileExistsError is raised if there is a file in the end.
+        Whether to replace nothing: if there is a file at `path` in the end, a FileExistsError is raised.
     links
-        Whether what a link leads to is replaced; in folders that strangers sent the link itself is.
+        Whether, if `path` is a symbolic link, the file that it points to is replaced. In untrusted folders it
+        should not be; there the link itself is replaced.
 
     Raises
     ------
@@ -91,9 +94,9 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
     Parameters
     ----------
     data
-        Bytes, or text that is written as UTF-8 with its line ends as they are.
+        Bytes; or text, which is written as UTF-8 with its line ends unchanged.
     links
-        As of `whole_file`.
+        As for `whole_file`.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
-    """Write bytes to a file, opened in a mode; errors name the file."""
+    """Write bytes to a file that is opened in some mode; an OSError names the file."""
     with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
 
@@ -116,12 +119,12 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Write a file whole, unless there is one.
+    """Write a new file atomically.
 
     Raises
     ------
     FileExistsError
-        There is one, also if another process was faster.
+        The file exists, also if another process has just created it.
     """
     with whole_file(path, once=True) as partial:
         _fill(partial, data)
@@ -145,12 +148,12 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to write into; it replaces `folder` if the block succeeds.
+    """Yield an empty temporary folder to write into, which replaces `folder` if the `with` block succeeds.
 
     Raises
     ------
     OSError
-        Naming `folder`, which is then as it was.
+        Naming `folder`, which is then unchanged.
     """
     folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
@@ -183,9 +186,10 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def _rename(path: Path, other: Path, flag: int) -> bool:
-    """Rename a file to another name, or exchange the two, in one step of Linux.
+    """Rename a file to a new name, or exchange two files, atomically by a system call of Linux.
 
-    False is returned where the system or the file system cannot.
+    Returns False, and changes nothing, if the system or the file system does not support this. With
+    RENAME_NOREPLACE, a FileExistsError is raised if `other` exists.
 
     Parameters
     ----------
@@ -211,10 +215,10 @@ _SWEPT: set[Path] = set()
 
 @contextmanager
 def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
-    """Create a file or folder beside a path, which will replace it; yield its path.
+    """Create a temporary file or folder beside a path, which is to replace what is at the path; yield it.
 
-    It has the mode and group of what is at the path, and is locked so that others see that it is used. Its
-    name is drawn: containers may share the name of a host, and their processes numbers.
+    It gets the mode and group of what is at the path. It is locked, so that other processes see that it is in
+    use. Its name is random, because processes in two containers may have the same number and host name.
     """
     if path.parent not in _SWEPT:  # once a process: a folder may have as many files as there are clips
         _SWEPT.add(path.parent)
@@ -236,7 +240,7 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _locked_node(node: Path) -> Iterator[bool]:
-    """Lock a file or folder as long as this process is there; yield whether it could be locked."""
+    """Lock a file or folder within a `with` block; yield whether it could be locked."""
     if sys.platform == "win32":  # an open file cannot be removed there, and no folder can be opened
         yield not node.is_dir()
         return
@@ -260,9 +264,10 @@ def is_temporary(path: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove temporary files and folders whose process has ended; put back what it had moved away.
+    """Remove the temporary files and folders in a folder whose process has ended.
 
-    Those of a running process are locked by it.
+    If such a process had moved an old folder away to replace it, and had not finished, the old folder is put
+    back. Temporary files of running processes are locked, and are left alone.
     """
     for node in list(folder.iterdir()):
         match = _TEMPORARY.fullmatch(node.name)
@@ -290,14 +295,16 @@ def refuse_taken(
     force: bool,
     error: type[ObygazeError] = OutputError,
 ) -> None:
-    """Check that a folder can be written: it is new, or holds only earlier output that may be replaced.
+    """Raise an error unless a folder is new, or holds only earlier output that may be replaced.
 
     Parameters
     ----------
     folder
         The folder.
-    there, foreign
-        Names of earlier output in it, and of other files in it.
+    there
+        Names of files of earlier output in it.
+    foreign
+        Names of other files in it.
     what
         What is to be written, as in "a run".
     force
@@ -316,7 +323,7 @@ def refuse_taken(
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and those above it that are missing, and force their names to the disk."""
+    """Create a folder, and missing folders above it, and flush their names to the disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -324,7 +331,9 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
-    """Remove a folder with all that is in it; without errors, as far as possible.
+    """Remove a folder with all that is in it.
+
+    With `ignore_errors`, as much as possible is removed, and no error is raised.
 
     Raises
     ------
@@ -366,9 +375,17 @@ def store_path(path: Path | str) -> Path:
 
 
 def in_any_form(folder: Path, inside: str) -> Path:
-    """Find a file below a folder in whichever Unicode form its name is stored; as written if absent.
+    """Return the path of a file below a folder, in the Unicode form in which its name is stored there.
 
-    macOS and some archives store accents decomposed (NFD), manifests have them composed (NFC).
+    macOS and some archives store accents decomposed (NFD), while manifests have them composed (NFC). A part
+    of the path that does not exist is kept as it is.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    inside
+        Path of the file, relative to the folder.
     """
     if inside.isascii():
         return folder / inside
@@ -405,7 +422,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """Map texts to names of files that differ also where case does not count.
+    """Map texts to valid file names that are distinct even on file systems that ignore case.
 
     Raises
     ------
@@ -444,7 +461,7 @@ def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
 # ---------------------------------------------------------------------------
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the name of the file to an OSError in the block that has none, as when a disk is full."""
+    """Add a file's path to an OSError of the `with` block that names no file, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -459,7 +476,10 @@ def open_binary(path: Path | str, flags: int) -> int:
 
 
 def force_to_disk(descriptor: int) -> None:
-    """Force an open file to the disk; fsync of macOS stops at the drive's cache."""
+    """Flush an open file to the disk.
+
+    On macOS this takes F_FULLFSYNC, because fsync leaves data in the drive's cache.
+    """
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
@@ -481,7 +501,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def sync(path: Path) -> None:
-    """Force a file, or a folder's entries (new names, renames), to the disk."""
+    """Flush a file, or the entries of a folder (after files were created or renamed), to the disk."""
     windows = sys.platform == "win32"
     if windows and path.is_dir():
         return  # NTFS keeps a journal of names, and no folder can be opened
@@ -494,10 +514,10 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Flush many files to disk together, which file systems combine.
+    """Flush many files and folders to the disk concurrently, because file systems combine such flushes.
 
-    [A clip's three files on ext4: 9-15 ms one after another, 0.6-2 ms among 48 at once.] No thread outlives
-    the call, so that the process may fork.
+    On ext4, the three files of a clip take 9-15 ms one after another, and 0.6-2 ms among 48 files at once. No
+    thread outlives the call, so that the process may fork.
     """
     with ThreadPoolExecutor(SYNC_THREADS) as threads:
         for _ in threads.map(sync, paths):

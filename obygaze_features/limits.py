@@ -53,7 +53,7 @@ class Used(NamedTuple):
 
 
 def limits_of(size: int) -> Limits:
-    """Return what reading a file of a size in bytes may take.
+    """Return the processor time and memory that reading a file may take, given the file's size in bytes.
 
     Examples
     --------
@@ -64,9 +64,10 @@ def limits_of(size: int) -> Limits:
 
 
 def keep_to(limits: Limits) -> None:
-    """Limit what this process may use from now on, beyond what it has used; macOS and Windows limit less.
+    """Limit the processor time and memory that this process may use from now on.
 
-    It may be called again, with other limits.
+    What it has used before does not count. It may be called again with other limits. macOS limits only the
+    time, and Windows nothing; there the parent process watches its child (`excess`).
     """
     if sys.platform == "win32":
         return
@@ -108,16 +109,25 @@ class _Program(ctypes.Structure):
 
 @cache
 def without_network() -> None:
-    """Refuse sockets to this process for the rest of its life, by the system or else by Python."""
+    """Prevent this process from opening sockets for the rest of its life.
+
+    On Linux the kernel refuses them; elsewhere a hook of Python does.
+    """
     if sys.platform == "linux" and platform.machine() in _SYSTEM_CALLS and _filter_calls():
         return
     sys.addaudithook(_refuse_sockets)
 
 
 def _filter_calls() -> bool:
-    """Have Linux refuse the system calls of this process that make sockets; return whether it does.
+    """Install a seccomp filter that refuses the system calls of this process that create sockets.
 
-    The filter is a program that loads the number of each call, and jumps to "refuse" if it is one of these.
+    The filter is a small BPF program. For each call it compares the architecture and the call's number, and
+    jumps to "refuse" if the number is one of those. Each jump has two offsets, for a match and for none.
+
+    Returns
+    -------
+    bool
+        Whether the kernel accepted the filter.
     """
     architecture, calls = _SYSTEM_CALLS[platform.machine()]
     n = len(calls)
@@ -126,7 +136,7 @@ def _filter_calls() -> bool:
         (_EQUAL, 0, n + 3, architecture),
         (_LOAD, 0, 0, 0),  # the number of the call
         (_AT_LEAST, n + 1, 0, _OTHER_NUMBERS),
-        *((_EQUAL, n - at, 0, call) for at, call in enumerate(calls)),
+        *((_EQUAL, n - position, 0, call) for position, call in enumerate(calls)),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),
     ]
@@ -145,7 +155,7 @@ def _refuse_sockets(event: str, _: tuple[Any, ...]) -> None:
 
 
 def end_with_parent() -> None:
-    """Have Linux end this process when its parent ends, however that ends."""
+    """Make Linux kill this process when its parent process ends, even if the parent is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, 9, 0, 0, 0)
 
@@ -165,12 +175,13 @@ def used_by(pid: int) -> Used:
             pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         except OSError:  # it has ended
             pages = 0
-        return Used(0.0, pages * os.sysconf("SC_PAGE_SIZE"))  # both the system limits
+        # The system limits time and memory itself, so the time is not needed.
+        return Used(0.0, pages * os.sysconf("SC_PAGE_SIZE"))
     else:  # noqa: RET505 - without it a type checker takes what follows as never reached
         words = subprocess.run(  # noqa: S603
             ["/bin/ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
         ).stdout.split()
-        return Used(0.0, int(words[0]) * 1024 if words else 0)  # its time the system limits
+        return Used(0.0, int(words[0]) * 1024 if words else 0)  # the system limits the time itself
 
 
 def excess(pid: int, limits: Limits, before: Used) -> str:

@@ -20,7 +20,8 @@ from obygaze_features.text import not_a_formula
 def csv_line(cells: Sequence[str]) -> str:
     r"""Write one line of a CSV table, quoting only where needed.
 
-    Written by hand: up to Python 3.12 the csv module leaves a lone carriage return bare, which ends a line.
+    The csv module is not used, because up to Python 3.12 it does not quote a lone carriage return, which ends
+    a line.
 
     Examples
     --------
@@ -42,7 +43,7 @@ _QUOTED = re.compile(r'[,"\r\n]').search
 
 
 def sheet_line(cells: Sequence[str]) -> str:
-    r"""Write one line of a CSV table for people, with no cell that a spreadsheet would run.
+    r"""Write one line of a CSV table for people; cells that a spreadsheet would run as a formula are escaped.
 
     Examples
     --------
@@ -75,13 +76,16 @@ _PLAIN = json.JSONEncoder(
 
 
 def encode_line(entry: object) -> bytes:
-    """Write one entry, a struct or an object, as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
+    """Encode an entry of a journal as one line of JSON with its checksum.
+
+    The line is `{"crc32":"<8 hex digits>","entry":{...}}`.
+    """
     text = _PLAIN.encode(entry).encode()
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
 def checked_entry(line: bytes) -> bytes | None:
-    """Return the JSON of an entry of a journal if its checksum is right, else None.
+    """Return the JSON of the entry in a line of a journal; None if the line is damaged.
 
     Parameters
     ----------
@@ -95,9 +99,9 @@ def checked_entry(line: bytes) -> bytes | None:
 
 
 def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
-    """Read a journal: yield the number of each line, from 1, and its entry, None if the line is damaged.
+    """Read a journal: yield the number of each line, from 1, and its entry, or None if the line is damaged.
 
-    A torn last line is left out: it was never written.
+    An incomplete last line is left out, because writing it was never finished.
 
     Parameters
     ----------
@@ -124,6 +128,7 @@ class LineJournal:
     """
 
     def __init__(self, path: Path) -> None:
+        """Open a journal to append to, and end an incomplete last line; create the file if it is missing."""
         self._path, self._lock = path, Lock()
         self._failed: OSError | None = None
         with naming(path):
@@ -134,7 +139,10 @@ class LineJournal:
                     write_all(self.descriptor, b"\n")
 
     def append(self, entry: object, *, force: bool = True) -> None:
-        """Append an entry, and force it to the disk unless told otherwise."""
+        """Append an entry, and flush it to the disk if `force`.
+
+        After an error, every later call raises the same error: what the file then holds is not known.
+        """
         with self._lock:
             if self._failed is not None:
                 raise self._failed
@@ -146,7 +154,7 @@ class LineJournal:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Remember an error of writing, which every later `append` raises again."""
+        """Store an OSError of the `with` block, which every later `append` raises again."""
         with naming(self._path):
             try:
                 yield

@@ -90,9 +90,9 @@ class Pieces:
 
 
 def _new_tensor(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
-    """Make an empty tensor; in a worker of a DataLoader, in memory shared with the main process.
+    """Make an uninitialised tensor; in a worker of a DataLoader, in memory shared with the main process.
 
-    PyTorch's own `default_collate` shares memory in the same way.
+    The worker then sends it without a copy, as PyTorch's own `default_collate` does.
     """
     import torch  # noqa: PLC0415 - obygaze[extract]
     from torch.utils.data import get_worker_info  # noqa: PLC0415 - the same

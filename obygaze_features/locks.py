@@ -23,7 +23,23 @@ POLL_S = 0.1
 
 
 def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; return whether the lock was got.
+    """Lock an open file or folder until it is closed or the process ends.
+
+    Parameters
+    ----------
+    descriptor
+        Its file descriptor.
+    path
+        Its path, for messages.
+    wait
+        Whether to wait until no other process holds the lock.
+    shared
+        Whether other processes may hold shared locks at the same time.
+
+    Returns
+    -------
+    bool
+        Whether the lock was obtained; False only without `wait`.
 
     Raises
     ------
@@ -81,10 +97,10 @@ def require_locks(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold an exclusive lock on a file or folder; yield whether it was got.
+    """Hold an exclusive lock on a file or folder within a `with` block; yield whether it was obtained.
 
-    The lock dies with its process, so none is ever left behind. Without `wait`, False is yielded when another
-    process holds it, or when what is at `path` was swapped for something else meanwhile.
+    The lock ends with the process, so none is ever left behind. False is yielded if another process holds the
+    lock (only without `wait`), or if the file at `path` was replaced before the lock was obtained.
     """
     standing = _file_for(path) if sys.platform == "win32" and path.is_dir() else path
     descriptor = open_binary(standing, os.O_RDONLY if standing == path else os.O_RDWR | os.O_CREAT)
@@ -103,7 +119,14 @@ def _file_for(folder: Path) -> Path:
 
 @contextmanager
 def alone_in(folder: Path, work: str) -> Iterator[None]:
-    """Lock a folder for unfinished work; it is created if missing and kept.
+    """Lock a folder for unfinished work within a `with` block, and create it if it is missing.
+
+    Parameters
+    ----------
+    folder
+        The folder, which is not removed afterwards.
+    work
+        What is done in it, for messages: "sealing here".
 
     Raises
     ------

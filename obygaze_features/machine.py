@@ -37,14 +37,14 @@ def this_machine() -> Machine:
 
 
 def clock_problem(folder: Path) -> str:
-    """Say that the clock of the server of a disk is another than this machine's; empty if it is not.
+    """Return a warning if the clock of a file server differs from this machine's; empty if it does not.
 
-    Where a machine itself says when a file was written, as on its own disk, no difference is seen.
+    On a disk of the machine itself no difference can be seen, because the machine sets the times of files.
 
     Parameters
     ----------
     folder
-        Folder of the disk. A file is written there that has no name and is gone at once.
+        Folder on the server. A temporary file without a name is written there.
 
     Raises
     ------

@@ -52,13 +52,17 @@ class Packer:
     """
 
     def __init__(self, name: str) -> None:
+        """Hold no block yet; blocks of shared memory are created when arrays need them."""
         self._name = name
         self._blocks: list[_Block] = []
         self._free: list[_Block] = []
         self._naming = threading.Lock()
 
     def pack(self, thing: object) -> bytes:
-        """Pickle an object; its large arrays are written into a block, each once."""
+        """Pickle an object to a message; its large arrays are written into a block of shared memory.
+
+        If there is no shared memory, or not enough, the arrays are pickled too.
+        """
         large: list[memoryview] = []
 
         def is_small(buffer: pickle.PickleBuffer) -> bool:
@@ -80,12 +84,22 @@ class Packer:
         self._free += [self._blocks[number] for number in numbers]
 
     def end(self) -> None:
-        """Remove the names that are left; this process can make no more of them."""
+        """Remove the names of this worker's blocks, and prevent it from creating further blocks."""
         self._naming.acquire()
         remove_names(self._name)
 
     def _write(self, buffers: list[memoryview]) -> tuple[int, bool, list[Span]]:
-        """Write buffers into a block; return its number, whether it is new, and the span of each buffer."""
+        """Write buffers into a free block that is large enough, or into a new one.
+
+        Returns
+        -------
+        int
+            Number of the block.
+        bool
+            Whether the parent does not know the block yet, and so must map it.
+        list
+            Offset and size in bytes of each buffer in the block.
+        """
         spans: list[Span] = []
         end = 0
         for buffer in buffers:
@@ -103,7 +117,7 @@ class Packer:
         return block.number, new, spans
 
     def _create(self, least: int) -> _Block:
-        """Create a block of at least so many bytes, a power of two."""
+        """Create a block of at least `least` bytes; its size is a power of two."""
         number, size = len(self._blocks), 1 << (least - 1).bit_length()  # few sizes for all sizes of arrays
         with self._naming:
             descriptor = os.open(_path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -124,9 +138,10 @@ class Unpacker:
     """
 
     def __init__(self, name: str) -> None:
+        """Hold no block yet; blocks are mapped when a message refers to them."""
         self._name = name
-        self._maps: dict[int, NDArray[np.uint8]] = {}
-        self._free: list[int] = []
+        self._maps: dict[int, NDArray[np.uint8]] = {}  # by number of the block
+        self._free: list[int] = []  # blocks whose arrays were garbage-collected
 
     def unpack(self, message: bytes) -> Any:
         """Rebuild an object; its arrays are in shared memory until they are garbage-collected."""
@@ -141,7 +156,7 @@ class Unpacker:
         return pickle.loads(pickled, buffers=buffers)  # noqa: S301 - the same
 
     def take_free(self) -> list[int]:
-        """List the blocks that became free since the last call; several threads may ask."""
+        """Return the numbers of the blocks that became free since the last call; thread-safe."""
         free = []
         with suppress(IndexError):  # none is left
             while True:
@@ -161,7 +176,7 @@ class _Lease:
 
 
 def remove_names(name: str) -> None:
-    """Remove the names of a worker's blocks that its parent has not mapped."""
+    """Remove the files of a worker's blocks that its parent has not mapped, given the worker's name."""
     for path in SHARED.glob(f"{name}-*"):
         path.unlink(missing_ok=True)
 
@@ -201,7 +216,7 @@ def pickled_for_workers(thing: object, owner: str = "this work") -> bytes:
     thing
         The object.
     owner
-        Whose it is, for the message.
+        What the object belongs to, for the message.
 
     Raises
     ------

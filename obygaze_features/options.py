@@ -80,10 +80,18 @@ EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=Tr
 def completed(
     names: Callable[[click.Context], Iterable[str]], *, files: bool = False
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Make the `shell_complete` of an argument or option: these names; with `files`, those of files too."""
+    """Make a function for `shell_complete` of an argument or option.
+
+    Parameters
+    ----------
+    names
+        Returns the names that may be completed, given the context.
+    files
+        Whether names of files are completed, too.
+    """
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """List what may stand for an incomplete word."""
+        """Return the completions of an incomplete word."""
         found = [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
         if files:
             return [CompletionItem(incomplete, type="file"), *found]
@@ -106,7 +114,7 @@ class GroupedCommand(click.Command):
         self.groups = groups
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse an option as the value of the one before it, which lacks its own."""
+        """Refuse the name of an option as the value of the option before it, whose value was forgotten."""
         takes_a_value = {}
         for option in self.params:
             if isinstance(option, click.Option):
@@ -118,7 +126,7 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each group."""
+        """Write the options in the help text, in a section for each group of `groups`."""
         others = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -163,7 +171,10 @@ class Output:
 
 
 def _refuse_inputs(ctx: click.Context) -> None:
-    """Refuse, before any work is done, to write over a file that is read, or into a sealed store."""
+    """Raise an OutputError if a command would write over one of its inputs, or into a sealed store.
+
+    This is checked before the command does any work.
+    """
     written = {each.name for each in ctx.command.params if _is_written(each)}
     given = [value for name, value in ctx.params.items() if name not in written]
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
@@ -182,20 +193,21 @@ def _is_written(parameter: click.Parameter) -> bool:
 
 
 def _possible_files(given: Iterable[object]) -> set[str]:
-    """Return all texts in the values of parameters that may be the name of a file that is read.
+    """Return all texts in the values of a command's parameters that may name a file that it reads.
 
-    A value may hold several, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its description.
+    A value may hold several texts, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its
+    description, a .toml of the same name.
     """
     names = set()
     for value in given:
-        for one in value if isinstance(value, tuple) else (value,):
-            names |= {str(one), *re.split("[:=]", str(one))}
+        for item in value if isinstance(value, tuple) else (value,):
+            names |= {str(item), *re.split("[:=]", str(item))}
     names |= {f"{name.removesuffix('.onnx')}.toml" for name in names if name.endswith(".onnx")}
     return names - {""}
 
 
 def _is_same_file(out: Path, name: str) -> bool:
-    """Whether a name is that of an existing file; a text that can name no file is not."""
+    """Return whether a text names the same existing file as `out`."""
     try:
         return out.samefile(name)
     except OSError:
@@ -228,7 +240,10 @@ class Answer:
 
 
 def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
-    """Print what a command answers: its text, or with --json its document."""
+    """Decorate a command that returns an `Answer`, so that the answer is printed.
+
+    Its text is printed, or with --json its document. Remarks go to stderr.
+    """
     takes_json = "json" in signature(command).parameters
 
     @wraps(command)

@@ -48,18 +48,19 @@ OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 @checked
 def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what features perceive of a film, such as pictures or sound, by their provenance.
+    """Return which modalities of a film some features were computed from, by their provenance.
 
     Parameters
     ----------
     provenance
-        Of the group of the features. It states it by the field `perceives`. Else the preset tells: that of a
-        backbone that hears names a track. Features of texts have a tokenizer, and an empty preset.
+        Provenance of the group of features. The field `perceives` states the modalities. Without it, they
+        follow from the preset: only one for sound names a track. Features of texts have a tokenizer, and an
+        empty preset.
 
     Returns
     -------
     tuple of str
-        Some of MODALITIES; none where nothing tells.
+        Some of MODALITIES; empty if the provenance does not show them.
 
     Examples
     --------
@@ -78,17 +79,18 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
-    """Say why a source cannot know of something; "" where it can.
+    """Return why a source cannot perceive a concept, because the film conveys it otherwise; "" if it can.
 
     Parameters
     ----------
     name
-        Of a concept or a question.
+        Name of the concept or question, for the message.
     conveyed
-        One of MODALITIES: what is said can be heard too. NOT_VISUAL excludes sources that perceive pictures
-        alone, "" excludes nothing.
+        How the film conveys it: one of MODALITIES; NOT_VISUAL if a source that perceives only pictures cannot
+        know of it; "" if that is not known, which excludes no source.
     perceives
-        Some of MODALITIES; of a source of which nobody knows it, which excludes nothing, none.
+        What the source perceives: some of MODALITIES; empty if unknown, in which case it is not excluded.
+        What is said can also be perceived by a source that hears.
 
     Examples
     --------
@@ -107,12 +109,19 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
 
 @checked
 def modalities_of(names: Iterable[str], where: str) -> tuple[str, ...]:
-    """Check what a source is said to perceive, and put it in the order of MODALITIES.
+    """Check names of modalities, and return them in the order of MODALITIES, each once.
+
+    Parameters
+    ----------
+    names
+        Modalities that a source perceives.
+    where
+        Where the names come from, for messages.
 
     Raises
     ------
     ObygazeError
-        A name is none of MODALITIES, or there is none; `where` tells the place.
+        A name is none of MODALITIES, or there are no names.
     """
     given = list(names)
     expected = f"expected some of {', '.join(MODALITIES)}"

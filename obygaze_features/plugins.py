@@ -60,12 +60,12 @@ def _points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 def offered(group: str, kind: type[T]) -> dict[str, T]:
-    """Load the entry points of a group: name -> object.
+    """Load the objects that installed packages offer as entry points of a group: name -> object.
 
     Raises
     ------
     ObygazeError
-        One names an object of another class.
+        An object is not of the class `kind`.
     """
     found: dict[str, T] = {}
     for point in points(group):

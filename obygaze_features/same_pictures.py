@@ -191,18 +191,18 @@ def duplicates(
     only: Collection[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Duplicates:
-    """Find the clips of a store that look like clips of another, or of its own other movies.
+    """Find clips of a store that look like clips of another store, or of other movies in the same store.
 
     Parameters
     ----------
     store
-        Of clips, with the frames of `signature`.
+        A store of clips, with frames of the backbone `signature`.
     other
-        None compares clips of different movies of the one store.
+        The store to compare it with; None compares clips of different movies in `store`.
     only
-        Clips of the store to compare; None compares all.
+        Ids of the clips of `store` to compare; None for all.
     progress
-        Called with the numbers of clips done and of all.
+        Called with (clips compared, all clips). Or whether to show a bar.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def duplicates(
 
 
 def has_signatures(store: Store) -> bool:
-    """Whether a store has the frames by which pictures are compared."""
+    """Return whether a store has frames of `signature` as this version makes them, and enough per clip."""
     if GROUP not in store.names or "frames" not in store[GROUP].arrays:
         return False
     named = (store[GROUP].provenance.get("architecture") or {}).get("features")
@@ -233,7 +233,13 @@ def has_signatures(store: Store) -> bool:
 
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
-    """Estimate the CPU seconds of `duplicates`: if no clips are near each other, and if all are."""
+    """Estimate the CPU seconds that `duplicates` takes.
+
+    Returns
+    -------
+    tuple of float
+        The estimate if no two clips look similar, and that if all do.
+    """
     n_clips = _n_with_signatures(store)
     n_pairs = n_clips * (n_clips - 1) / 2 if other is None else n_clips * _n_with_signatures(other)
     if_none_near, if_all_near = PAIR_S
@@ -246,9 +252,10 @@ def _n_with_signatures(store: Store) -> int:
 
 
 def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
-    """Compare the pictures of all clips of different sides, and return what is alike.
+    """Compare the signatures of all clips of different sides, and return those that are alike.
 
-    A side is a store or, within one store, a movie. Equal signatures are compared once.
+    A side is a store, or, if there is only one store, a movie. Clips with equal signatures share one, which
+    is compared once.
 
     Parameters
     ----------
@@ -293,6 +300,7 @@ class _Likenesses:
     """
 
     def __init__(self, clips: _Clips, has_several_sides: NDArray[np.bool_]) -> None:
+        """Begin with what equal signatures show: clips of several sides that share one are the same."""
         self.nearest = has_several_sides.astype(np.float32)
         self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
         self._clips = clips
@@ -302,14 +310,14 @@ class _Likenesses:
         self._groups = [rows for rows in clips.same if len(rows) > 1]
 
     def add(self, some: NDArray[np.int64], others: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Add the likenesses of some signatures to others.
+        """Add the likenesses of pairs of signatures: to the nearest, to the groups and to the pairs of clips.
 
         Parameters
         ----------
         some, others
             Numbers of the signatures, [A] and [B].
         values
-            Likeness of each of the first to each of the others, [A, B].
+            Likeness of each of `some` to each of `others`, [A, B].
         """
         self._raise_nearest(some, values.max(axis=1))
         self._raise_nearest(others, values.max(axis=0))
@@ -327,7 +335,10 @@ class _Likenesses:
     def _join_groups(
         self, some: NDArray[np.int64], others: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Join the groups of signatures that are alike, [A, B], into one group each."""
+        """Merge the groups of signatures that are alike.
+
+        Groups that a chain of such pairs connects become one.
+        """
         is_new = self.group_of[some][:, None] != self.group_of[others]
         i, j = np.nonzero(is_alike & is_new)
         if not len(i):
@@ -340,10 +351,10 @@ class _Likenesses:
     def _add_pairs(
         self, some: NDArray[np.int64], others: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Remember the pairs of clips that share pictures.
+        """Store the pairs of clips that share pictures.
 
-        Signatures of one clip each make a pair; if one is of several clips, these are kept as a group, of
-        which `pairs` makes pairs in the end.
+        Two signatures that belong to one clip each give a pair. If one belongs to several clips, all clips of
+        both are stored as a group, which `pairs` divides into pairs at the end.
         """
         is_pair = self._is_of_one_clip[some][:, None] & self._is_of_one_clip[others]
         numbers = _pair_numbers(
@@ -357,26 +368,29 @@ class _Likenesses:
 def _find_near_clips(
     clips: _Clips, own_side: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
-    """Compare the mean frames of all signatures, block by block, to spare most comparisons of single frames.
+    """Find the pairs of signatures whose mean frames are similar.
+
+    Only of these pairs, single frames are compared later. All pairs of signatures of different sides are gone
+    through in blocks.
 
     Parameters
     ----------
     clips
         The clips.
     own_side
-        [S]: the movie or store that a signature is of; -1 if it is of several.
+        Shape [S]: the side of each signature; -1 if clips of several sides have it.
 
     Yields
     ------
     int
-        Signatures that are done.
+        Number of signatures that are done.
     ndarray
-        Signatures [R].
+        Numbers of some signatures, [R].
     ndarray
-        Signatures [C] to compare them with.
+        Numbers of the signatures to compare them with, [C].
     ndarray
-        [R, C]: number in `WAYS` of the views in which the mean frames of a pair are nearest; -1 where they
-        are not near, or of one side.
+        Shape [R, C]: the way to compare each pair (an index of `WAYS`) in which its mean frames are most
+        similar; -1 for pairs that are not similar, or of the same side.
     """
     # Those of several sides, whose own side is -1, come last and are compared with all.
     order = np.argsort(own_side < 0, kind="stable")
@@ -414,14 +428,16 @@ class _Halves:
 
     @classmethod
     def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_Halves":
-        """Compute the mean of the frames of each signature that show something, of length 1 in each view.
+        """Compute the mean frame of each signature in each view, in the basis of `mirror_halves`.
+
+        Frames that show too little do not count. Mean frames have length 1, or 0 without any frame.
 
         Parameters
         ----------
         signs
             Signatures [S, F, 1321].
         order
-            [S]: the order in which they are taken.
+            Shape [S]: the order of the signatures in the result.
         """
         to_stays, to_turns = mirror_halves()
         stays = np.empty((len(VIEWS), len(order), to_stays.shape[1]), np.float32)
@@ -437,7 +453,11 @@ class _Halves:
         return cls(stays, turns)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
-        """Compute the cosines [R, C] of some signatures with others, in each of `WAYS`."""
+        """Yield, for each of `WAYS`, the cosines [R, C] of the mean frames of some signatures with others.
+
+        A mirror changes only the sign of the second half. So the cosine with the mirrored frame is the
+        difference of the same two products whose sum is the cosine with the frame as it is.
+        """
         mirrored_last: list[NDArray[np.float32]] = []
         for view_a, view_b, is_mirrored in WAYS:
             if is_mirrored:
@@ -453,7 +473,7 @@ class _Halves:
 def _compare_frames(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-    """Compare the frames of pairs of signatures that are near, in the views in which they are nearest.
+    """Compare the single frames of pairs of signatures whose mean frames are similar.
 
     Parameters
     ----------
@@ -465,9 +485,9 @@ def _compare_frames(
     Yields
     ------
     ndarray, ndarray
-        Some of the first signatures, [A], and of the others, [B].
+        Some of the signatures in `rows`, [A], and some of those in `columns`, [B].
     ndarray
-        [A, B]: their likeness; -1 for pairs that are not near.
+        Shape [A, B]: their likeness; -1 for pairs that are not compared.
     """
     for way in np.unique(how[how >= 0]).tolist():
         view_a, view_b, mirror = WAYS[way]
@@ -488,16 +508,16 @@ def _compare_frames(
 def _list_groups(
     clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]
 ) -> Iterator[SameClip]:
-    """Yield the clips of each group that looks alike, the most alike group and clip first.
+    """Yield the clips of each group of clips that look alike; the group with the highest likeness first.
 
     Parameters
     ----------
     clips
         The clips.
     nearest
-        [S]: largest likeness of a signature to another; 0 if none is alike.
+        Shape [S]: largest likeness of each signature to another one; 0 if it is like none.
     group_of
-        [S]: number of its group.
+        Shape [S]: number of each signature's group.
     """
     found = defaultdict(list)
     for place in np.flatnonzero(nearest).tolist():
@@ -514,10 +534,10 @@ def _list_groups(
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
-    """Return the numbers of the pairs of clips in groups of clips that share a picture.
+    """Return the numbers (see `_pair_numbers`) of the pairs of clips in groups that share a picture.
 
-    Clips of two films are paired in the order of time, as many as the film with fewer of them has. A picture
-    of more than `MOST_MOVIES` films, such as a title, says nothing.
+    In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
+    with clips of more than `MOST_MOVIES` films are left out: their picture may be a company's title.
     """
     pairs: set[tuple[int, int]] = set()
     for rows in groups:
@@ -532,9 +552,9 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
 
 
 def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArray[np.int64]:
-    """Return numbers of pairs of moments; the next moments of both films have the next number.
+    """Assign numbers to pairs of moments; the pair of the next moments of both films has the next number.
 
-    A run of such numbers is then a row of clips that two films share.
+    A run of consecutive numbers is then a series of successive clips that two films share.
 
     Parameters
     ----------
@@ -548,14 +568,14 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
 
 
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
-    """Find pairs of movies of which at least `ROW` clips in a row share pictures.
+    """Find pairs of movies in which at least `ROW` successive clips share pictures.
 
     Parameters
     ----------
     clips
         The clips.
     pairs
-        Numbers of the pairs of clips that share pictures, which are sorted in place.
+        Numbers (see `_pair_numbers`) of the pairs of clips that share pictures; they are sorted in place.
     """
     pairs.sort()
     # Runs of consecutive numbers are rows of clips at one distance in time.
@@ -578,7 +598,7 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
 
 
 def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clips:
-    """Read the signatures of all clips that show something; clips with equal signatures share one.
+    """Read the signatures of all clips that show enough to compare; equal signatures are stored once.
 
     Parameters
     ----------
@@ -643,22 +663,25 @@ class _DistinctSigns:
     """
 
     def __init__(self, n_most: int, n_frames: int) -> None:
-        # Room for all, of which only what is written takes memory: a list would be copied in the end.
+        """Reserve room for `n_most` signatures of `n_frames` frames each."""
+        # Only the part that is written takes memory. A list would have to be copied at the end.
         self._signs = np.empty((n_most, n_frames, len(FEATURES)), np.int8)
         self._place_of_signs: dict[bytes, int] = {}  # by the digest of signs
-        self._place_of_frames: dict[str, int | None] = {}  # by that of frames, which are looked at once
+        self._place_of_frames: dict[str, int | None] = {}  # by the digest of frames
 
     def signs(self) -> Signs:
         """Return the signs [S, F, 1321] of all places."""
         return self._signs[: len(self._place_of_signs)]
 
     def place_of(self, digest: str, frames: NDArray[np.floating], where: str) -> int | None:
-        """Return the place of a clip's signs, which are added if they are new; None if they show too little.
+        """Return the position of a clip's signs among the distinct ones; new signs are added.
+
+        None if too few of the clip's frames show anything.
 
         Parameters
         ----------
         digest
-            Digest of the frames, which are looked at once.
+            Digest of the frames. Frames with a digest that was seen before are not converted again.
         frames
             Signature of the clip, [F, 1321].
         where
@@ -677,9 +700,9 @@ class _DistinctSigns:
 
 
 def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
-    """Turn a signature [F, 1321] into its signs and, last, whether a frame shows something.
+    """Convert a signature [F, 1321] to int8: the signs -1, 0 or 1, and last whether a frame shows anything.
 
-    By bits, which is ten times as fast as by values.
+    The values of float16 are compared by their bits, which is ten times as fast.
     """
     bits = frames.astype(np.float16, copy=False).view(np.uint16)
     signs: Signs = (bits == _ONE).view(np.int8) - (bits == _MINUS_ONE).view(np.int8)

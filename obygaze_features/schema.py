@@ -81,7 +81,7 @@ Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={
 
 
 def fits(value: object, kind: Any) -> bool:
-    """Return whether a plain JSON value is of a kind, such as `Name` or `Hex64`."""
+    """Return whether a plain JSON value is valid for a kind: a type, often constrained, such as `Hex64`."""
     if kind is Mark:
         return value is True
     try:
@@ -92,7 +92,7 @@ def fits(value: object, kind: Any) -> bool:
 
 
 def one_of(*names: str) -> Meta:
-    """Describe a text that is one of some names."""
+    """Return the constraint of a text that must be one of some names, for use in `Annotated`."""
     return Meta(
         pattern=f"^({'|'.join(map(re.escape, names))}){END}",
         description=f"one of {', '.join(names)}",
@@ -101,13 +101,7 @@ def one_of(*names: str) -> Meta:
 
 
 def misfit(error: msgspec.ValidationError) -> str:
-    """Return in plain words where data do not fit a struct, and why.
-
-    Parameters
-    ----------
-    error
-        The error of msgspec.
-    """
+    """Return msgspec's error on invalid data in plain words: the field, and what is wrong with it."""
     told, _, place = str(error).partition(" - at `$")
     where = place.strip("`.")
     why = _why_misfit(told)
@@ -115,7 +109,7 @@ def misfit(error: msgspec.ValidationError) -> str:
 
 
 def _why_misfit(told: str) -> str:
-    """Put msgspec's message on a value, without its place, in plain words."""
+    """Return msgspec's message on an invalid value in plain words; the message is given without the field."""
     kinds = re.match(r"Expected `(\w++).*`, got `(\w++)`", told)
     if kinds:
         wanted, found = kinds.groups()
@@ -146,7 +140,7 @@ def expected(kind: Any) -> str:
 
 
 def _description(annotated: Any) -> str:
-    """Return the description that an annotated kind brings."""
+    """Return the description of an annotated kind, such as "a whole number above 0"."""
     meta = next(each for each in get_args(annotated) if isinstance(each, Meta))
     return meta.description or ""
 
@@ -166,7 +160,7 @@ def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
 
 @cache
 def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
-    """List (dotted name, kind, whether it is required) of every field, those of nested objects included."""
+    """List the fields of an object and of its nested objects: (dotted name, kind, whether it is required)."""
     listed: list[tuple[str, Any, bool]] = []
     for name, kind, required in _own_fields(schema):
         listed.append((name, kind, required))
@@ -198,14 +192,16 @@ def check(
     error: type[ObygazeError] = StoreError,
     page: str = "docs/store-format.md",
 ) -> None:
-    """Refuse an object that does not fit the schemas; the message names every wrong field, the first in full.
+    """Raise an error if an object does not fit the schemas.
+
+    The message says what is wrong with the first invalid field, and names the others.
 
     Parameters
     ----------
     document
         A JSON object.
     schemas
-        Schemas to check; one with `forbid_unknown_fields` refuses other fields.
+        Schemas that the object must fit. One with `forbid_unknown_fields` allows no other fields.
     what
         Its name in messages.
     error

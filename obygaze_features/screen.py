@@ -37,10 +37,22 @@ def table(
     right: Collection[int] = (),
     full: bool = False,
 ) -> str:
-    """Lay out a table within a width, by default the terminal's; long cells wrap.
+    """Lay out a table as text that fits a width; long cells wrap.
 
-    The first column, which names the row, is wrapped last. Columns `right` are aligned at their right ends;
-    of a table that is to be `full`, empty columns are left out.
+    Other columns are narrowed before the first one, which names the row.
+
+    Parameters
+    ----------
+    rows
+        The cells of each row.
+    headers
+        Headings of the columns; without, the table has none.
+    width
+        Characters of a line; None for the width of the terminal.
+    right
+        Numbers of the columns that are aligned to the right.
+    full
+        Whether columns without any text are left out.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     if full:
@@ -139,14 +151,14 @@ def in_notebook() -> bool:
 def shown_progress(
     progress: Progress | bool | None, what: str, unit: str = "it", *, scaled: bool = False
 ) -> Iterator[ShowProgress]:
-    """Yield the function that reports progress, given a library function's parameter `progress`.
+    """Yield a function that reports progress, for a library function with a parameter `progress`.
 
     Parameters
     ----------
     progress
-        A function to call; or whether to show a bar: None in a notebook alone.
+        That parameter: a function to call, or whether to show a bar. None shows one only in a notebook.
     what, unit, scaled
-        As of `progress_bar`.
+        As for `progress_bar`.
     """
     if callable(progress):
         yield lambda done, total, _note="", /: progress(done, total)
@@ -159,12 +171,21 @@ def shown_progress(
 
 @contextmanager
 def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
-    """Show progress: a bar in a notebook and on a terminal, elsewhere a line per minute on stderr.
+    """Show progress: a bar in a notebook or on a terminal, elsewhere a line per minute on stderr.
 
     Parameters
     ----------
+    what
+        What is done, in front of the bar.
+    unit
+        The word for one of the things that are counted.
     scaled
-        Write large numbers with a prefix, as for bytes.
+        Whether large numbers are written with a prefix, as for bytes.
+
+    Yields
+    ------
+    ShowProgress
+        Called with (number done, number in all, an optional note).
     """
     notebook = in_notebook()
     if not notebook and not sys.stderr.isatty():
@@ -181,13 +202,13 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     with bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
-            """Move the bar; other work, such as a second step, begins it anew."""
+            """Move the bar. If the number done falls, another step has begun, and so does its time."""
             if done < bar.n or total != bar.total:
                 start = bar.start_t
-                other_work = done < bar.n
+                is_other_step = done < bar.n
                 bar.reset(total)
-                if not other_work:
-                    bar.start_t = start  # else its pace is its own
+                if not is_other_step:
+                    bar.start_t = start
             bar.bar_format = None if _paced(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
@@ -215,7 +236,7 @@ def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
         nonlocal last, start, before
         now = time.monotonic()
         if done < before:
-            start = now  # other work: its pace is its own
+            start = now  # another step has begun, whose pace differs
         before = done
         if now - last < QUIET_S:
             return

@@ -24,7 +24,9 @@ Floats = NDArray[np.float32]
 
 @np.errstate()
 def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
-    """Compute how alike clips are to others in one view, 1 for the same frames.
+    """Compute how alike clips are to others in one view: 1 for clips with the same frames.
+
+    The frames of two clips are compared at equal positions, and shifted against each other by `SHIFTS`.
 
     Parameters
     ----------
@@ -36,7 +38,9 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     Returns
     -------
     ndarray
-        [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
+        Shape [n, m]: for each pair of clips, the median of the cosines of their frames, at the shift at
+        which it is largest. Frames that show too little do not count. -1 if fewer than `LEAST_FRAMES` frames
+        of both can be compared.
     """
     np.setbufsize(16)  # until it returns: else numpy copies weights to buffers, which takes as long
     ours = a.transpose(1, 0, 2).astype(np.float32, order="C")
@@ -58,7 +62,7 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
             np.multiply(cosine, columns[frame][:, None], out=cosine)
             np.multiply(cosine, rows[frame + shift], out=cosine)
         if met is not None:
-            np.copyto(memory, np.inf, where=np.isnan(memory))  # last
+            np.copyto(memory, np.inf, where=np.isnan(memory))  # so that they are sorted to the end
         counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
         ranks = {rank for count in counts for rank in ((count - 1) // 2, count // 2)}
         for part in (slice(top, top + PART) for top in range(0, len(a), PART)):
@@ -71,14 +75,14 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
 
 
 def _select_ranks(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
-    """Sort arrays elementwise, as far as needed: array k then holds the k-th smallest elements.
+    """Sort several arrays elementwise, so that array k holds the k-th smallest element of each position.
 
     Parameters
     ----------
     arrays
-        Of one shape; elements at the same place of each are ranked. Their memory is used.
+        Arrays of the same shape, which are overwritten.
     ranks
-        Ranks that are wanted, 0 for the smallest; arrays of other ranks hold anything.
+        The ranks k that are needed, 0 for the smallest. Only these arrays of the result are valid.
     """
     spare = np.empty_like(arrays[0])
     for i, j in _exchanges(len(arrays), frozenset(ranks)):
@@ -90,12 +94,12 @@ def _select_ranks(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
 
 @cache
 def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
-    """List the steps of a sorting network of n elements that bring wanted ranks to their places.
+    """List the steps of a sorting network for n elements, as far as they are needed for some ranks.
 
-    A step (i, j) puts the smaller of two elements at i and the larger at j: it is a minimum and a maximum of
-    whole arrays, which takes a tenth of the time of sorting short rows. The network is Batcher's merge
-    exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M) without steps that no wanted rank
-    depends on.
+    A step (i, j) puts the smaller of two elements at i and the larger at j. On whole arrays this is a minimum
+    and a maximum, which takes a tenth of the time of sorting many short rows. The network is Batcher's merge
+    exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), without the steps on which none of
+    the wanted ranks depends.
     """
     network = []
     top = 1 << max(n - 1, 1).bit_length() - 1
@@ -144,18 +148,21 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def mirror_halves() -> tuple[Floats, Floats]:
-    """Compute an orthonormal basis of a view's 264 signs in which mirroring is simple.
+    """Compute an orthonormal basis of a view's 264 signs for which mirroring changes at most a sign.
 
     Returns
     -------
-    stays, turns : ndarray of float32, shapes [264, 126] and [264, 138]
-        Vectors that a mirror leaves as they are, and that it negates.
+    stays : ndarray of float32, [264, 126]
+        Basis vectors that mirroring left to right leaves unchanged.
+    turns : ndarray of float32, [264, 138]
+        Basis vectors that mirroring multiplies by -1.
     """
     signs = np.eye(SIGNS, dtype=np.float32)
     turned = mirrored(signs)
     halves = []
     for both in (signs + turned, signs - turned):
-        # A difference and the one it is exchanged with give the same sum; one that is its own gives 0 or 2.
+        # A sign and the one that mirroring exchanges it with give the same vector, so one of both is kept. A
+        # sign that is its own partner gives a vector of length 2, or zero, which is left out.
         partner = np.abs(turned).argmax(axis=1)
         is_first = (np.arange(SIGNS) <= partner) & both.any(axis=1)
         kept = both[is_first]
@@ -195,7 +202,7 @@ def sketches(means: Floats) -> NDArray[np.uint8]:
 
 
 def sketch_likeness(means: Floats, kept: NDArray[np.uint8]) -> Floats:
-    """Compute the cosines [n, m] of mean frames with those that sketches stand for.
+    """Compute the cosines [n, m] of mean frames with the approximate mean frames that sketches encode.
 
     Parameters
     ----------

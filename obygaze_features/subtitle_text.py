@@ -23,7 +23,10 @@ DRAWING = re.compile(rf"(?<!\\)\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?!
 
 
 def ass_text(text: str) -> str:
-    """Return what is said in a subtitle of ASS: without drawings and settings in braces, breaks as blanks."""
+    """Return the words of a subtitle in ASS format.
+
+    Drawings, and settings in braces, are removed; line breaks become blanks.
+    """
     text = DRAWING.sub("", text)
     text = _ASS_TAG.sub("", text)
     text = re.sub(r"\\[Nnh]", " ", text)

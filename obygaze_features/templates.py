@@ -15,14 +15,14 @@ from obygaze_features.text import visible
 
 
 def packaged_text(package: str, *names: str) -> str:
-    """Read a text in the folder of a package.
+    """Read a text file that is part of a package.
 
     Parameters
     ----------
     package
-        Whose `__package__` it lies beside.
+        Name of the package, such as the `__package__` of the caller.
     names
-        Folders below, if there are any, and the name of the file.
+        Path of the file in the package's folder: names of folders, if any, and of the file.
     """
     return resources.files(package).joinpath(*names).read_text(encoding="utf-8")
 
@@ -39,9 +39,18 @@ def filled(
     written: Callable[[Any], object] = lambda value: value,
     filters: Mapping[str, Callable[..., object]] | None = None,
 ) -> str:
-    """Fill in a template of a package; each value is put in as `written` writes it.
+    """Render a Jinja template that is part of a package.
 
-    Its filter `table` lays out rows as `screen.table` does; it may include others of the package.
+    Parameters
+    ----------
+    package, name
+        The package, and the file name of the template.
+    values
+        Names and values of the template's variables.
+    written
+        Converts each value when it is inserted; by default it is inserted as it is.
+    filters
+        Further filters, besides `table`, which is `screen.table`.
     """
     texts = _environment(package, written, tuple((filters or {}).items()))
     return texts.get_template(name).render(values)
@@ -51,7 +60,7 @@ def filled(
 def _environment(
     package: str, written: Callable[[Any], object], filters: tuple[tuple[str, Callable[..., object]], ...]
 ) -> "Environment":
-    """Make what loads and compiles the templates of a package."""
+    """Make the Jinja environment that loads and compiles the templates of a package."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
     texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
@@ -70,7 +79,10 @@ def _environment(
 def sentences(
     package: str, name: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
 ) -> tuple[str, ...]:
-    """Fill in a template with a sentence a line, of which some may be empty; no value makes two of one."""
+    """Render a template that has one sentence in each line; return the lines that are not empty.
+
+    Line breaks in values are escaped, so that a value cannot divide a sentence.
+    """
     return tuple(filter(None, filled(package, name, values, _in_line, filters).split("\n")))
 
 

@@ -60,7 +60,7 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
 
 
 def composed(text: str) -> str:
-    """Write accents as Unicode's form NFC does, whatever a disk or a keyboard makes of them.
+    """Normalise a text to Unicode's composed form (NFC), because some systems decompose accents.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def composed(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """Return a name for a file or folder that all systems take, made of a text without control characters.
+    """Return a name for a file or folder that is valid on all systems, made from a text.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def file_name(text: str) -> str:
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    r"""Replace characters that a terminal would obey by their escapes, which are also those of JSON.
+    r"""Escape control characters, which a terminal would obey, as ``\uXXXX``.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def visible(text: str, *, lines: bool = True) -> str:
 
 
 def masked(text: str) -> str:
-    """Leave out user names, passwords and queries of URLs, which may be secrets.
+    """Replace user names, passwords and queries of URLs in a text by asterisks: they may be secrets.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def masked(text: str) -> str:
 
 
 def _without_query(found: re.Match[str]) -> str:
-    """Write a URL without what its query says, or a query of which a message names no more."""
+    """Return the replacement for a match of `_QUERY`: the URL, with "?***" in place of its query if any."""
     url = found["url"] or ""
     return url if url and not found["query"] else f"{url}?***"
 
@@ -123,8 +123,8 @@ def unescaped(stream: Any) -> Any:
 def not_a_formula(cell: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are.
 
-    Texts that already have the apostrophe get another one, so that `as_written` gives every text back.
-    Source: OWASP, CSV Injection.
+    A text that begins with an apostrophe and a formula gets another one, so that `as_written` can restore
+    every text. Source: OWASP, CSV Injection.
 
     Examples
     --------
@@ -141,7 +141,10 @@ def as_written(cell: str) -> str:
 
 
 def number_of(text: str) -> float:
-    """Read a number as any program writes it; NaN if it is none: Python alone reads 1_0 as ten."""
+    """Convert a text to a number; NaN if it is none.
+
+    Underscores, as in 1_0, are allowed only in Python's own numbers, and so are none here.
+    """
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
@@ -149,7 +152,7 @@ def number_of(text: str) -> float:
 
 
 def shortened(text: str) -> str:
-    """Write a sentence that quotes what a file holds: of a very long one the beginning and the end.
+    """Shorten a very long sentence, such as one that quotes a file, to its beginning and its end.
 
     Examples
     --------
@@ -175,7 +178,7 @@ def first_few(texts: Sequence[str], most: int) -> str:
 
 
 def counted(number: int, singular: str, many: str = "") -> str:
-    """Write a number with its noun, and with a verb behind it where both are given so.
+    """Write a number with its noun in the singular or plural; the noun may include a verb.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def counted(number: int, singular: str, many: str = "") -> str:
 
 
 def rounded(value: float, digits: int = 0) -> str:
-    """Round a number as it is written, a half away from zero: .425 is 43 %, beside .424 and .426.
+    """Round a number as written in decimals, with halves away from zero: 42.5 becomes 43.
 
     Examples
     --------
@@ -196,6 +199,6 @@ def rounded(value: float, digits: int = 0) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    # Twelve digits are those that a number has; what comes after is of its binary form (100 * 0.285).
+    # Digits after the twelfth come from the binary representation, as in 100 * 0.285, which is 28.499999....
     exact = Decimal(f"{value:.12g}")
     return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"

@@ -36,9 +36,9 @@ def marked_encoding(content: bytes) -> str:
 
 
 def unmarked_encoding(content: bytes) -> str:
-    """Guess the encoding of a text without a byte order mark; "" if it is none of these.
+    """Guess whether a text without a byte order mark is UTF-16 or Japanese (ISO 2022); "" if neither.
 
-    UTF-16 shows by its zero bytes, Japanese (ISO 2022) by its escapes.
+    UTF-16 is recognised by its zero bytes, ISO 2022 by its escape sequences.
     """
     if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
         return "iso2022_jp"
@@ -49,7 +49,8 @@ def unmarked_encoding(content: bytes) -> str:
         name, line_end = "utf-16-le", rb"[\r\n]\0"
     else:
         name, line_end = "utf-16-be", rb"\0[\r\n]"
-    # One byte of each digit and line end is zero; the other is, of few letters, such as U+4E00.
+    # Digits and line ends have a zero as their high byte. A zero low byte is rare: few letters, such as
+    # U+4E00, have one.
     few, many = sorted((n_even_zeros, n_odd_zeros))
     is_one_sided = many >= max(0.02 * len(head), 2 * few, 8)
     is_wide = many >= 0.3 * len(head) or re.search(line_end, head)
@@ -57,7 +58,7 @@ def unmarked_encoding(content: bytes) -> str:
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
-    """Decode a table's text: UTF-8, or UTF-16 and 32 with their marks.
+    """Decode the text of a table: UTF-8, or UTF-16 and UTF-32 with a byte order mark.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str
     content
         Its bytes.
     refusal
-        The error to raise, which says what is wrong with the file.
+        Class of the error to raise if it is none of these.
     """
     if why := no_text(content):
         raise refusal(f"{path}: {why}")
@@ -85,7 +86,28 @@ def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str
 def read_records(
     path: Path, content: bytes, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
 ) -> tuple[Records, str, tuple[str, ...]]:
-    """Read the records of a workbook's sheet or of a text, what stands between its cells, and notes."""
+    """Read the records of a table: a sheet of a workbook, or a text with delimiters.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise if it cannot be read.
+    is_header
+        Returns whether cells are those of the expected header.
+
+    Returns
+    -------
+    Records
+        Line (from 1) and cells of each record that is not empty.
+    str
+        The delimiter between cells; "" for a workbook.
+    tuple of str
+        Notes, such as on sheets that were left out.
+    """
     if is_workbook(content):
         records, notes = read_sheet(path, content, refusal, is_header)
         return records, "", notes
@@ -100,14 +122,20 @@ def split_records(
     *,
     delimiter: str = "",
 ) -> tuple[Records, str]:
-    """Split a text into the records that are not empty, by a delimiter that it names, or that is found.
+    """Split the text of a table into records, without empty ones; return them and the delimiter.
 
     Parameters
     ----------
+    path
+        The file, for messages.
+    text
+        The text. A first line such as `sep=;` names the delimiter.
+    refusal
+        Class of the error to raise if the text is no well-formed table.
     is_header
-        Whether cells are those of the header that is expected.
+        Returns whether cells are those of the expected header.
     delimiter
-        What stands between cells, where the text does not name it and it is not to be found.
+        The delimiter of a text that does not name it; "" to find it.
     """
     line, text = 1, text.replace("\ufeff", "")  # byte order marks of parts that were joined
     if said := _SEPARATOR.match(text):
@@ -115,9 +143,10 @@ def split_records(
     delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
     offset = line - 1
     problem = ""
-    # Where tabs are between cells, quotes may be letters, as in IMDb's tables.
-    for quotes in ('"', None)[: 1 + (delimiter == "\t")]:
-        reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
+    # If cells are separated by tabs, quotes may be ordinary letters, as in IMDb's tables.
+    quote_characters: tuple[str | None, ...] = ('"', None) if delimiter == "\t" else ('"',)
+    for quote in quote_characters:
+        reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
         records: Records = []
         known: dict[str, str] = {}
         line = offset + 1
@@ -142,9 +171,9 @@ def _explain_csv_error(error: csv.Error) -> str:
 
 
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
-    """Return cells in which equal texts are one object, to save memory; remember new texts in `known`.
+    """Return cells in which equal texts are the same object, to save memory in large tables.
 
-    Names of films, people and labels are on most lines of a table, which may be large.
+    Names of films, people and labels are on most lines of a table. New texts are added to `known`.
     """
     if len(known) > MOST_SHARED:
         known.clear()
@@ -165,9 +194,9 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
 
 
 def first_rows(head: str) -> dict[str, Records]:
-    """Split the first rows of a table by each sign that may be between its cells: sign -> rows.
+    """Split the first rows of a table by each possible delimiter: delimiter -> rows.
 
-    If the table names its sign in a first line `sep=;`, this one alone is tried.
+    If a first line such as `sep=;` names the delimiter, only that one is tried.
     """
     said = _SEPARATOR.match(head)
     return {
@@ -177,16 +206,19 @@ def first_rows(head: str) -> dict[str, Records]:
 
 
 def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], bool]) -> str:
-    """Return the sign between the cells of a table with any header: it splits most rows into equally many.
+    """Find the delimiter of a table whose header may be unknown.
+
+    It is the sign that gives a known header, or else the one that splits most rows into the same number of
+    cells.
 
     Parameters
     ----------
     text
         The table.
     signs
-        Signs that may stand between cells.
+        The possible delimiters.
     is_header
-        Whether cells are those of a header that is known: the sign that gives one comes first.
+        Returns whether cells are those of a known header.
     """
     best, best_score = ",", (False, 0.0, 0)
     for sign in signs:
@@ -203,9 +235,9 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
 
 
 def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
-    """Return the sign between the cells of a table, by its beginning.
+    """Find the delimiter of a table, given its beginning.
 
-    It is the sign that gives the expected header or, if none does, most cells in the first row.
+    It is the sign that gives the expected header, or else the one that gives most cells in the first row.
     """
     best = ","
     best_score = 0

@@ -144,8 +144,9 @@ def search(
 ) -> Ranking:
     """Rank the clips of a store by the cosine of their pooled vectors with a text's vector.
 
-    Of a store with probabilities of named classes, and no vectors that texts compare with, clips are ranked
-    by the probabilities of the classes that are near the text; without hits where none is near, or likely.
+    If the store has no vectors that can be compared with texts, but probabilities of named classes, clips are
+    ranked by the probabilities of the classes whose names are near the text. There are then no hits if no
+    class is near, or if no clip is likely to show one.
 
     Parameters
     ----------
@@ -158,11 +159,11 @@ def search(
     backbone
         Group of the store; needed if several can be searched.
     weights
-        Weights of the text half; None are those that the store's provenance names on the hub.
+        Weights of the text encoder; None for those on the hub that the store's provenance names.
     top
         Number of clips to return.
     device
-        What the text half runs on.
+        Device that the text encoder runs on.
 
     Raises
     ------
@@ -214,17 +215,18 @@ def search(
 
 
 def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
-    """Find the group with probabilities of named classes in which a text is to be searched.
+    """Return the group of class probabilities to search a text in; None to search vectors instead.
 
-    None means that texts are compared with vectors instead: those of the named backbone or, if none is named,
-    of any group of the store. Without a name, two groups of classes leave the choice to the vectors, too.
+    If a backbone is named, this is its group of class probabilities, unless its vectors can be compared with
+    texts. If none is named, it is the store's only such group, unless the store has vectors that can be
+    compared with texts.
 
     Parameters
     ----------
     store
         The store.
     backbone
-        A group of the store, or the backbone beside whose vectors the classes are stored; None if not named.
+        Name of a group of class probabilities, or of the backbone that they belong to; None if not named.
     """
     names = groups_of_classes(store)
     if backbone is None:
@@ -251,10 +253,10 @@ def _find_near_classes(group: Group, text: str, weights: str | None, device: str
 
 
 def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, top: int) -> Ranking:
-    """Rank clips by the probability that they show the classes that are near a text.
+    """Rank clips by the probability that they show the classes whose names are near a text.
 
-    No clip is ranked if no class is near; clips that hardly show the classes are left out. A note says which
-    classes were searched.
+    If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
+    classes are nearest.
     """
     scores = class_scores(group, near)
     likely = np.where(scores >= LIKELY, scores, np.nan)
@@ -282,17 +284,17 @@ def search_like(
 ) -> Ranking:
     """Rank the clips of a store by their likeness to one clip.
 
-    The score is the cosine of pooled vectors, standardised by mean and deviation over the store: what all its
-    clips share tells nothing.
+    The score is the cosine of the pooled vectors, standardised by their mean and deviation over the store:
+    what all clips have in common then does not count.
 
     Parameters
     ----------
     store
         An open store, its path or its URL.
     clip_id
-        Of a clip of the store, which is left out; or of `other`.
+        Id of a clip of `store`, which is not ranked itself; or of a clip of `other`.
     other
-        Store that has the clip, of the same backbone, made alike.
+        Store that has the clip, with features of the same backbone and settings; None for `store`.
     backbone
         Group of the store; needed if several have pooled vectors.
     top
@@ -301,7 +303,7 @@ def search_like(
     Raises
     ------
     SearchError
-        There is no such clip, it has no features, or its features were made otherwise.
+        There is no such clip, it has no features, or they were computed with other settings.
 
     Examples
     --------
@@ -377,7 +379,8 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
 def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -> Group:
     """Return the group of a store to search: the named one, or the only one that can be searched.
 
-    A group can be searched if it has pooled vectors of clips; by text, if texts can be compared with them.
+    A group can be searched if it has pooled vectors of clips. For a search by text, it must also be possible
+    to compare texts with them.
 
     Parameters
     ----------
@@ -386,7 +389,7 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
     backbone
         Name of the group; None if not named.
     by_text
-        Whether a text is searched, and not a clip.
+        Whether the query is a text, and not a clip.
 
     Raises
     ------
@@ -418,12 +421,12 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
 
 
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:
-    """Encode a text with the text half of a group's network.
+    """Encode a text with the text encoder of the network that made a group's features.
 
     Raises
     ------
     SearchError
-        The network has no text half, or nothing says where its weights are.
+        The network has no text encoder, or the provenance does not say where its weights are.
     """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
@@ -450,7 +453,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
-    """Read the vector of a query from a store of texts, in the group of the wanted space.
+    """Read the vector of a query from a store of texts, from the group whose embedding space is wanted.
 
     Parameters
     ----------
@@ -459,7 +462,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     query
         A text, exactly as it is stored, or its id; in a store of imported features, its id.
     wanted
-        The space, as provenance names it, of the clips' vectors.
+        Name of the embedding space of the clips' vectors, see `embedding_space`.
 
     Raises
     ------

@@ -11,12 +11,16 @@ from obygaze_features.file_kinds import SAFETENSORS, TORCH, what, why_not
 
 
 def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
-    """Read tensors, and dicts and lists of them, from a file; nothing else is unpickled.
+    """Read tensors, and dicts and lists of them, from a file of torch or safetensors.
+
+    Nothing else is unpickled, because that could run code.
 
     Parameters
     ----------
+    path
+        The file.
     refusal
-        The error to raise, which names the file.
+        Class of the error to raise if it cannot be read.
     """
     import torch  # noqa: PLC0415 - imports need no torch for other files
 

@@ -69,15 +69,16 @@ def is_workbook(content: bytes) -> bool:
     except (*DAMAGES, ValueError, OSError, NotImplementedError):
         return _begins_as_workbook(content)
     if all(member.header_offset for member in members):
-        # This is the list of an archive inside: its own is lost.
+        # No member lies at the beginning, so this list is that of a zip inside of this one.
         return _begins_as_workbook(content)
     return any(member.filename.startswith(PARTS_OF_EXCEL) for member in members)
 
 
 def _begins_as_workbook(content: bytes) -> bool:
-    """Return whether a damaged archive, whose list of members is lost, began as a workbook.
+    """Return whether a damaged zip, whose list of members is lost, is probably an Excel workbook.
 
-    Archives of other tools may hold workbooks and texts of office programs, with the same names inside.
+    The name of its first member decides, and whether names of a workbook's parts occur at all. Zips of other
+    tools may contain workbooks, in which these names occur too.
     """
     length = int.from_bytes(content[26:28], "little")
     first_name = content[30 : 30 + length]
@@ -94,21 +95,27 @@ def is_open_document(content: bytes) -> bool:
 def read_sheet(
     path: Path, content: bytes, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
 ) -> tuple[Records, tuple[str, ...]]:
-    """Read the first sheet with the header, or else the largest: values; times of day as hh:mm:ss.
+    """Read the first sheet that has the expected header, or else the largest sheet.
+
+    Visible sheets with the same header are joined to it. Cells are read as the texts that people see.
 
     Parameters
     ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
     refusal
-        The error to raise, which names the file.
+        Class of the error to raise, whose message names the file.
     is_header
-        Whether cells are those of the header that is expected.
+        Returns whether cells are those of the expected header.
 
     Returns
     -------
     records : list
         Line (from 1) and cells of each row that is not empty.
     notes : tuple of str
-        The sheets that are left out, and cells that people see otherwise.
+        Which sheets were left out, and which cells look different to people.
 
     Raises
     ------
@@ -160,7 +167,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
 
 
 def clock_notes(records: Records) -> list[str]:
-    """Return a note if all times of a sheet are whole minutes: 1:30 may be meant as a minute and a half."""
+    """Return a note if all times of a sheet are whole minutes: 1:30 may stand for a minute and a half."""
     clocks = [cell for _, cells in records for cell in cells if CLOCK_CELL.fullmatch(cell)]
     if clocks and all(map(is_of_whole_minutes, clocks)):
         return [f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s"]
@@ -175,9 +182,9 @@ def is_of_whole_minutes(cell: str) -> bool:
 def _visible_rows(
     path: Path, cells: Sequence[Sequence[Any]], facts: SheetFacts, refusal: type[ObygazeError]
 ) -> Records:
-    """Return the rows of a sheet that are not empty, as texts that people see in it.
+    """Return the rows of a sheet that are not empty, with the texts that people see.
 
-    Cells with errors have their text, and merged cells that of the first of them.
+    A cell with an error has the text of the error; cells that are merged all have the text of the first one.
 
     Parameters
     ----------
@@ -205,9 +212,9 @@ def _visible_rows(
 
 
 def _shared_header(records: Records, others: Iterable[Records]) -> list[str] | None:
-    """Return the header that a sheet shares with another one; None if there is none.
+    """Return the header that a sheet has in common with another sheet; None if there is none.
 
-    It is the first row of several texts, and no numbers, that another sheet has too.
+    It is the first row that holds several texts and no number, and that another sheet has too.
     """
     further = list(others)
     for _, cells in records[:HEADER_ROWS]:
@@ -218,11 +225,11 @@ def _shared_header(records: Records, others: Iterable[Records]) -> list[str] | N
 
 
 def _find_header(header: Sequence[str], records: Records) -> int | None:
-    """Return the index of the row that has the cells of a header, but for case and blanks; None if none."""
+    """Return the index of the row that equals a header, apart from case and blanks; None if no row does."""
     wanted = _trimmed_headings(header)
-    for at, (_, cells) in enumerate(records[:HEADER_ROWS]):
+    for index, (_, cells) in enumerate(records[:HEADER_ROWS]):
         if _trimmed_headings(cells) == wanted:
-            return at
+            return index
     return None
 
 
@@ -270,9 +277,9 @@ class Sheets(NamedTuple):
 
 
 def sheets_together(book: Workbook, own: str) -> Sheets:
-    """Join a sheet with all visible sheets that have its header.
+    """Join a sheet with all visible sheets that have the same header.
 
-    Without such, return its rows as they are.
+    If there are none, its rows are returned unchanged.
     """
     records = book.sheets[own]
     more = {name: rows for name, rows in book.sheets.items() if name != own and name not in book.hidden}
@@ -284,7 +291,7 @@ def sheets_together(book: Workbook, own: str) -> Sheets:
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
-    """Say which sheets are read together, which are left out, and what is odd in cells."""
+    """Return notes on which sheets were joined, which were left out, and which cells are doubtful."""
     own = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
@@ -304,9 +311,10 @@ def n_filled(records: Records) -> int:
 
 
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
-    """Copy the text of cells that are merged vertically into all of them, as people see it.
+    """Copy the text of vertically merged cells into each of them.
 
-    Merged cells never overlap: lines that one has filled are not gone through for another.
+    Merged ranges of a column should not overlap. If a hostile file has overlapping ones, lines that were
+    filled are not gone through again, so that this takes little time.
 
     Parameters
     ----------

@@ -88,13 +88,13 @@ class Places:
     n: int = 0
 
     def add(self, place: str) -> None:
-        """Count a place."""
+        """Count a place, such as "B7"; the first `SHOWN_PLACES` are stored."""
         self.n += 1
         if self.n <= SHOWN_PLACES:
             self.first.append(place)
 
     def line(self) -> str:
-        """Write the first places, and the number of the others."""
+        """Return the first places as text, followed by the number of the others."""
         more = self.n - len(self.first)
         return ", ".join(self.first) + (f" and {more:,} more" if more else "")
 
@@ -135,19 +135,24 @@ class Parts:
 
 
 def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
-    """Go through the parts of a workbook.
+    """Read from an Excel workbook what the library for cells does not tell, and check its size.
+
+    It returns cells with errors and merged cells of each sheet, and notes on cells that look different to
+    people.
 
     Parameters
     ----------
+    archive
+        The workbook as a zip.
     packed
         Size of the workbook in bytes.
 
     Raises
     ------
     DamagedPartError, ValueError
-        A part is not what it should be.
+        A part is damaged, is there twice, or belongs to a file of another kind.
     TooLargeError
-        It would need much memory.
+        Reading it would need much memory.
     """
     members = archive.infolist()
     _refuse_packing(members, packed)
@@ -182,10 +187,14 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
 
 
 def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
-    """Refuse a spreadsheet of OpenDocument that would need much memory: it repeats cells by a number.
+    """Refuse an OpenDocument spreadsheet that would need much memory.
+
+    Such a file can repeat a cell or row any number of times by stating a number.
 
     Parameters
     ----------
+    archive
+        The spreadsheet as a zip.
     packed
         Size of the file in bytes.
 
@@ -214,7 +223,7 @@ class _DocumentCells:
         self._n_written, self._n_cells, self._n_of_row, self._row_repeats = 0, 0, 0, 1
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take an element that begins."""
+        """Count the cells of an element of the XML that begins: a row or a cell."""
         tag = _local(name)
         named = {_local(key): value for key, value in attributes.items()}
         if tag == "table-row":
@@ -227,26 +236,34 @@ class _DocumentCells:
                 raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
 
     def end(self, name: str) -> None:
-        """Take the end of an element."""
+        """Add the cells of a row when its element ends, as often as the row is repeated."""
         if _local(name) == "table-row":
             self._n_cells += self._n_of_row * self._row_repeats
 
     def refuse_repetition(self) -> None:
-        """Refuse a document of few cells that are repeated very often."""
+        """Raise a TooLargeError if few cells are repeated very often."""
         if self._n_cells > max(FREE_REPEATED, MOST_REPEATED * self._n_written):
             what = f"a workbook of {self._n_written:,} cells, repeated to {self._n_cells:,}"
             raise TooLargeError(f"{what}; save its table as CSV")
 
 
 def _repeats(text: str) -> int:
-    """Read how often a cell or row is repeated."""
+    """Parse the number of times that a cell or row is repeated."""
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         raise DamagedPartError
     return int(text)
 
 
 def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
-    """Refuse a workbook that would fill the memory when it is unpacked."""
+    """Raise a TooLargeError if a workbook would be too large when it is unpacked.
+
+    Parameters
+    ----------
+    members
+        The members of the zip, which state their unpacked sizes.
+    packed
+        Size of the workbook in bytes.
+    """
     size = sum(member.file_size for member in members)
     if size > MOST_BYTES:
         raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
@@ -283,11 +300,11 @@ def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of every element with a tag in a part of the archive; prefixes do not count."""
+    """Return the attributes of all elements with some tag in a part of the zip; prefixes are ignored."""
     found: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        """Keep the attributes of an element with the tag."""
+        """Store the attributes of an element that has the tag."""
         if _local(name) == tag:
             found.append(attributes)
 
@@ -318,7 +335,7 @@ class _Formats:
     is_in_styles: bool = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take an element that begins: a format, the list of styles, or a style in it."""
+        """Read an element of styles.xml that begins: a number format, the list of styles, or a style."""
         tag = _local(name)
         if tag == "numFmt" and _SHOWS_MORE.match(attributes.get("formatCode", "")):
             self.formats_showing_more.add(attributes.get("numFmtId", ""))
@@ -328,12 +345,12 @@ class _Formats:
             self.format_of_style.append(attributes.get("numFmtId", ""))
 
     def end(self, name: str) -> None:
-        """Take an element that ends."""
+        """Note that the list of styles ends."""
         if _local(name) == "cellXfs":
             self.is_in_styles = False
 
     def showing_more(self) -> frozenset[str]:
-        """Return the styles, by number, whose cells show more than their number."""
+        """Return the numbers of the styles whose cells show more text than the number that they hold."""
         styles = enumerate(self.format_of_style)
         return frozenset(str(style) for style, name in styles if name in self.formats_showing_more)
 
@@ -342,6 +359,15 @@ class _Sheet:
     """A sheet, as its elements come; `is_one` once its first element has shown that it is a sheet."""
 
     def __init__(self, showing_more: frozenset[str], odd: Mapping[str, Places]) -> None:
+        """Begin a sheet without cells.
+
+        Parameters
+        ----------
+        showing_more
+            Numbers of the styles whose cells show more text than the number that they hold.
+        odd
+            What is odd about cells -> the places of such cells; places of this sheet are added.
+        """
         self.unreadable: list[Cell] = []
         self.merged: list[Merged] = []
         self._showing_more, self._odd = showing_more, odd
@@ -354,7 +380,7 @@ class _Sheet:
         self._is_value = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take the beginning of an element: sheet, row, cell, its value or formula, or merged cells."""
+        """Read an element that begins: sheet, row, column, cell, value, formula or merged cells."""
         tag = _local(name)
         if not self.is_one:
             if tag != "worksheet":
@@ -376,7 +402,7 @@ class _Sheet:
             self._merge(attributes.get("ref", ""))
 
     def end(self, name: str) -> None:
-        """Take the end of an element: of a value or a cell."""
+        """Read the end of an element: of a value or a cell."""
         tag = _local(name)
         if tag == "v":
             self._is_value = False
@@ -384,12 +410,12 @@ class _Sheet:
             self._end_cell()
 
     def text(self, text: str) -> None:
-        """Take a piece of text; the beginning of a value is kept."""
+        """Read a piece of text; of the value of a cell, the first `MOST_TEXT` characters or so are stored."""
         if self._is_value and len(self._value or "") < MOST_TEXT:
             self._value = (self._value or "") + text[:MOST_TEXT]
 
     def _merge(self, places: str) -> None:
-        """Note merged cells of one column, whose text is then copied; of several, count the place as odd.
+        """Store merged cells of one column, whose text is copied later; note merged cells of several columns.
 
         Parameters
         ----------
@@ -406,7 +432,7 @@ class _Sheet:
             self._odd[MERGED].add(places)
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
-        """Note the line of a row that begins, and whether it is hidden."""
+        """Store the line of a row that begins, and note it if the row is hidden."""
         place = attributes.get("r", "")
         self._line = int(place) if place.isdecimal() and len(place) < 8 else self._line + 1
         self._column = 0
@@ -414,7 +440,13 @@ class _Sheet:
             self._odd[HIDDEN].add(place or str(self._line))
 
     def _begin_cell(self, attributes: Mapping[str, str]) -> None:
-        """Note the place, kind and style of a cell that begins; refuse a sheet that gets too large by it."""
+        """Store the place, kind and style of a cell that begins.
+
+        Raises
+        ------
+        TooLargeError
+            If the sheet has too many rows, columns or cells with this one.
+        """
         self._place = attributes.get("r", "")
         self._kind, self._style = attributes.get("t", ""), attributes.get("s", "")
         self._has_formula, self._value = False, None
@@ -433,7 +465,7 @@ class _Sheet:
             raise TooLargeError(f"{what}; save its table as CSV")
 
     def _end_cell(self) -> None:
-        """Note a cell that cannot be read: an error, or a formula that was never computed."""
+        """Store a cell that ends if it cannot be read: an error, or a formula that was never computed."""
         place = self._place or f"{self._line}"
         value = self._value or ""
         if self._kind == "e":
@@ -445,7 +477,7 @@ class _Sheet:
             self.unreadable.append(Cell(self._line, self._column - 1, NEVER_COMPUTED))
 
     def refuse_emptiness(self) -> None:
-        """Refuse a sheet that is large, and has few cells for its size: a reader makes room for all."""
+        """Raise a TooLargeError if a large sheet has few cells: the library allocates memory for all."""
         area = self._height * self._width
         if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
             what = (
@@ -479,10 +511,10 @@ def _parse(
     end: Callable[[str], None],
     text: Callable[[str], None] | None = None,
 ) -> None:
-    """Parse a part of an archive piece by piece; call functions for its elements and texts.
+    """Parse an XML part of a zip piece by piece, and call functions for its elements and texts.
 
-    Pieces get longer as long as a tag is longer than a piece, because each piece of a tag is gone through
-    again with the next one.
+    If a tag is longer than a piece, the next pieces are made longer: the parser goes through the beginning of
+    such a tag again with each piece.
 
     Parameters
     ----------
@@ -520,12 +552,10 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def _refuse_cells(part: IO[bytes]) -> None:
-    """Refuse a part that is no sheet to us and may be one to the library; its checksum is read with it.
+    """Raise a ValueError if a part of a workbook that is no sheet has cells.
 
-    Raises
-    ------
-    ValueError
-        It has cells.
+    The library might read it as a sheet, which was not checked. Reading the part to its end also checks its
+    checksum.
     """
     with part:
         last = b""

@@ -96,6 +96,7 @@ class WorkerPool:
         most_bytes: int | None = None,
         beside: "WorkerPool | None" = None,
     ) -> None:
+        """Prepare the pool; processes are started when tasks are queued."""
         self.workers = workers
         self._work = pickled_for_workers(work)
         self._most_bytes = most_bytes
@@ -117,7 +118,17 @@ class WorkerPool:
         self.close()
 
     def put(self, key: Hashable, task: Any, limit_s: float = inf) -> None:
-        """Queue a task, whose worker ends after a time limit; its events carry the key."""
+        """Queue a task.
+
+        Parameters
+        ----------
+        key
+            Identifies the task in its events.
+        task
+            Argument of the pool's function.
+        limit_s
+            Seconds after which the worker is ended if the task is not done.
+        """
         queued = _Task(key, pickled_for_workers(task), limit_s)
         with self._changed:
             self._waiting.append(queued)
@@ -129,7 +140,7 @@ class WorkerPool:
             self._changed.notify()
 
     def tell(self, key: Hashable, message: Any) -> None:
-        """Send a message to the worker that does a task, which gets it from `Parent.receive`."""
+        """Send a message to the worker that does a task; its function gets it from `Parent.receive`."""
         for worker in tuple(self._living):
             if worker.task is not None and worker.task.key == key:
                 worker.tell(message)
@@ -167,9 +178,9 @@ class WorkerPool:
             thread.join(STUCK_S)
 
     def _serve(self, number: int) -> None:
-        """Do tasks in a thread, one after the other, with one worker process; a worker that died is replaced.
+        """Pass tasks to one worker process, one after the other; runs in a thread for each worker.
 
-        A task whose worker died before it began is done again.
+        A worker that died is replaced. A task whose worker died before the task began is passed to the next.
 
         Parameters
         ----------
@@ -211,9 +222,12 @@ class WorkerPool:
         return worker
 
     def _do(self, worker: "_Worker", task: _Task) -> bool:
-        """Have a worker do a task, and pass on its events; return whether the task began.
+        """Send a task to a worker, and pass on its events until the task has ended.
 
-        If the worker died before, the task can be given to another one.
+        Returns
+        -------
+        bool
+            Whether the task began. If the worker died before, the task can be given to another worker.
         """
         begun, given = False, time.monotonic()
         worker.begin(task)
@@ -242,7 +256,7 @@ class WorkerPool:
         return begun
 
     def _finish(self, event: Event | Exception) -> None:
-        """Pass on the last event of a task, whose worker is then free."""
+        """Pass on the last event of a task; the thread is then idle."""
         with self._changed:
             self._idle += 1
         self._events.put(event)
@@ -267,6 +281,17 @@ class _Worker:
     """A worker process, in its parent."""
 
     def __init__(self, number: int, work: bytes, most_bytes: int | None) -> None:
+        """Start the process, and send it the function that does tasks.
+
+        Parameters
+        ----------
+        number
+            Number of the worker in the pool.
+        work
+            The pickled function.
+        most_bytes
+            Largest message that is accepted from the worker; None if the worker is trusted.
+        """
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # multiprocessing's way
         command = [sys.executable, *flags, "-c", _PROGRAM, *sys.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
@@ -279,7 +304,7 @@ class _Worker:
         self.send(b"work", pickle.dumps((number, self._name, sys.argv, most_bytes is None, work)))
 
     def begin(self, task: _Task) -> None:
-        """Give it a task."""
+        """Send a task to the worker, with the numbers of the blocks of shared memory that are free again."""
         self.task = task
         limit_s = task.limit_s if isfinite(task.limit_s) else None
         self.send(b"task", pickle.dumps((self._unpacker.take_free(), limit_s, task.pickled)))
@@ -289,15 +314,15 @@ class _Worker:
         self.send(b"tell", pickle.dumps((self._unpacker.take_free(), message)))
 
     def send(self, kind: bytes, message: bytes) -> None:
-        """Send a message; `receive` will notice if it has died."""
+        """Send a message to the worker. If it has died, no error is raised here, but by `receive`."""
         with self._sending, suppress(OSError):
             _send(cast("BinaryIO", self.process.stdin), kind, message)
 
     def receive(self) -> tuple[bytes, Any]:
-        """Wait for the next message, return its kind and content; raise EOFError if the worker has died.
+        """Wait for the next message; return its kind and content; raise EOFError if the worker has died.
 
-        A worker whose messages are limited in size may be in the hands of a stranger's file: nothing that it
-        sends is unpickled, its items are bytes and its failure a text.
+        A worker whose messages are limited in size reads untrusted files, which may have taken control of it.
+        Nothing that it sends is unpickled: items are bytes, and an error is a text.
         """
         kind, message = _receive(cast("BinaryIO", self.process.stdout), self._most_bytes)
         is_trusted = self._most_bytes is None
@@ -308,7 +333,7 @@ class _Worker:
         return kind, message
 
     def end(self) -> str:
-        """Kill it; describe how it has ended."""
+        """Kill the worker; return in words how it ended, such as "signal 9"."""
         self.ended = True
         self.process.kill()  # it may have closed its output and still run
         with suppress(OSError):  # what was not sent is not needed
@@ -355,18 +380,19 @@ class Parent:
     """
 
     def __init__(self, number: int, answers: BinaryIO, packer: Packer | None) -> None:
+        """Hold the worker's number, the pipe to the parent, and the packer of messages (None: send bytes)."""
         self.number = number
         self._answers, self._packer = answers, packer
         self._sending = threading.Lock()
         self.told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def send(self, item: Any) -> None:
-        """Send a part of the result; several threads may."""
+        """Send a part of the task's result to the parent process; thread-safe."""
         with self._sending:
             self.answer(b"item", item if self._packer is None else self._packer.pack(item))
 
     def receive(self) -> Any:
-        """Wait for the next message that the current task is told."""
+        """Wait for the next message that the parent sends to the current task (`WorkerPool.tell`)."""
         free, message = pickle.loads(self.told.get())  # noqa: S301 - from our own process
         if self._packer is not None:
             self._packer.take_back(free)
@@ -377,7 +403,7 @@ class Parent:
         _send(self._answers, kind, message)
 
     def fail(self, error: Exception) -> None:
-        """Send an error with its traceback, which pickling drops."""
+        """Send an error to the parent process, with its traceback as text, because pickling drops it."""
         text = "".join(traceback.format_exception(error))
         if self._packer is None:
             self.answer(b"fail", text.encode())
@@ -399,7 +425,7 @@ def in_worker() -> bool:
 
 
 def run_worker() -> None:
-    """Do the tasks that come through the standard input, until it ends."""
+    """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
     for name in ("SIGINT", "SIGHUP"):  # which a terminal sends to all its processes; ours ends this one

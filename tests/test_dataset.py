@@ -162,7 +162,7 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     spoilt = store["one"].pooled()
     spoilt[store["one"].clip_ids.index("a2"), 1] = np.inf
     monkeypatch.setattr(
-        Group, "_refuse_holes", lambda _, __, start, values: spoilt[start : start + len(values)]
+        Group, "_refuse_lost_rows", lambda _, __, start, values: spoilt[start : start + len(values)]
     )
     with pytest.raises(DatasetError, match="a2"):
         load_dataset(store, manifest, backbone="one")

@@ -115,8 +115,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         lines.append(f"{statuses}, 0 left to do")
     if sealed is not None:
         lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
-        if stage.grows is not None:
-            grown = growth_of(sealed, stage.grows.path)
+        if stage.parent_store is not None:
+            grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document
             lines += grown.lines
     if faults and sealed is not None:

@@ -29,10 +29,10 @@ def diff(
       obygaze store diff stores/ours stores/theirs
       obygaze store diff stores/films-1.0.0 stores/films-1.1.0 --json
     """
-    from obygaze_features.exchange.diff import in_words
+    from obygaze_features.exchange.diff import describe_differences
 
     difference = of.diff(of.open_store(first), of.open_store(second))
-    lines = [*in_words(difference, first, second, most=SHOWN)]
+    lines = [*describe_differences(difference, first, second, most=SHOWN)]
     if difference.equal:
         lines.append("nothing differs")
     return Answer(difference.record(), "\n".join(lines), code=0 if difference.equal else PROBLEMS_FOUND)

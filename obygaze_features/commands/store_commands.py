@@ -413,7 +413,7 @@ def seal(
             max_failed=max_failed,
             progress=progress,
         )
-    grown = stores.read_stage(stores.staging_path(name)).grows
+    grown = stores.read_stage(stores.staging_path(name)).parent_store
     return sealed_result(path, older=None if grown is None else grown.path)
 
 

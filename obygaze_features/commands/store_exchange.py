@@ -383,13 +383,13 @@ def _match_clips(
     table
         The manifest.
     """
-    from obygaze_features.exchange.import_items import match, with_times
+    from obygaze_features.exchange.import_items import match_to_clips, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
 
-    features, not_features = match(items, clip_names, FILM_SUFFIXES)
+    features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
         return _Matched(features, not_features)
-    times_of_clips, not_times = match(items, names_of(table, times), FILM_SUFFIXES)
+    times_of_clips, not_times = match_to_clips(items, names_of(table, times), FILM_SUFFIXES)
     unknown = tuple(name for name in not_features if name in not_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 

@@ -53,11 +53,11 @@ def unpack(
       obygaze store unpack films-1.0.0.zip
       obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
     """
-    from obygaze_features.exchange.transfer import download, files_shown
+    from obygaze_features.exchange.transfer import download, file_progress_shown
     from obygaze_features.store.files_zip import open_zip
 
     files = open_zip(packed)
-    with files_shown(True, "unpack") as progress:
+    with file_progress_shown(True, "unpack") as progress:
         done = download(files, out or packed.with_name(files.name), progress=progress)
     return _answer_download(done)
 

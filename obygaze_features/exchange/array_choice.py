@@ -21,7 +21,7 @@ class ArrayChoice:
 
     Attributes
     ----------
-    asked
+    patterns
         Shell patterns of the wanted names; `!PATTERN` leaves out.
     about
         Texts about the source; `left_out` there names the arrays that were left out.
@@ -31,7 +31,7 @@ class ArrayChoice:
         Name of the array that holds the times of frames; it is chosen beside the features.
     """
 
-    asked: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
     about: dict[str, str] = field(default_factory=dict)
     axes: int = 0
     times: str | None = None
@@ -39,9 +39,10 @@ class ArrayChoice:
     _left_out: set[str] = field(default_factory=set)
 
     def __call__(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Return the names of the features: asked for, the format's own, or the only array of real numbers.
+        """Return the names of the arrays of a file that are features, followed by those that are times.
 
-        Names of arrays of times follow them.
+        Features are the arrays that match the patterns. Without patterns, they are the arrays with names of
+        the format (`pooled`, `frames`, `tokens`), or else the only array of real numbers.
 
         Parameters
         ----------
@@ -53,7 +54,7 @@ class ArrayChoice:
         Raises
         ------
         StoreError
-            Naming the arrays among which features cannot be told.
+            If it is not clear which arrays are features; the message names them.
         """
         times = []
         others = {}
@@ -67,27 +68,30 @@ class ArrayChoice:
         return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features among arrays that are not times, and remember which arrays were left out."""
+        """Choose the features among arrays that are not times, as `__call__` does.
+
+        The names chosen and left out are remembered. Names that were guessed must be the same in all files.
+        """
         names = list(arrays)
         is_single_without_name = names == [""]
-        if is_single_without_name and not self.asked:
+        if is_single_without_name and not self.patterns:
             return names
         known = [name for name in names if name in KNOWN and _n_axes(arrays[name]) > self.axes]
         has_known_features = not set(known).isdisjoint(FEATURE_ARRAYS)
-        if not self.asked and has_known_features:
+        if not self.patterns and has_known_features:
             chosen = known
-        elif not self.asked and len(names) == 1:
+        elif not self.patterns and len(names) == 1:
             chosen = names
         else:
             chosen = choose_columns(
-                where, names, lambda name: column_kind(arrays, name, self.axes), self.asked
+                where, names, lambda name: column_kind(arrays, name, self.axes), self.patterns
             )
         are_columns = self.axes > 0 and all(_n_axes(arrays[name]) == self.axes for name in chosen)
         if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not are_columns:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
             )
-        is_by_name = bool(self.asked) or has_known_features
+        is_by_name = bool(self.patterns) or has_known_features
         if not is_by_name and not self.axes and self._last_chosen not in (None, chosen):
             raise StoreError(
                 f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
@@ -98,7 +102,7 @@ class ArrayChoice:
         return chosen
 
     def _note_left_out(self, names: set[str]) -> None:
-        """Add names to those of the arrays that were left out, and describe these in `about`."""
+        """Add names to those of the arrays left out so far, and list all of these in `about["left_out"]`."""
         if not names <= self._left_out:
             self._left_out |= names
             self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
@@ -116,9 +120,10 @@ def _n_axes(array: Any) -> int:
 
 
 def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
-    """Return whether an array may be features: "list" for vectors, "number" for columns of one number.
+    """Return whether an array may hold features, in the terms of `choose_columns`.
 
-    If no array has real numbers, arrays of whole numbers may be features.
+    Vectors may ("list"), and if there are none, arrays of one number a row ("number"). Only if no array has
+    real numbers, whole numbers may be features. All other arrays are "other".
 
     Parameters
     ----------
@@ -127,7 +132,7 @@ def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
     name
         The array.
     axes
-        Axes before those of one clip's features.
+        Number of axes before those of one clip's features: 1 if an array has a row for each clip.
     """
     dtype_kinds = {}
     for key, array in arrays.items():

@@ -21,7 +21,7 @@ AXES_OF_ONE: Final[Mapping[Axes, tuple[int, int]]] = {
 
 
 def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -> NDArray[Any]:
-    """Return a clip's array with the axes of the format.
+    """Return a clip's array with the axes in the format's order: [D] or [T, D].
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
     n_axes
         Number of its axes in the format: 1 for [D], 2 for [T, D].
     axes
-        Their order in the file; used where `n_axes` is 2. None leaves out axes of length one, if there are
-        exactly as many as there are axes too many, or else the first one.
+        Their order in the file; used where `n_axes` is 2. With None, superfluous axes of length one are
+        removed.
     where
         The file and the array, for messages.
 
@@ -43,10 +43,10 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
     Examples
     --------
     >>> import numpy as np
-    >>> from obygaze_features.exchange.axes import in_order
-    >>> in_order(np.zeros((16, 7)), 2, "DT", "a.npy").shape
+    >>> from obygaze_features.exchange.axes import reorder_axes
+    >>> reorder_axes(np.zeros((16, 7)), 2, "DT", "a.npy").shape
     (7, 16)
-    >>> in_order(np.zeros((7, 16, 1, 1)), 2, None, "a.npy").shape
+    >>> reorder_axes(np.zeros((7, 16, 1, 1)), 2, None, "a.npy").shape
     (7, 16)
     """
     if axes is None or n_axes != 2:
@@ -64,20 +64,20 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
 
 
 def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str, *, named: bool) -> None:
-    """Refuse an array with more or fewer axes than its kind has; name the option that reads it.
+    """Refuse an array with another number of axes than its kind has, in a message with the right option.
 
     Parameters
     ----------
     array
         The kind of array: `pooled` [D], `frames` or `tokens` [T, D].
     shape
-        Its axes, without those of length one that are too many.
+        Its shape, after superfluous axes of length one were removed.
     n_axes
         Number of its axes in the format.
     where
         The file, for messages.
     named
-        Whether the file itself calls the array so, which no option changes.
+        Whether the array has this name in the file. Then no option can read it as another kind.
 
     Raises
     ------
@@ -98,7 +98,10 @@ def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str,
 
 
 def _fits(shape: Sequence[int], axes: Axes) -> bool:
-    """Return whether an array of a shape can have its axes in an order."""
+    """Return whether an array of some shape can have its axes in the order that `axes` names.
+
+    All axes except those of frames (T) and numbers (D) must have length one.
+    """
     has_axis_before = axes in ("TD", "DT") and len(shape) == 3 and shape[0] == 1
     if has_axis_before:
         shape = shape[1:]
@@ -139,7 +142,10 @@ def _how_to_read(shape: Sequence[int], before: str = "") -> str:
 
 
 def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArray[Any]:
-    """Remove the axes of length one that are too many, if it is clear which these are."""
+    """Remove axes of length one until `n_axes` are left, if it is clear which these are.
+
+    It is clear if all axes of length one must go, or if only the first one is too many.
+    """
     if values.ndim <= n_axes:
         return values
     long_axes = tuple(size for size in values.shape if size != 1)

@@ -129,7 +129,9 @@ class StoreDiff:
 
 @checked
 def diff(first: Store, second: Store) -> StoreDiff:
-    """Compare two stores; features are streamed, so memory stays bounded.
+    """Compare the attributes, clips, provenance and features of two stores.
+
+    Features are read in blocks, so memory stays bounded.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
 
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
-    """Compare every array of a group in two stores, over the clips that both have features of."""
+    """Compare every array of a group in two stores, over the clips for which both have features."""
     second_rows = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     rows_in_first = []
     rows_in_second = []
@@ -187,23 +189,23 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
             rows_in_second.append(second_rows[clip])
     diffs = []
     for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
-        unlike = _why_not_comparable(first, second, array)
-        if unlike:
-            diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
+        reason = _why_not_comparable(first, second, array)
+        if reason:
+            diffs.append(ArrayDiff(f"{first.name}/{array}", reason))
         else:
             diffs.append(_compare_values(array, _Rows(first, rows_in_first), _Rows(second, rows_in_second)))
     return diffs
 
 
 def _why_not_comparable(first: Group, second: Group, array: str) -> str:
-    """Return why an array cannot be compared, such as another shape; empty if it can."""
+    """Return why an array of two groups cannot be compared, such as different shapes; empty if it can."""
     kind_in_first = _kind(first, array)
     kind_in_second = _kind(second, array)
     return "" if kind_in_first == kind_in_second else f"{kind_in_first} against {kind_in_second}"
 
 
 def _kind(group: Group, array: str) -> str:
-    """Return data type and shape of an array in words."""
+    """Return an array's data type and shape for one clip as text, such as "float32 [768] a clip"."""
     if array not in (*group.arrays, *TIME_ARRAYS):
         return "no such array"
     return f"{group.dtype(array).name} {group.shown_shape(array)} a clip"
@@ -221,7 +223,11 @@ class _Rows(NamedTuple):
 
 
 def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
-    """Compare an array of the same clips in two stores, row by row."""
+    """Compare an array of two stores over the same clips, clip by clip.
+
+    Counted are the clips whose values differ, and those among them with another number of frames. Of the
+    others, the largest absolute difference and the smallest cosine are found.
+    """
     n_changed = 0
     n_resized = 0
     max_abs = 0.0
@@ -259,9 +265,9 @@ def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the smallest cosine of corresponding vectors of two arrays [..., D], in float64.
+    """Return the smallest cosine of corresponding vectors of two arrays [..., D], computed in float64.
 
-    Two zero vectors are alike (1); a zero vector and another have none, which counts as 0.
+    Equal vectors count as 1, also if they are zero. A zero vector and another one count as 0.
     """
     x = a.astype(np.float64)
     y = b.astype(np.float64)
@@ -273,7 +279,7 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(np.where(is_equal, 1.0, within_bounds).min())
 
 
-def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
+def describe_differences(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
     """Return the differences in words, one line each.
 
     Parameters
@@ -287,7 +293,7 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
     """
 
     def values(contrast: Contrast) -> str:
-        """Return a field in words, with its values in both stores."""
+        """Return a sentence with a field's values in both stores."""
         in_first = f"{clipped(contrast.first)} in {first}"
         in_second = f"{clipped(contrast.second)} in {second}"
         return f"{contrast.field} is {in_first}, {in_second}"

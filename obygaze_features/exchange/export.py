@@ -35,7 +35,7 @@ def export_hdf5(
     path
         The file to write.
     labels
-        Further attributes of a clip's group.
+        Name -> clip id -> text: further attributes of the clips' groups.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable_rows(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    columns = _columns_beside(store, group, rows, labels)
+    columns = _clip_columns(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
@@ -81,7 +81,7 @@ def export_anndata(
     path
         The file to write.
     labels
-        Further columns of `obs`.
+        Name -> clip id -> text: further columns of `obs`.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def export_anndata(
     group = store[backbone]
     rows = _usable_rows(group)
     n_features = group.shape("pooled")[1]
-    columns = _columns_beside(store, group, rows, labels)
+    columns = _clip_columns(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
@@ -117,10 +117,13 @@ def _usable_rows(group: Group) -> list[int]:
     return [int(row) for row in np.flatnonzero(group.usable)]
 
 
-def _columns_beside(
+def _clip_columns(
     store: Store, group: Group, rows: Sequence[int], labels: ClipTexts | None
 ) -> dict[str, list[Any]]:
-    """Return what is written beside the features: name -> a value for each row, None for none."""
+    """Return what is written about the clips besides their features: name -> a value for each row.
+
+    They are id, movie, status, reason, text, labels and span; None where a clip has no such value.
+    """
     clips = [store.clips[row] for row in rows]
 
     def column(field: str) -> list[Any]:
@@ -140,7 +143,7 @@ def _columns_beside(
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:
-    """Return texts on where the features come from: backbone, provenance, store and fingerprint."""
+    """Return texts on where the features come from: name of an attribute of the file -> text."""
     provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
     return {
         "backbone": group.name,
@@ -178,7 +181,7 @@ def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[st
 
 
 def _write(parent: h5py.Group, name: str, element: object) -> None:
-    """Write a dict, a list of texts, a text or an array in AnnData's encoding."""
+    """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding."""
     if isinstance(element, Mapping):
         node = parent.create_group(name)
         _encode(node, "dict", "0.1.0")
@@ -202,12 +205,12 @@ class _Sink(FileIO):
     error: OSError | None = None
 
     def check(self) -> None:
-        """Raise the first error there was."""
+        """Raise the first error of a write, if there was one."""
         if self.error is not None:
             raise self.error
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
-        """Write every byte; after an error write nothing more."""
+        """Write all bytes to the file; after an error, do nothing. HDF5 always gets a success."""
         self._try(lambda: write_all(self.fileno(), data))
         return len(data)
 
@@ -223,7 +226,7 @@ class _Sink(FileIO):
         return len(buffer)
 
     def _try(self, work: Callable[[], object]) -> None:
-        """Call a function, unless an earlier one failed; keep its OSError."""
+        """Call a function, and store an OSError that it raises; do nothing if an earlier call failed."""
         if self.error is None:
             try:
                 work()
@@ -233,7 +236,11 @@ class _Sink(FileIO):
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
-    """Write a new HDF5 file within a `with` block, atomically; the same data give the same bytes."""
+    """Create an HDF5 file atomically; the same data give the same bytes.
+
+    Yields the open file, and the `_Sink` that writes its bytes. `check` of the latter raises errors of
+    writing, which HDF5 itself would report late or not at all.
+    """
     with new_file(path) as work, _Sink(work, "w+") as sink:
         with h5py.File(sink, "w") as file:
             yield file, sink

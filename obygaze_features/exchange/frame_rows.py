@@ -44,16 +44,16 @@ class FrameColumns(NamedTuple):
 
 
 def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> FrameColumns:
-    """Find the columns that tell which frame of its clip a row is.
+    """Find the columns of a table that hold the times or the numbers of frames, by their names.
 
     Parameters
     ----------
     path
         The table, for messages.
     names
-        Its columns, or its arrays of one number a row.
+        Names of its columns, or of its arrays with one number a row.
     options
-        May name the column of times. Columns that they leave out are not looked at.
+        Options of the user: they may name the column of times, and patterns of columns to ignore.
 
     Raises
     ------
@@ -84,12 +84,23 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
 
 
 def _only_column(path: Path, names: list[str], meaning: str) -> str:
-    """Return the only one of some columns, or the one that the format itself uses; "" if there are none.
+    """Choose one of the columns that may have a meaning, such as the times of frames; "" if there are none.
+
+    A column with the format's own name (`time_s`, or that of the frame index) is preferred.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    names
+        The columns that may have the meaning.
+    meaning
+        The meaning, for messages.
 
     Raises
     ------
     StoreError
-        There are several, and none is the format's.
+        There are several columns, and none has the format's name.
     """
     for name in ("time_s", FILE_INDEX):
         if names.count(name) == 1:
@@ -111,14 +122,14 @@ def _is_in_ms(name: str) -> bool:
     return _normalised(name).endswith("ms")
 
 
-def in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
+def times_in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     """Return the times of a column in seconds; they are milliseconds if its name ends in ms."""
     seconds = values.astype(np.float64)
     return seconds / 1000 if _is_in_ms(name) else seconds
 
 
 def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
-    """Raise an error if the numbers of frames do not rise evenly, as times by a rate need."""
+    """Raise an error if frame numbers are not evenly spaced: times that follow from a rate would be wrong."""
     steps = np.unique(np.diff(numbers))
     if len(steps) > 1:
         raise StoreError(
@@ -155,7 +166,7 @@ def frame_items(
     *,
     evenly: bool,
 ) -> dict[str, ImportItem]:
-    """Gather the rows of each clip, in the order of their frames: id -> its features.
+    """Gather the rows of each clip in a table with a row for each frame: clip id -> its features.
 
     Parameters
     ----------
@@ -171,13 +182,13 @@ def frame_items(
     read
         Reads one of these columns, [R].
     evenly
-        Whether the times follow from a rate.
+        Whether the times follow from a rate, so that frames must be evenly spaced.
 
     Raises
     ------
     StoreError
-        If nothing tells that rows are frames, or a column has no number in a row. Loading an item raises it
-        where two rows are one frame.
+        If nothing shows that rows are frames, or a column lacks a number. Loading an item raises it if two
+        rows of the clip are the same frame.
     """
     rows_of_clip: dict[str, list[int]] = {}
     for row, clip in enumerate(ids):
@@ -241,7 +252,7 @@ def _read_numbers(path: Path, name: str, read: Callable[[str], NDArray[Any]]) ->
 def _load_clip(
     rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, evenly: bool
 ) -> Arrays:
-    """Read the frames of one clip in their order, with their times and indices as far as they are known.
+    """Read the frames of one clip: their vectors in order, and their times and indices if these are known.
 
     Parameters
     ----------
@@ -254,7 +265,12 @@ def _load_clip(
     positions
         Numbers and times of all rows.
     evenly
-        Whether the times follow from a rate.
+        Whether the times follow from a rate, so that frames must be evenly spaced.
+
+    Returns
+    -------
+    Arrays
+        The vectors [T, D] under the name "", and `time_s` and `frame_index`, each [T], if known.
     """
     where = f"{positions.path}, {clip}"
     columns = positions.columns
@@ -266,7 +282,7 @@ def _load_clip(
         refuse_uneven(where, positions.numbers[rows])
     arrays = {"": _read_rows(vectors, rows)}
     if positions.times is not None:
-        arrays["time_s"] = in_seconds(columns.times, positions.times[rows])
+        arrays["time_s"] = times_in_seconds(columns.times, positions.times[rows])
     if positions.numbers is not None and _normalised(columns.numbers) == FILE_INDEX:
         arrays["frame_index"] = _whole_indices(where, columns.numbers, positions.numbers[rows])
     return arrays
@@ -287,16 +303,16 @@ def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, wh
 
 
 def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return indices of frames in the file as integers; raise an error for other numbers."""
+    """Return frame indices as integers; raise an error if a number is negative or not whole."""
     if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
         raise StoreError(f"{where}: {name} is an index in the file; expected whole numbers from 0 on")
     return numbers.astype(np.int64)
 
 
 def _read_rows(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows of an array or file, and return them in the given order.
+    """Read some rows of an array or of an HDF5 dataset, and return them in the order of `rows`.
 
-    Files are read in rising order, because HDF5 demands it, and neighbouring rows as one slice.
+    Rows are read in rising order, because HDF5 demands it; consecutive ones are read as one slice.
     """
     rising = np.sort(rows)
     are_neighbours = rising[-1] - rising[0] == len(rising) - 1

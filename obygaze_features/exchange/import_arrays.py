@@ -13,18 +13,24 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
 from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
+    explain_hdf5_damage,
     groups_of_clips,
     is_anndata,
     is_plain,
-    naming_damage,
     open_hdf5,
     plain_node,
     read_column,
     text_of,
 )
 from obygaze_features.exchange.import_items import FileContent, TableOptions
-from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_of, row_items, rows_content
-from obygaze_features.store.store_files import refuse_giants
+from obygaze_features.exchange.row_ids import (
+    MOST_UNPACKED,
+    group_rows_by_clip,
+    id_texts,
+    read_row_ids,
+    row_items,
+)
+from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted
 
 
@@ -34,8 +40,8 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     matrix = map_npy(path)
     if {*options.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
-    labels, _ = ids_of(path, (), options.ids, list)
-    yield rows_content(path, labels, {"": matrix}, options, columns=FrameColumns(), read=list, about={})
+    labels, _ = read_row_ids(path, (), options.ids, list)
+    yield group_rows_by_clip(path, labels, {"": matrix}, options, columns=FrameColumns(), read=list, about={})
 
 
 @contextmanager
@@ -59,13 +65,15 @@ def _table_content(
     path
         The file, for messages.
     arrays
-        Name -> what describes the array.
+        Name -> description of the array, with its `dtype` and `ndim`.
     options
-        What is asked for.
-    read, load
-        Read the array of ids, and the arrays of features.
+        Which arrays are to be read, and how.
+    read
+        Reads the array of ids, by its name.
+    load
+        Reads an array of features or of positions of frames.
     """
-    ids, id_array = ids_of(path, list(arrays), options.ids, read)
+    ids, id_array = read_row_ids(path, list(arrays), options.ids, read)
     others = {name: array for name, array in arrays.items() if name != id_array}
     columns = FrameColumns()
     if options.of_frames:
@@ -74,14 +82,14 @@ def _table_content(
     choice = ArrayChoice(options.columns, axes=1)
     chosen = choice(path, {name: array for name, array in others.items() if name not in columns})
     features = {name: load(name) for name in chosen}
-    return rows_content(path, ids, features, options, columns=columns, read=load, about=choice.about)
+    return group_rows_by_clip(path, ids, features, options, columns=columns, read=load, about=choice.about)
 
 
 @contextmanager
 def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
     with open_hdf5(path) as file:
-        with naming_damage(str(path)):
+        with explain_hdf5_damage(str(path)):
             content = _hdf5_content(path, file, options)
         if content is not None:
             yield content
@@ -125,7 +133,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
         return read_column(plain_node(obs, name), path)
 
     index_name = text_of(obs.attrs, "_index") or "_index"
-    ids, _ = ids_of(path, list(obs), options.ids or index_name, read)
+    ids, _ = read_row_ids(path, list(obs), options.ids or index_name, read)
     columns = {name: id_texts(read(name), path) for name in set(obs) & {"status", "reason"}}
     for name, cells in columns.items():
         if len(cells) != len(ids):
@@ -148,7 +156,7 @@ def _anndata_matrices(file: h5py.File) -> dict[str, object]:
 
 
 def _anndata_texts(file: h5py.File, path: Path) -> dict[str, str]:
-    """Read the provenance and the backbone that our export writes into uns."""
+    """Read the texts "provenance" and "backbone" from uns, where `export_anndata` writes them."""
     uns = plain_node(file, "uns")
     texts: dict[str, str] = {}
     if not isinstance(uns, h5py.Group):
@@ -156,6 +164,6 @@ def _anndata_texts(file: h5py.File, path: Path) -> dict[str, str]:
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name)
         if is_plain(node) and node.shape == ():
-            refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
+            refuse_larger(node.dtype.itemsize, f"{path}, uns/{name}")
             texts[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
     return texts

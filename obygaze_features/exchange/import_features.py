@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.axes import Axes, refuse_other_axes, reorder_axes
 from obygaze_features.exchange.columns import SHOWN
-from obygaze_features.exchange.frame_rows import in_seconds, refuse_uneven
+from obygaze_features.exchange.frame_rows import refuse_uneven, times_in_seconds
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import remove_tree, store_path
 from obygaze_features.screen import Progress
@@ -28,7 +28,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
-from obygaze_features.store.sealing import passing_stage, seal
+from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import counted, first_few
 
@@ -85,6 +85,7 @@ class Declared:
     times: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if the rate is not a positive number."""
         rate = self.per_second
         if rate is not None and not (rate > 0 and np.isfinite(rate)):
             raise StoreError(f"--rate {rate:g}: expected a number of frames in a second, above 0")
@@ -104,11 +105,11 @@ def import_features(
     progress: Progress | None = None,
     note: Callable[[str], object] = lambda _: None,
 ) -> Path:
-    """Seal features of another tool as `DESTINATION-VERSION` and return its path.
+    """Seal features of another tool as the store `DESTINATION-VERSION` and return its path.
 
-    Clips may have frames of any number: unless all have the same, the store's group is ragged. Missing
-    presentation times and frame indices are stored as unknown (NaN, -1). With a rate, frame i is at i
-    divided by the rate, from the start of the clip on. An import that fails leaves nothing behind.
+    If clips differ in their number of frames, the store's group is ragged. Unknown presentation times and
+    frame indices are stored as NaN and -1. With a declared rate, frame i of a clip is i / rate seconds after
+    its start. An import that fails leaves nothing behind.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def import_features(
     clips
         The clips of the store; those without features are missing.
     declared
-        What is known of the features.
+        What the user declares of the features: backbone, provenance, axes, data type and times.
     destination, version
         Path of the store without the version, and the version.
     corpus
@@ -127,7 +128,7 @@ def import_features(
     progress
         Called with (clips or rows done, in all).
     note
-        Called with sentences on what is doubtful in the features.
+        Called with warnings, such as of axes that may be swapped.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def import_features(
     arrays = _load_arrays(first, declared, first.load())
     with _file_named_in_errors(first):
         group = _group_spec(arrays, declared)
-    with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
+    with temporary_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [group], corpus)
         try:
             written = _import_clips(stage, features, declared, progress)
@@ -246,9 +247,9 @@ def _import_clips(
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
-    """Return whether a clip has an array that is surely of features, not of labels.
+    """Return whether one of a clip's arrays is certain to hold features rather than labels.
 
-    Its name is one that features have, or it has numbers that are not whole. Times do not count.
+    It is if its name is typical of features, or if it has numbers that are not whole. Times do not count.
     """
     for name, values in arrays.items():
         if name in TIME_ARRAYS or name == declared.times:
@@ -344,7 +345,7 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
 
 
 def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
-    """Refuse arrays whose names the format does not know, and times without features."""
+    """Refuse a clip's arrays if a name is not one of the format's, or if there are times only."""
     known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     unknown_names = sorted(arrays.keys() - set(known_names))
     if unknown_names:
@@ -357,9 +358,11 @@ def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
 
 
 def _load_arrays(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
-    """Check a clip's arrays and name them as the format does: pooled, frames, tokens, time_s, frame_index.
+    """Check a clip's arrays, and bring them into the form of the format.
 
-    A single array gets the declared name. Data types change only if that is declared.
+    They get the format's names (pooled, frames, tokens, time_s, frame_index), axes and data types. A single
+    array of features gets the declared name. Features are converted to another data type only if that is
+    declared.
 
     Parameters
     ----------
@@ -415,7 +418,7 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
         raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")
     if arrays[name].dtype.kind not in "fiu":
         raise StoreError(f"{item.where}: {name} (--times) holds {arrays[name].dtype}, expected numbers")
-    return {**features, "time_s": in_seconds(name, arrays[name])}
+    return {**features, "time_s": times_in_seconds(name, arrays[name])}
 
 
 def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
@@ -467,7 +470,10 @@ def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *,
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
-    """Describe the group of features like those of a clip, with the declared provenance."""
+    """Return the declaration of the store's group, with the shapes of the first clip's arrays.
+
+    The number of frames follows from the times, else from the declared sampling, else from the frames.
+    """
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -492,18 +498,18 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
 
 
 def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
-    """Return a warning if the axes of frames or tokens may be swapped, [D, T] for [T, D]; else "".
+    """Return a warning if frames or tokens may have been saved as [D, T] instead of [T, D]; else "".
 
-    They may be if there are at least as many rows as numbers in each. Declared axes are trusted.
+    This is likely if a clip has at least as many rows as a row has numbers. Declared axes are trusted.
 
     Parameters
     ----------
     group
         The group.
     declared
-        Whether, and which, axes the user declared.
+        What the user declares of the features.
     most_frames
-        Largest number of frames of a clip, in a ragged group.
+        Number of frames of the clip with most frames, for a ragged group.
     """
     if declared.axes is not None:
         return ""
@@ -523,10 +529,10 @@ def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int
 def _make_result(
     clip: PlannedClip, item: ImportItem, group: GroupSpec, arrays: Arrays, per_second: float | None
 ) -> ClipResult:
-    """Build the result of one clip from its arrays, to be committed to the store.
+    """Build the result of one clip from its arrays, to be committed to a stage.
 
-    Times and indices of frames come from the arrays; times otherwise follow from `per_second`, frames in a
-    second of the video. What is not known is NaN, or -1.
+    If the arrays have no times, these follow from `per_second`, the number of frames in a second of video.
+    Unknown times are NaN, and unknown frame indices -1.
 
     Raises
     ------
@@ -552,7 +558,13 @@ def _make_result(
 def _check_times(
     clip: PlannedClip, item: ImportItem, time_s: NDArray[Any], frame_index: NDArray[Any], n_frames: int
 ) -> None:
-    """Refuse times [F] and indices [F] that fall, are too few or too many, or are not of the clip's video."""
+    """Check the times and frame indices of a clip, each [F].
+
+    Raises
+    ------
+    StoreError
+        If they fall, are not as many as the clip has frames, or if times lie after the end of the clip.
+    """
     times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
         if (np.diff(values) < 0).any():

@@ -20,7 +20,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem
 from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, what, why_not
-from obygaze_features.store.store_files import NOT_ARRAYS, refuse_giants
+from obygaze_features.store.store_files import NOT_ARRAYS, refuse_larger
 from obygaze_features.torch_files import load_torch
 
 OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
@@ -108,14 +108,20 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def _add_item(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
-    """Add the features of a clip to those found; refuse a second file of the same clip."""
+    """Add a clip's features to `items`; raise an error if a file of the same clip is there already."""
     if key in items:
         raise StoreError(f"{items[key].where} and {item.where}: both are of {key!r}; remove one")
     items[key] = item
 
 
 def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
-    """Find the .npy and .npz files of a folder, or of a tar or a folder of tars: a file per clip."""
+    """Find the .npy and .npz files, one for each clip, in a folder, a tar, or a folder of tars.
+
+    Returns
+    -------
+    dict
+        Path without suffix, relative to the folder or as the tar has it -> features.
+    """
     tars = [source] if source.is_file() and what(source).name == "a tar archive" else []
     if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
@@ -131,12 +137,12 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 
 
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
-    """Find the .npy and .npz files in a tar: yield the path of each without suffix, and its features.
+    """Yield the .npy and .npz files in a tar: the path of each without suffix, and its features.
 
     Raises
     ------
     StoreError
-        It is no tar, or a file in it cannot be read where it lies.
+        It is no tar, or one of these files is a link or has holes, so that it cannot be read in place.
     """
     try:
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
@@ -153,7 +159,7 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
             continue
         if not member.isfile() or member.issparse():
             raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
-        refuse_giants(member.size, where)
+        refuse_larger(member.size, where)
         place = (member.offset_data, member.size)
         yield name, ImportItem(where, partial(_read_file, path, where, choice, place))
     if suffixes_left_out:
@@ -163,7 +169,9 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
 
 
 def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, int] | None = None) -> Arrays:
-    """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched.
+    """Read the array of a .npy file, or the chosen arrays of a .npz: name -> array.
+
+    The array of a .npy file has the name "". Other arrays of a .npz, such as pickled ones, are not read.
 
     Parameters
     ----------
@@ -174,7 +182,7 @@ def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, in
     choice
         Chooses the arrays.
     place
-        Byte of the tar at which the file begins, and its size.
+        For a file in a tar: the byte at which it begins, and its size. None for a file of its own.
     """
     with open_regular(path) as file:
         content: IO[bytes] = file
@@ -217,7 +225,7 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
     with _explained_errors(where, file, NPY):
         header = _read_header(file, where)
         size = math.prod(header.shape) * header.dtype.itemsize
-        refuse_giants(size, where, most)
+        refuse_larger(size, where, most)
         values = np.frombuffer(file.read(max(size, 0)), header.dtype)
         if file.read(1):
             raise StoreError(f"{where}: {MORE}")
@@ -278,9 +286,7 @@ def _explained_errors(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
 def open_npz(
     file: IO[bytes], where: str, most: int = MOST_BYTES
 ) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
-    """Open a .npz file: yield name -> description of each array, and a function that loads one.
-
-    A description has `dtype`, `ndim` and `shape`. A member that is no .npy file has the description None.
+    """Open a .npz file without loading its arrays.
 
     Parameters
     ----------
@@ -290,6 +296,14 @@ def open_npz(
         What messages call it.
     most
         Bytes of the largest array that is loaded.
+
+    Yields
+    ------
+    dict
+        Name -> description of the array, with `dtype`, `ndim` and `shape`; None for a member that is no .npy
+        file.
+    Callable
+        Loads an array, given its name.
 
     Raises
     ------
@@ -308,7 +322,7 @@ def open_npz(
         headers = dict[str, Any]()
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            refuse_giants(info.compress_size, f"{where}, {name}", n_bytes)  # zipfile allocates that much
+            refuse_larger(info.compress_size, f"{where}, {name}", n_bytes)  # zipfile allocates that much
             if name in headers:
                 raise StoreError(f"{where}, {name}: is in it twice; remove one")
             if info.filename.endswith(".npy"):
@@ -324,9 +338,9 @@ def open_npz(
 
 @contextmanager
 def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
-    """Open a .npz file that has one array for each clip.
+    """Open a .npz file that has one array for each clip, named by the clip.
 
-    Yield clip -> its features, and texts on the file.
+    Yields clip -> its features, and texts on the file.
     """
 
     def read(name: str) -> Arrays:
@@ -360,7 +374,7 @@ def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 
 def _load_torch_file(path: Path) -> Any:
     """Load a file that torch saved; only tensors and plain values are unpickled, never code."""
-    refuse_giants(path.stat().st_size, str(path))
+    refuse_larger(path.stat().st_size, str(path))
     return load_torch(path, StoreError)
 
 
@@ -388,7 +402,10 @@ def _convert_tensors(content: Any, where: str, choice: ArrayChoice) -> Arrays:
 
 
 def _describe_tensor(value: Any) -> Any:
-    """Return dtype (only whether real or whole) and ndim of a tensor; None for a value that is no tensor."""
+    """Return a description of a tensor, as `ArrayChoice` needs it; None for a value that is no tensor.
+
+    It has `ndim`, and a `dtype` that tells only whether the numbers are real or whole.
+    """
     if not hasattr(value, "ndim"):
         return None
     is_real = hasattr(value, "is_floating_point") and value.is_floating_point()
@@ -416,7 +433,7 @@ def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
         )
     if tensor.is_nested or str(tensor.device) != "cpu":
         raise StoreError(f"{where}: a tensor that is nested or has no values; save a plain one of the CPU")
-    refuse_giants(tensor.numel() * tensor.element_size(), where)
+    refuse_larger(tensor.numel() * tensor.element_size(), where)
     plain = tensor.detach().resolve_conj().resolve_neg()
     if kind == "bfloat16":
         plain = plain.float()

@@ -19,10 +19,10 @@ from obygaze_features.exchange.import_items import (
     MOST_BYTES,
     FileContent,
     ImportItem,
-    read_apart,
+    read_in_worker,
 )
 from obygaze_features.file_kinds import AGAIN, HDF5, why_not
-from obygaze_features.store.store_files import refuse_giants
+from obygaze_features.store.store_files import refuse_larger
 
 MOST_TEXT = 1 << 27
 """Most characters in a column of texts."""
@@ -37,9 +37,10 @@ ID_BYTES = 64
 def hdf5_items(
     path: Path, patterns: Sequence[str] = (), clips: Collection[str] = (), times: str | None = None
 ) -> AbstractContextManager[FileContent]:
-    """Open HDF5 with a group or dataset per clip, or a folder of files; yield path -> features, and texts.
+    """Open an HDF5 file with a group or dataset for each clip, or a folder of HDF5 files, one for each clip.
 
-    A group that `store export` wrote has its clip and status in its attributes. HDF5 runs in a subprocess.
+    Yields path -> features, and texts on the file. The attributes `clip` and `status` of a group, which
+    `store export` writes, name its clip and status. HDF5 runs in a subprocess, which damaged files may crash.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def hdf5_items(
     patterns
         Patterns of the dataset that is a clip's features, where its group or file has several.
     clips
-        Names of clips: a group with a dataset of such a name holds a dataset per clip.
+        Ids of clips. A group that has a dataset with such a name holds a dataset for each clip.
     times
         Name of the dataset of times beside the features; None for `time_s`.
 
@@ -57,7 +58,7 @@ def hdf5_items(
     StoreError
         If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
-    return read_apart("HDF5", groups_of_clips, path, tuple(patterns), frozenset(clips), times)
+    return read_in_worker("HDF5", groups_of_clips, path, tuple(patterns), frozenset(clips), times)
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def groups_of_clips(
         return
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}
-        with naming_damage(str(path)):
+        with explain_hdf5_damage(str(path)):
             if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
@@ -106,15 +107,23 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     StoreError
         If it is none.
     """
-    with naming_damage(str(path)):
+    with explain_hdf5_damage(str(path)):
         file = h5py.File(path, "r")
     with file:
         yield file
 
 
 @contextmanager
-def naming_damage(where: str) -> Iterator[None]:
-    """Turn what h5py raises for damaged bytes into a StoreError that names `where`."""
+def explain_hdf5_damage(where: str) -> Iterator[None]:
+    """Convert the errors that h5py raises for damaged files, within a `with` block, to a StoreError.
+
+    Errors of the system, such as a missing file, are not converted.
+
+    Parameters
+    ----------
+    where
+        What messages call the file.
+    """
     try:
         yield
     except StoreError:
@@ -133,10 +142,10 @@ def naming_damage(where: str) -> Iterator[None]:
 def _clips_in(
     node: h5py.Group, where: str, name_at: dict[int, str], clips: frozenset[str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
-    """Yield the groups and datasets that are clips.
+    """Yield the groups and datasets of a file that hold the features of one clip each.
 
-    These are all groups below a node that hold datasets, and datasets at the top. If a dataset has a clip's
-    name, the datasets of its group are clips, not the group.
+    These are the datasets of `node` itself, and all groups below it that hold datasets. But if a dataset in
+    such a group has the name of a clip, the datasets in the group are the clips.
 
     Parameters
     ----------
@@ -145,10 +154,11 @@ def _clips_in(
     where
         What messages call the file.
     name_at
-        Address of each group visited so far -> its first name. Hard links give a group many names, and a few
-        levels of such groups have too many paths to visit.
+        Address of each group visited so far -> its first name; new ones are added. A group that is visited
+        again is refused: hard links give a group many names, and a few levels of such groups have too many
+        paths to visit.
     clips
-        Names of clips.
+        Ids of clips.
     """
     for name in node:
         child_name = f"{node.name.rstrip('/')}/{name}"
@@ -173,7 +183,7 @@ def _clips_in(
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:
-    """Return what a group holds under a name; None if there is nothing, or a link.
+    """Return the group or dataset that an HDF5 group holds under a name; None if there is none, or a link.
 
     h5py's own `in` and `get` follow links, so they open whatever file an external link names.
 
@@ -205,10 +215,10 @@ def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
 
 
 def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse a dataset with too large chunks, an unknown filter, or parts that were never written.
+    """Raise a StoreError if a dataset cannot be read safely.
 
-    Reading one row decompresses its whole chunk, so a chunk may not be larger than a clip. Parts that were
-    never written would be read as zeros.
+    It cannot if its chunks are larger than a clip may be, because reading one row decompresses a whole chunk;
+    if it needs a filter that is not installed; or if chunks were never written, which would be read as zeros.
     """
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if chunk_bytes > MOST_BYTES:
@@ -239,21 +249,21 @@ def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
         )
 
 
-def in_rows(array: Any, where: str, most: int = MOST_BYTES) -> Any:
-    """Return an array with its axes in the order in which it was made: MATLAB reverses them in HDF5.
+def undo_matlab_order(array: Any, where: str, most: int = MOST_BYTES) -> Any:
+    """Return an array with its axes in their original order, which MATLAB reverses when it writes HDF5.
 
     Parameters
     ----------
     array
-        A dataset of HDF5, or an array, which is returned as it is.
+        An HDF5 dataset, or an array. All except datasets that MATLAB wrote are returned as they are.
     where
         What messages call it.
     most
-        Bytes of the largest array that is read to be turned.
+        Bytes of the largest dataset that is read to transpose it.
     """
     if "MATLAB_class" not in getattr(array, "attrs", ()) or array.ndim < 2:
         return array
-    refuse_giants(array.nbytes, where, most)
+    refuse_larger(array.nbytes, where, most)
     return array[()].T
 
 
@@ -265,7 +275,7 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
     """Read the chosen datasets of a group, or one dataset."""
-    with naming_damage(where):
+    with explain_hdf5_damage(where):
         nodes: dict[str, Any] = {"": node}
         if isinstance(node, h5py.Group):
             nodes = {name: plain_node(node, name) for name in node}
@@ -280,9 +290,9 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
                 content = getattr(dataset, "dtype", "a group")
                 raise StoreError(f"{dataset_where} holds {content}, expected numbers")
             n_bytes += int(dataset.size) * dataset.dtype.itemsize
-            refuse_giants(n_bytes, where)
+            refuse_larger(n_bytes, where)
             refuse_unreadable(dataset, where)
-        return {name: np.asarray(in_rows(dataset, where)[()]) for name, dataset in chosen.items()}
+        return {name: np.asarray(undo_matlab_order(dataset, where)[()]) for name, dataset in chosen.items()}
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
@@ -292,7 +302,9 @@ def text_of(attributes: Mapping[str, Any], name: str) -> str:
 
 
 def read_column(node: object, path: Path) -> NDArray[Any]:
-    """Read a column of texts or numbers, or AnnData's categorical column: codes of categories, -1 for none.
+    """Read a column of texts or numbers, [N].
+
+    AnnData's categorical columns are groups of codes and categories; they become texts, "" for the code -1.
 
     Raises
     ------
@@ -316,7 +328,7 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     """Read a plain list of texts or numbers; refuse anything else, and what takes too much memory."""
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
-    refuse_giants(int(node.size) * max(ID_BYTES, node.dtype.itemsize), str(path))
+    refuse_larger(int(node.size) * max(ID_BYTES, node.dtype.itemsize), str(path))
     refuse_unreadable(node, f"{path}, {node.name}")
     string_type = h5py.check_string_dtype(node.dtype)
     if string_type is None and node.dtype.kind == "O":

@@ -92,12 +92,12 @@ class TableOptions(NamedTuple):
     at_a_rate: bool = False
 
 
-def match(
+def match_to_clips(
     items: Mapping[str, ImportItem], name_of: Mapping[str, str], suffixes: Collection[str] = ()
 ) -> tuple[dict[str, ImportItem], tuple[str, ...]]:
-    """Match features to clips by name.
+    """Match the features found in files to the clips of a manifest, by name.
 
-    Names are compared in one form of Unicode, because macOS decomposes letters with accents.
+    Names are compared in one Unicode form (NFC), because macOS decomposes letters with accents.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ def match(
     name_of
         Clip id -> name. If no name has a '/', only the last part of the paths is compared.
     suffixes
-        Suffixes, such as those of videos, that are removed from a path if it matches no clip with them.
+        Suffixes, such as those of videos, that are removed from a path that matches no clip as it is.
 
     Returns
     -------
     dict
         Clip id -> its features.
     tuple
-        The paths that belong to no clip.
+        The paths that match no clip.
 
     Raises
     ------
@@ -162,14 +162,14 @@ def _without_suffix(name: str, suffixes: Collection[str]) -> str:
 def with_times(
     features: Mapping[str, ImportItem], times: Mapping[str, ImportItem], name: str
 ) -> dict[str, ImportItem]:
-    """Put the times of frames, which lie in files of their own, beside the features of their clips.
+    """Join the times of frames, which are in files of their own, with the features of the same clips.
 
     Parameters
     ----------
     features, times
-        Clip id -> what its files hold; a file of times holds one array.
+        Clip id -> content of its file; a file of times holds one array.
     name
-        Name of the array of times beside the features.
+        Name that the array of times gets among the arrays of the clip.
 
     Raises
     ------
@@ -221,15 +221,18 @@ class _Request(NamedTuple):
 
 
 @contextmanager
-def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> Iterator[FileContent]:
-    """Open a file with a reader that runs in a worker; each `load` requests one clip from it.
+def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object) -> Iterator[FileContent]:
+    """Open an untrusted file in a worker process, which a damaged file may crash without harm.
+
+    Yields what the reader yields: name -> item, and texts on the file. The `load` of an item requests the
+    arrays of that clip from the worker.
 
     Parameters
     ----------
     library
         Name of the library that reads, in messages, e.g. HDF5.
     reader
-        Called as `reader(path, *arguments)`; importable by name.
+        Context manager that opens the file in the worker: `reader(path, *arguments)`; importable by name.
     path
         The file.
     arguments
@@ -266,12 +269,12 @@ def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> 
     finally:
         is_open = False
         for pool in _pools:
-            # Another session, with no file: the worker closes this one.
+            # The worker closes this file when it opens another: here, one of a reader without a file.
             pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (({}, {}),)))
 
 
 def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
-    """Send a request to the worker, and wait for its answer.
+    """Send a request to the worker process, which is started if need be, and wait for its answer.
 
     Parameters
     ----------
@@ -309,7 +312,7 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
                 break
             parts.append(event.value)
     except BaseException:  # Ctrl-C, or a bug of the reader
-        end_reader()
+        end_worker()
         raise
     if event.kind != "done":
         raise StoreError(f"{where}: {library} {_explain_end(event, limit_s)}")
@@ -341,7 +344,7 @@ _pools: list[WorkerPool] = []
 
 
 @atexit.register
-def end_reader() -> None:
+def end_worker() -> None:
     """End the worker that reads files."""
     while _pools:
         _pools.pop().close()
@@ -361,13 +364,17 @@ class _OpenFile:
     """
 
     def __init__(self) -> None:
-        self._session: int | None = None
+        """Hold no file."""
+        self._session: int | None = None  # of the reader that opened the file
         self._still_open = ExitStack()
         self.items: list[tuple[str, ImportItem]] = []
         self.texts: dict[str, str] = {}
 
     def open(self, request: _Request) -> None:
-        """Open the file of a request, unless its session has opened it; close the file of another session."""
+        """Open the file of a request, and close the one that was open; nothing if it is open already.
+
+        Requests of one session are about the same open file.
+        """
         if self._session == request.session:
             return
         self._still_open.close()
@@ -381,9 +388,10 @@ _open_file = _OpenFile()
 
 
 def _answer_request(request: _Request, parent: Parent) -> None:
-    """Serve one request, in the worker: send JSON, then the bytes of each array.
+    """Serve one request, in the worker: send the answer as JSON, then the bytes of each array.
 
-    Errors that a file can cause are sent as answers; others end the worker.
+    The answer to a request without a clip lists the items of the file. Errors that a file can cause are sent
+    as answers; others end the worker.
     """
     _discard_output()
     without_network()

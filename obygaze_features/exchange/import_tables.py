@@ -16,12 +16,12 @@ from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_files import walk
-from obygaze_features.exchange.import_items import FileContent, TableOptions, read_apart
+from obygaze_features.exchange.import_items import FileContent, TableOptions, read_in_worker
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
-    ids_of,
+    group_rows_by_clip,
     open_parquet,
-    rows_content,
+    read_row_ids,
     text_rows,
 )
 from obygaze_features.file_kinds import what, why_not
@@ -52,11 +52,15 @@ def table_items(
 ) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts about the file itself.
 
-    CSV (comma, semicolon or tab), the first sheet of a workbook (.xlsx) and Parquet have a column of ids and
-    a numeric column per feature; Parquet may have one column of lists instead. `choose_columns` tells which
-    are features. .npz, HDF5 and .npy hold arrays whose first axis is the clip. AnnData (.h5ad) has ids in
-    `obs`. An HDF5 file with a group per clip, as `store export` writes it, is read too. Numbers in a CSV are
-    text and are read as float32; other files keep their data type. HDF5 and Parquet are read in a subprocess.
+    These tables are read:
+
+    - CSV (comma, semicolon or tab), the first sheet of a workbook (.xlsx), and Parquet, with a column of ids
+      and a numeric column per feature. Parquet may have one column of lists instead. `choose_columns` chooses
+      the columns of features. Numbers in a CSV are text, and are read as float32.
+    - .npz, HDF5 and .npy, with arrays whose first axis is the clip. They keep their data type.
+    - AnnData (.h5ad), with ids in `obs`; and HDF5 with a group per clip, as `store export` writes it.
+
+    HDF5 and Parquet are read in a subprocess.
 
     Parameters
     ----------
@@ -70,11 +74,11 @@ def table_items(
     columns
         Patterns of the columns that are features (`choose_columns`); of CSV and Parquet.
     of_frames
-        Whether the features are frames: a row with one vector is then a frame, and a clip has several rows.
+        Whether the features are of frames: a row with one vector is then a frame of a clip.
     times
-        The column of the frames' times; None for one of the usual names, or none.
+        The column of the frames' times; None for a column with a usual name, if there is one.
     at_a_rate
-        Whether the frames' times are to follow from a rate, so that frames must be at even distances.
+        Whether the frames' times are to follow from a rate, so that frames must be evenly spaced.
 
     Raises
     ------
@@ -122,7 +126,7 @@ def _not_a_table(path: Path) -> StoreError:
 
 
 def _note_left_out(texts: dict[str, str], *notes: str) -> None:
-    """Append notes to `texts["left_out"]`, which says what was not imported; each note stands there once."""
+    """Add notes to `texts["left_out"]`, which says what was not imported, unless they are there already."""
     present = [note for note in (texts.get("left_out"), *notes) if note]
     if present:
         texts["left_out"] = "; ".join(dict.fromkeys(present))
@@ -130,7 +134,10 @@ def _note_left_out(texts: dict[str, str], *notes: str) -> None:
 
 @contextmanager
 def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open a CSV, a TSV or a workbook with a header; yield clip -> its features, and texts on the file."""
+    """Open a CSV, a TSV or a workbook with a header row; yield clip -> its features, and texts on the file.
+
+    A comma before decimals is read too if cells are separated by semicolons or tabs.
+    """
     records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
@@ -170,6 +177,7 @@ class _Cells:
     """
 
     def __init__(self, path: Path, header: Sequence[str], rows: Records, *, has_decimal_commas: bool) -> None:
+        """Hold the cells of each column as text; numbers are converted by `numbers`."""
         self._path = path
         self._lines = [line for line, _ in rows]
         self._has_decimal_commas = has_decimal_commas
@@ -187,7 +195,7 @@ class _Cells:
         return "number" if numbers else "other"
 
     def numbers(self, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-        """Convert a column to an array of numbers; refuse the first cell that is no number, with its line."""
+        """Convert a column to an array of numbers, [rows]; refuse one that is none, and name its line."""
         cells = self.columns[name]
         self._refuse_both_signs(name)
         values = np.empty(len(cells), dtype)
@@ -203,9 +211,9 @@ class _Cells:
         return values
 
     def _number(self, cell: str) -> float:
-        """Convert a cell to a number, with a comma or a point before the decimals.
+        """Convert a cell to a number; raise ValueError if it is none.
 
-        Raise ValueError if it is none.
+        If the table has decimal commas, a comma or a point may come before the decimals.
         """
         if "_" in cell:  # Python reads 1_000
             raise ValueError
@@ -214,9 +222,9 @@ class _Cells:
         return float(cell)
 
     def _refuse_both_signs(self, name: str) -> None:
-        """Refuse a table that writes decimals with commas and with points.
+        """Raise a StoreError if some numbers of the table have a comma and others a point.
 
-        Its signs are collected over all columns that have been read.
+        One of the signs may then separate thousands. The signs are collected over all columns read so far.
         """
         for cell in self.columns[name]:
             self._decimal_signs.update(sign for sign in ",." if sign in cell)
@@ -250,7 +258,7 @@ class _Columns(NamedTuple):
 
 
 def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
-    """Read the ids, the features and the order of frames of an open table; return its content by clip.
+    """Read the ids and the features of an open table, and which frame a row is; return them by clip.
 
     Parameters
     ----------
@@ -259,10 +267,10 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     columns
         Its columns, and how to read them.
     options
-        What is asked for.
+        Which columns are to be read, and how.
     """
     header = columns.header
-    ids, id_column = ids_of(path, header, options.ids, columns.cells)
+    ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
     positions = FrameColumns()
     if options.of_frames:
         positions = frame_columns(path, [name for name in header if name != id_column], options)
@@ -275,7 +283,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
         _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
-    return rows_content(
+    return group_rows_by_clip(
         path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
     )
 
@@ -324,7 +332,7 @@ class RaggedColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of matrices, 0 for their differing numbers of rows, and numbers in a row."""
+        """(Number of matrices, 0 because their numbers of rows differ, numbers in a row)."""
         return (len(self.ends), 0, *self.values.shape[1:])
 
     def __len__(self) -> int:
@@ -363,9 +371,10 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         return "number" if any(is_type(types[name]) for is_type in number_types) else "other"
 
     def numbers(name: str) -> Any:
-        """Read a column of numbers, or of lists of them at any depth, as an array.
+        """Read a column of numbers, or of nested lists of numbers, as an array with an axis for each level.
 
-        Lists of lists may differ in length at the first depth: they make a ragged column.
+        Lists at one level must have the same length, except the outer ones of lists of lists: these become a
+        `RaggedColumn`.
         """
         values = read(name)
         shape = [-1]
@@ -392,9 +401,9 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
 READERS: Final[Mapping[str, Callable[..., AbstractContextManager[FileContent]]]] = {
     **dict.fromkeys((".csv", ".tsv", ".xlsx"), _open_text_table),
-    ".parquet": partial(read_apart, "Parquet", parquet_rows),
+    ".parquet": partial(read_in_worker, "Parquet", parquet_rows),
     ".npy": npy_rows,
     ".npz": npz_rows,
-    **dict.fromkeys((".h5", ".hdf5", ".h5ad", ".mat"), partial(read_apart, "HDF5", hdf5_rows)),
+    **dict.fromkeys((".h5", ".hdf5", ".h5ad", ".mat"), partial(read_in_worker, "HDF5", hdf5_rows)),
 }
 """Suffix of a table -> what opens it."""

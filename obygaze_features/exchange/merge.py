@@ -17,7 +17,7 @@ from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combine_specs
 from obygaze_features.store.provenance import differences, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
-from obygaze_features.store.sealing import passing_stage, seal
+from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged
 
@@ -37,8 +37,8 @@ def merge(
 ) -> Path:
     """Seal the clips of several stores as `DESTINATION-VERSION` and return its path.
 
-    The result is what sealing all clips at once would have given, but for its attributes: `parent` is the
-    first store, `merged_with` the others. A killed merge begins again.
+    The result is what sealing all clips at once would have given, except for its attributes: `parent` names
+    the first store, and `merged_with` the others. A merge that was killed begins again.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ def merge(
     corpus
         Name of the result's corpus; None for that of the stores, which must then agree.
     progress
-        Called with (rows done, rows in all), twice from 0: clips copied, rows sealed. Or
-        whether to show a bar: by default in a notebook alone.
+        Called with (clips copied, all clips), and then with (rows sealed, all rows). Or whether to show a
+        bar: by default only in a notebook.
 
     Raises
     ------
     StoreError
-        If backbones, shapes or provenance differ (the field is named), a clip is in two stores and not the
-        same (the clip and what differs are named), the bytes of a row are not what its store has a digest
-        of, or the destination exists.
+        If backbones, shapes or provenance differ; if a clip differs between two stores that both have it; if
+        the bytes of a row do not have the digest that its store records; or if the destination exists. The
+        message names the field, or the clip and what differs.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def merge(
     are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
     counted = [store.attributes for store in stores] if are_disjoint else []
     with (
-        passing_stage(destination, version, MERGING_SUFFIX) as open_stage,
+        temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
@@ -148,9 +148,9 @@ class _ChosenRow(NamedTuple):
 
 
 def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
-    """Choose, for each clip of all stores, the store to copy it from; return clip id -> choice, sorted by id.
+    """Choose for each clip the store to copy it from: clip id -> the choice, sorted by id.
 
-    The first store that has the clip is chosen, or the first in which it is not missing.
+    The first store in which the clip is not missing is chosen, or else the first that has the clip.
 
     Raises
     ------
@@ -185,9 +185,7 @@ def _refuse_two_spellings(movies: Iterable[str]) -> None:
 
 
 def _first_difference(a: StoredClip, b: StoredClip) -> str:
-    """Return which field, or which arrays, differ between the rows of one clip in two stores.
-
-    "" if none does.
+    """Return which field, or which arrays, differ between two stores for one clip; empty if none do.
 
     If the clip is missing in one store, only its movie, span and text are compared.
     """
@@ -204,7 +202,7 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
 
 
 def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return the fields of the corpus on which all stores agree; with `name`, under that name."""
+    """Return the fields of the corpus that are equal in all stores; `name`, if given, replaces its name."""
     corpora = [dict(store.attributes["corpus"]) for store in stores]
 
     def is_common(key: str) -> bool:
@@ -219,7 +217,7 @@ def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, objec
 
 
 def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the attributes of the result: those that are chosen, or that are the same in all stores.
+    """Return the attributes of the merged store: the chosen values, or those that all stores have.
 
     Parameters
     ----------
@@ -252,7 +250,9 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
 
 
 def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
-    """Yield the results of the clips that are copied from one store; each row is checked against its digest.
+    """Read the clips that are copied from one store, and yield them as results for the stage of the merge.
+
+    Clips come in the order of the store's rows. Each row of features is checked against its digest.
 
     Parameters
     ----------
@@ -262,7 +262,8 @@ def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int])
         Clip id -> position of the store that its row is copied from, without missing clips.
     """
     rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
-    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}  # by group and array
+    # By group and array: an iterator over the values of its clips, which are read while results are yielded.
+    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}
     for name in store:
         rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
         arrays = (*store[name].arrays, *TIME_ARRAYS)

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.citing import citation_of
-from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
+from obygaze_features.exchange.transfer import (
+    FileProgress,
+    download,
+    file_progress_shown,
+    new_file,
+    run_in_threads,
+)
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store.files_hub import HubFiles, asking_hub
-from obygaze_features.store.files_obstore import asking, connect
+from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
+from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
@@ -26,7 +32,7 @@ from obygaze_features.store.metadata import croissant, facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.store import Place, Store, check_version, files_of
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, read_digests
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -43,14 +49,16 @@ UNIX = 3
 
 
 def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
-    """Make README.md and croissant.json anew: file name -> bytes. The sealed store is not changed.
+    """Return new versions of a store's README.md and croissant.json: file name -> bytes.
+
+    They also hold citations with the store's fingerprint. The sealed store itself is not changed.
 
     Parameters
     ----------
     store
         The store.
     licence
-        SPDX expression; needed where the store was sealed without one, and else the store's own.
+        SPDX expression, needed if the store was sealed without a licence; None for the store's own.
 
     Raises
     ------
@@ -92,8 +100,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     out
         The zip to make; None for `NAME-VERSION.zip` beside the store's folder.
     progress
-        Called with (bytes written, bytes in all). Or whether to show a bar:
-        by default in a notebook alone.
+        Called with (bytes written, bytes in all). Or whether to show a bar: by default only in a notebook.
 
     Raises
     ------
@@ -112,7 +119,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     if out is None:
         out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
     out = local_path(out)
-    digests = listed(files)
+    digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     differing_names = sorted(set(files.names()) ^ set(names))
     if differing_names:
@@ -151,10 +158,10 @@ def folder_of(store: Place) -> FolderFiles:
 
 
 def _reading_order(name: str) -> tuple[int, str]:
-    """Return the key by which files are sorted in a zip: files that a reader needs first come first.
+    """Return the key by which files are sorted in a zip, so that a reader needs few requests.
 
-    These are the root's metadata, the files beside the payload, the table of clips, other metadata, and
-    arrays.
+    First come the root's metadata, then the files beside the payload, the table of clips, other metadata,
+    and last the arrays.
     """
     ranks = {ROOT: 0, TABLE: 2}
     if name in ranks:
@@ -223,23 +230,23 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     if absent_files(source):
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")
     url = as_url(destination)
-    with files_shown(progress, "push") as show:
+    with file_progress_shown(progress, "push") as show:
         if url is None:
             return str(download(source, store_path(destination), progress=show).path)
         if url.startswith("s3://"):
             return push_to_s3(source, url, show)
-    for name, expected in listed(source).items():  # before it is published
+    for name, expected in read_digests(source).items():  # before it is published
         if digest_of(source, name) != expected:
             raise _digest_error(source, name)
     return push_to_hub(source, *begin_push(url))
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
-    """Upload the files that the bucket lacks: the tag manifest first, the list of digests last.
+    """Upload the files of a store that an S3 bucket lacks, so that a stopped push resumes; return the URL.
 
-    An object is there as a whole or not at all, so that its size tells whether it was uploaded. The tag
-    manifest tells which store is being uploaded; the list of digests, without which nobody can read a store,
-    that all of it is there.
+    S3 stores an object as a whole or not at all, so an object of the right size was uploaded. The tag
+    manifest is uploaded first, because it shows which store is being uploaded here. The list of digests is
+    uploaded last: a store cannot be read without it, so it shows that the store is complete.
 
     Parameters
     ----------
@@ -258,7 +265,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     import obstore  # noqa: PLC0415 - obygaze[remote]
     from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
 
-    digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
+    digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     client = connect(url)
     sizes = _sizes_on_s3(client, url)
     _refuse_other_objects(client, url, sizes, digests)
@@ -273,7 +280,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
         data = source.read(name)
         if sha256_of(data) != digests[name]:
             raise _digest_error(source, name)
-        with asking(url, name):
+        with explain_obstore_errors(url, name):
             try:
                 # Only one of two pushes at a time can create the tag manifest.
                 obstore.put(client, name, data, mode="create" if name == TAG_DIGESTS else "overwrite")
@@ -287,9 +294,9 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
             progress(n_files, len(digests), n_sent)
 
     manifests = {TAG_DIGESTS, DIGESTS}
-    in_threads(upload, [name for name in missing if name == TAG_DIGESTS], WRITERS)
-    in_threads(upload, [name for name in missing if name not in manifests], WRITERS)
-    in_threads(upload, [name for name in missing if name == DIGESTS], WRITERS)
+    run_in_threads(upload, [name for name in missing if name == TAG_DIGESTS], WRITERS)
+    run_in_threads(upload, [name for name in missing if name not in manifests], WRITERS)
+    run_in_threads(upload, [name for name in missing if name == DIGESTS], WRITERS)
     return url
 
 
@@ -298,7 +305,7 @@ def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     sizes = {}
-    with asking(url, "LIST"):
+    with explain_obstore_errors(url, "LIST"):
         for page in obstore.list(client, chunk_size=1000):
             for entry in page:
                 sizes[entry["path"]] = entry["size"]
@@ -308,12 +315,12 @@ def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
 def _refuse_other_objects(
     client: "ObjectStore", url: str, sizes: Mapping[str, int], digests: Mapping[str, str]
 ) -> None:
-    """Refuse to upload to a place that holds anything but a part of the same store.
+    """Refuse to upload to a URL with objects that are not part of the same store.
 
     Parameters
     ----------
     client, url
-        The place.
+        The URL, and the client for it.
     sizes
         Bytes of each object that is there, by name.
     digests
@@ -330,7 +337,7 @@ def _refuse_other_objects(
         return
     tags = b""
     if TAG_DIGESTS in sizes:
-        with asking(url, TAG_DIGESTS):
+        with explain_obstore_errors(url, TAG_DIGESTS):
             tags = obstore.get(client, TAG_DIGESTS).bytes().to_bytes()
     if sha256_of(tags) != digests[TAG_DIGESTS]:
         raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
@@ -344,15 +351,17 @@ def _digest_error(files: StoreFiles, name: str) -> StoreError:
 
 
 def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
-    """Upload a store into a dataset repository, its lists of digests last; return its place, with the commit.
+    """Upload a store into a dataset repository of the Hub; return its URL with the commit.
 
-    The library skips what is there already, so that a stopped push resumes.
+    The two manifests are uploaded last, because a store cannot be read without them. The Hub's library skips
+    files that are there already, so a stopped push resumes. At the end all files are compared by their
+    digests.
     """
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - obygaze[remote]
 
     manifests = [DIGESTS, TAG_DIGESTS]
     folder = target.folder.rstrip("/") or None
-    with asking_hub(target.where):
+    with explain_hub_errors(target.where):
         parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
         for part, patterns, left_out in (("files", None, manifests), ("digests", manifests, None)):
             commit = api.upload_folder(
@@ -372,7 +381,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
         )
         entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
     # All files are compared, because only the first of the library's commits demands the parent commit.
-    digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
+    digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     for name, digest in digests.items():
         entry = entries.get(target.folder + name)
         if entry is None:

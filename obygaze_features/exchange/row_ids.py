@@ -17,10 +17,21 @@ from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.frame_rows import FrameColumns, describe_rows, frame_items
 from obygaze_features.exchange.import_files import map_npy
-from obygaze_features.exchange.import_hdf5 import in_rows, is_plain, naming_damage, refuse_unreadable
-from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, TableOptions, read_apart
+from obygaze_features.exchange.import_hdf5 import (
+    explain_hdf5_damage,
+    is_plain,
+    refuse_unreadable,
+    undo_matlab_order,
+)
+from obygaze_features.exchange.import_items import (
+    Arrays,
+    FileContent,
+    ImportItem,
+    TableOptions,
+    read_in_worker,
+)
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
-from obygaze_features.store.store_files import refuse_giants
+from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted, first_few
 from obygaze_features.text_records import read_records
 from obygaze_features.workbook import Records
@@ -42,13 +53,13 @@ SHOWN = 8
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read clip ids: a column of `ID_NAMES` of a table, one id per line, or a .npy array of texts."""
+    """Read clip ids: from a table with a column of `ID_NAMES`, a text with one id a line, or a .npy."""
     content = read_bytes(path)
     kind = what(content).name
     if kind == NPY:
         return id_texts(map_npy(path), path)
     if kind == PARQUET:
-        with read_apart("Parquet", parquet_ids, path) as (_, texts):
+        with read_in_worker("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
     header = rows[0][1] if rows else []
@@ -78,7 +89,7 @@ class TextRows(NamedTuple):
 
 
 def text_rows(path: Path) -> TextRows:
-    """Read the rows of a text or a workbook; blanks around cells, as OpenFace writes them, are left out."""
+    """Read the rows of a text table or a workbook, without the blanks around cells that OpenFace writes."""
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
     if what(content) == UNKNOWN:
@@ -142,7 +153,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     def read(name: str) -> Any:
         """Read a column, unless it would take too much memory."""
         n_values = _n_parquet_values(file.metadata, name)
-        refuse_giants(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MOST_UNPACKED)
+        refuse_larger(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MOST_UNPACKED)
         with naming_damage_of_parquet():
             return file.read(columns=[name]).column(name)
 
@@ -150,7 +161,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
 
 def _n_parquet_values(metadata: Any, name: str) -> int:
-    """Return how many values a Parquet file says that a column has, with those inside of lists."""
+    """Return how many values a column of a Parquet file has, by its metadata, including those in lists."""
     # A column of lists or structures is stored as one or more columns, whose paths begin with its name.
     stored_columns = []
     for position in range(metadata.num_columns):
@@ -164,7 +175,7 @@ def _n_parquet_values(metadata: Any, name: str) -> int:
     return n_values
 
 
-def ids_of(
+def read_row_ids(
     path: Path, names: Sequence[str], ids: str | None, read: Callable[[str], Any]
 ) -> tuple[list[str], str]:
     """Read the ids of the rows of a table from one of its columns or arrays, or from a file.
@@ -176,9 +187,9 @@ def ids_of(
     names
         Its columns or arrays.
     ids
-        The column, array or file with the ids; None for one of the usual names.
+        The column, array or file with the ids; None for the column or array with a name of `ID_NAMES`.
     read
-        Reads a column or array.
+        Reads a column or array, by its name.
 
     Returns
     -------
@@ -209,7 +220,7 @@ def ids_of(
     return read_ids(Path(ids)), ""
 
 
-def rows_content(
+def group_rows_by_clip(
     path: Path,
     ids: Sequence[str],
     arrays: Mapping[str, Any],
@@ -219,9 +230,9 @@ def rows_content(
     read: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
-    """Group the rows of a table by clip: each row is a clip, or a frame of one.
+    """Group the rows of a table by clip: return id -> features, and texts about the file.
 
-    A row is a frame if frames are asked for and it is one vector.
+    Each row is a clip, or, if the options say so and a row is one vector, a frame of a clip.
 
     Parameters
     ----------
@@ -232,18 +243,18 @@ def rows_content(
     arrays
         Name -> array with a row for each id.
     options
-        What is asked for.
+        Whether rows are frames, and whether their times follow from a rate.
     columns
         The columns that tell which frame of its clip a row is.
     read
         Reads one of these columns.
     about
-        Texts about the file. If rows are frames, the text `rows` is added, which says so.
+        Texts about the file, to which `rows` is added if rows are frames: a sentence that says so.
 
     Raises
     ------
     StoreError
-        If a clip has several rows that are no frames, or rows can be no frames.
+        If a clip has several rows although rows are no frames, or rows cannot be frames as requested.
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
     vectors = next(iter(checked_arrays.values()))
@@ -266,7 +277,9 @@ def row_items(
     status: Sequence[str] = (),
     reason: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
-    """Return id -> the row's features, which are read when needed; no two rows may have the same id.
+    """Return id -> the features of its row, which are read when they are needed.
+
+    No two rows may have the same id.
 
     Parameters
     ----------
@@ -299,9 +312,9 @@ def row_items(
 
 
 def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, Any]:
-    """Check that arrays of numbers have a row for each id, and return them.
+    """Check that arrays of numbers have a row for each id, and return them by name.
 
-    If all arrays are columns of one number a row, they become one array [N, D] without a name.
+    If each of D arrays has one number a row, they are stacked into one array [N, D] with the name "".
 
     Parameters
     ----------
@@ -321,26 +334,26 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
             refuse_unreadable(array, where)
         if array.dtype.kind not in "fiub":
             raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
-        checked_arrays[name] = in_rows(array, where, MOST_UNPACKED)
+        checked_arrays[name] = undo_matlab_order(array, where, MOST_UNPACKED)
         n_rows = len(checked_arrays[name]) if array.ndim else 0
         if n_rows != n_ids:
             raise StoreError(f"{where}: {counted(n_rows, 'row')} and {n_ids} ids")
     are_columns = "" not in checked_arrays and all(array.ndim == 1 for array in checked_arrays.values())
     if are_columns:
-        refuse_giants(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
+        refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
         columns = [array[:] for array in checked_arrays.values()]
         checked_arrays = {"": np.stack(columns, axis=1)}
     for array in checked_arrays.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
         if len(array):
-            refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
+            refuse_larger(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
     return checked_arrays
 
 
 def _read_row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
     """Read one row of every array, as the features of a clip."""
-    with naming_damage(where):
+    with explain_hdf5_damage(where):
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
 

@@ -59,13 +59,13 @@ from obygaze_features.store.store_files import (
     digests_bytes,
     fetch_bytes,
     guarded,
-    listed,
-    most_bytes,
+    largest_file_bytes,
+    read_digests,
 )
 
 
-def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
-    """Call `work` for every name in threads; the first error cancels the names that are not begun."""
+def run_in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
+    """Call `work` for every name in threads; the first error cancels those not begun, and is raised."""
     with ThreadPoolExecutor(threads) as pool:
         # An error leaves the loop, and `map` then cancels the names that are not begun.
         for _ in pool.map(work, names):
@@ -74,7 +74,7 @@ def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yield the path of a file to write, which becomes `path` if the block succeeds.
+    """Yield the path of a temporary file to write, which is renamed to `path` if the `with` block succeeds.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def wanted_files(
     clips: Collection[str] | None,
     row_sizes: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
 ) -> set[str]:
-    """Return the files to fetch for a partial copy: all metadata, and the chunks of some arrays and clips.
+    """Return the files that a partial copy has: all metadata, and the chunks of some arrays and clips.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def wanted_files(
     arrays
         Feature arrays that are wanted; None for all.
     clips
-        Ids of the clips whose frames and tokens are wanted; those in the same chunks come with them. None for
+        Ids of the clips whose frames and tokens are wanted; clips in the same chunks are copied too. None for
         all.
     row_sizes
         Name of a ragged group -> number of frames of every clip; needed if `clips` is given.
@@ -158,7 +158,7 @@ def wanted_files(
 def _refuse_unknown(
     arrays: Collection[str], clips: Collection[str], stored_arrays: Set[str], stored_clips: Set[str]
 ) -> None:
-    """Raise StoreError if a wanted array is no feature array of the store, or a wanted clip not in it."""
+    """Raise a StoreError if the store lacks a wanted clip, or a wanted feature array."""
     feature_arrays = [array for array in FEATURE_ARRAYS if array in stored_arrays]
     unknown_arrays = sorted(set(arrays) - set(feature_arrays))
     if unknown_arrays:
@@ -171,7 +171,7 @@ def _refuse_unknown(
 
 
 def _find_chunks(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
-    """Return the group, the array and the number of each file that is a chunk of an array, by its name."""
+    """Return file name -> (group, array, number) of the files that are chunks or shards of an array."""
     chunks = {}
     for name in names:
         chunk = chunk_of(name)
@@ -231,8 +231,10 @@ class Downloaded:
 
 
 @contextmanager
-def files_shown(progress: FileProgress | bool | None, verb: str) -> Iterator[FileProgress]:
-    """Yield the function that reports the progress of a transfer: files done, files in all, bytes received.
+def file_progress_shown(progress: FileProgress | bool | None, verb: str) -> Iterator[FileProgress]:
+    """Yield a function that reports the progress of a transfer.
+
+    It is called with (files done, files in all, bytes received).
 
     Parameters
     ----------
@@ -256,22 +258,22 @@ def download(
     clips: Collection[str] | None = None,
     progress: FileProgress | None = None,
 ) -> Downloaded:
-    """Copy a sealed store into the folder `destination`.
+    """Copy a sealed store, or a part of it, into the folder `destination`.
 
-    Called again after a kill, it resumes where it stopped. Called on a copy of the same store it fetches what
-    is missing or damaged, so a partial copy grows.
+    A copy that was stopped resumes when it is called again. A copy of the same store that is complete, or
+    partial, is extended: what it lacks of the requested files, or has damaged, is fetched.
 
     Parameters
     ----------
     arrays, clips
-        What a partial copy has (see `wanted_files`); None for all. It says in fetch.txt what it lacks.
+        What to copy (see `wanted_files`); None for all. A partial copy lists in fetch.txt what it lacks.
 
     Raises
     ------
     StoreError
         If something else is at `destination`, the store there is partial or damaged, or it cannot be reached.
     """
-    digests = listed(files)
+    digests = read_digests(files)
     check_version(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
@@ -323,14 +325,12 @@ def pull(
     >>> copied.path.name
     'films-1.0.0'
     """
-    with files_shown(progress, "pull") as show:
+    with file_progress_shown(progress, "pull") as show:
         return download(files_of(store), store_path(destination), arrays=arrays, clips=clips, progress=show)
 
 
 def _refuse_another_store(files: StoreFiles, destination: Path, manifest: str) -> None:
-    """Refuse a destination that holds something else than a copy of the store.
-
-    Empty and absent ones are fine.
+    """Raise a StoreError if a destination exists, is not empty, and is not a copy of the same store.
 
     Parameters
     ----------
@@ -378,6 +378,7 @@ class _Transfer:
         digests: Mapping[str, str],
         progress: FileProgress | None,
     ) -> None:
+        """Prepare the transfer; `run` fetches the files."""
         self._files = files
         self._destination = destination
         self._building = building
@@ -393,9 +394,12 @@ class _Transfer:
         self._n_bytes = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        """Fetch all metadata and the files of some arrays and clips, and complete the copy."""
+        """Fetch all metadata and the chunks of some arrays and clips (None for all), and complete the copy.
+
+        The table of clips is fetched first, because it tells which chunks hold the wanted clips.
+        """
         self._fetch(BAG_INFO)
-        self._most_bytes = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
+        self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
         table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
         table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
@@ -405,9 +409,9 @@ class _Transfer:
         if self._is_growing:
             present = {name for name in self._digests if (self._destination / name).is_file()}
         self._n_wanted = len(wanted)
-        # A new copy gets its list of digests last: then it is complete.
+        # A new copy gets its list of digests last, in `_finish`, because that marks it as complete.
         to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
-        in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
+        run_in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
         left_out = self._digests.keys() - wanted - present
         self._finish(left_out)
         return Downloaded(
@@ -419,7 +423,7 @@ class _Transfer:
         )
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
-        """Fetch the number of frames of every clip, [N], of each ragged group, by its name."""
+        """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N]."""
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
         groups = {group for group, array, _ in _find_chunks(files).values() if array == ROW_SIZE}
         sizes = {}
@@ -434,7 +438,13 @@ class _Transfer:
         return sizes
 
     def _finish(self, left_out: set[str]) -> None:
-        """Write the manifests and fetch.txt, force all to the disk, and give a new copy its name."""
+        """Write the manifests and fetch.txt, flush all to the disk, and rename a new copy.
+
+        Parameters
+        ----------
+        left_out
+            Files of the store that the copy does not have.
+        """
         root = self._root
         if not self._is_growing:
             self._fetch(DIGESTS)
@@ -459,7 +469,7 @@ class _Transfer:
         sync(self._destination.absolute().parent)
 
     def _refuse_unreadable(self) -> None:
-        """Refuse a store whose groups cannot be opened, before it is renamed."""
+        """Raise a StoreError if a group of the new copy cannot be opened, before the copy is renamed."""
         try:
             store = open_files(FolderFiles(self._building))
             for name in store:

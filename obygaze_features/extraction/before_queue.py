@@ -33,7 +33,7 @@ from obygaze_features.store.disk_usage import (
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
-from obygaze_features.store.shares import another_cluster, shares_elsewhere
+from obygaze_features.store.shares import other_cluster_message, shares_elsewhere
 
 IN_MEMORY = ("tmpfs", "ramfs")
 """Types of file systems that hold files in memory."""
@@ -142,7 +142,7 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     machine = this_machine()
     elsewhere = shares_elsewhere(work.stage_path, machine)
     if elsewhere:
-        yield Diagnosis("shares", "fault", another_cluster(work.stage_path, elsewhere, machine))
+        yield Diagnosis("shares", "fault", other_cluster_message(work.stage_path, elsewhere, machine))
     for renamed in work.renamed_stages():
         # A fault, since nobody would see a note and stop a queued array that repeats finished work.
         yield Diagnosis("stage", "fault", f"{renamed}. If it is another store's, submit with CHECK=no")

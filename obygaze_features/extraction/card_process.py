@@ -33,19 +33,19 @@ from obygaze_features.video.hardware import (
     MOST_COMPARED,
     Card,
     CardReader,
-    FirstLook,
+    GpuCheck,
     NotDecoded,
     NotOnCard,
     Sample,
+    check_for_gpu,
     find_difference,
-    first_look,
     group_around,
     kind_of,
     sample_of,
 )
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.passes import WindowResult, Windows, Wishes
+from obygaze_features.video.passes import FrameRequests, WindowResult, Windows
 from obygaze_features.workers import Parent
 
 CARD_THREADS = 4
@@ -131,7 +131,7 @@ class CardDecoder:
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        self._looks: dict[Path, FirstLook] = {}  # what the headers of each file say
+        self._looks: dict[Path, GpuCheck] = {}  # what the headers of each file say
         self._compared_files: set[Path] = set()  # files of which the GPU has decoded windows correctly
         # Kind of stream -> how the GPU's pictures differ from a core's, "" if they do not; and a lock that
         # is held while the first stream of a kind is compared.
@@ -188,7 +188,7 @@ class CardDecoder:
         self,
         path: Path,
         windows: Windows,
-        wishes: Wishes[Pixels],
+        requests: FrameRequests[Pixels],
         **settings: object,
     ) -> Iterator[WindowResult[Pixels]]:
         """Read windows of a file as `read_windows` does, but on the card.
@@ -203,7 +203,7 @@ class CardDecoder:
         if has_other_settings:
             raise NotOnCard("a core reads these windows")
         if path not in self._looks:
-            self._looks[path] = first_look(path, self._card.least_pixels)
+            self._looks[path] = check_for_gpu(path, self._card.least_pixels)
         look = self._looks[path]
         if look.reason:
             raise NotOnCard(look.reason, of_file=True)
@@ -213,7 +213,7 @@ class CardDecoder:
         try:
             with self._comparing[kind_of(table)]:
                 self._refuse_kind(path, table, first, kind_and_size)
-            reader = CardReader(path, wishes, self._card, self._sample(path, table, first))
+            reader = CardReader(path, requests, self._card, self._sample(path, table, first))
             yield from reader.read_all(windows)
         except NotDecoded:
             self._not_decoded.add(kind_and_size)

@@ -22,7 +22,7 @@ from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
-from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
+from obygaze_features.store.growth import Plan, discard, is_replaceable, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.sealing import versioned
@@ -185,7 +185,7 @@ class Extraction:
 
     def has_superseded_stage(self) -> bool:
         """Return whether the stage belongs to the sealed store that grows, so that a new one replaces it."""
-        return self.append is not None and is_outlived(self.stage_path, self.append)
+        return self.append is not None and is_replaceable(self.stage_path, self.append)
 
     def refuse_sealed(self) -> None:
         """Refuse to extract into a store that is sealed and whose stage is gone.

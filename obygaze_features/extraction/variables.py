@@ -113,7 +113,7 @@ def film_variables(
         spans[number][1] > film_end_s + OVERHANG_S for number in windows
     )
     remark_counts["after the film's end"] = len(spans) - len(windows)
-    pixel_aspect = film.stream.shape if film.stream else 1.0
+    pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
     measured_before: _RowsOfKind = {"camera": None, "people": None}
     if pixel_aspect == 1:  # else rows were measured in pictures of another shape
         measured_before = {"camera": camera_rows, "people": people_rows}

@@ -65,14 +65,19 @@ def groups_of_classes(store: Store) -> tuple[str, ...]:
 def likely_classes(
     names: Sequence[str], p: NDArray[np.float64], usual_p: NDArray[np.float64]
 ) -> list[LikelyClass]:
-    """Choose the classes to name: likely, and at least twice as probable as usual; the most probable first.
+    """Choose the classes to name for a passage of a film, the most probable first, at most `MOST_NAMED`.
+
+    A class is named if its probability is at least `LIKELY`, and at least `TIMES_USUAL` times its probability
+    over the film.
 
     Parameters
     ----------
     names
-        Of the classes, length Q.
-    p, usual_p
-        Their probabilities here, and over the whole film, shape [Q].
+        Names of the Q classes.
+    p
+        Shape [Q]: their probabilities in the passage.
+    usual_p
+        Shape [Q]: their probabilities over the whole film.
 
     Examples
     --------
@@ -90,5 +95,9 @@ def likely_classes(
 
 @checked
 def classifier_of(group: Group) -> str:
-    """Return the name of the network whose class probabilities a group holds."""
+    """Return the name of the network whose class probabilities a group holds.
+
+    A network that gives features too has its probabilities in a second group. The provenance of that group
+    names the first one in the field `beside`.
+    """
     return str(group.provenance.get("beside") or group.name)

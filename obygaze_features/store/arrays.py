@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
 from obygaze_features.store.format import ARRAYS, RAGGED_ARRAYS, TABLE, block_rows, chunk_file, kind_of
-from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, damaged, gone, guarded
+from obygaze_features.store.store_files import (
+    READ_AT_ONCE,
+    FolderFiles,
+    StoreFiles,
+    damaged,
+    guarded,
+    missing_chunk_error,
+)
 from obygaze_features.templates import packaged_text
 
 CRC_BYTES: Final = 4
@@ -66,7 +73,7 @@ def array_layout(
     ragged
         Whether the array is in a ragged group.
     """
-    document: dict[str, Any] = json.loads(_layout())
+    document: dict[str, Any] = json.loads(_common_layout())
     codecs = document["codecs"].get(dtype, document["codecs"]["others"])
     if ARRAYS[name].sharded:
         sharding = {
@@ -89,8 +96,11 @@ def array_layout(
 
 
 @cache
-def _layout() -> str:
-    """Read the metadata that all arrays have in common, with the codecs of each data type."""
+def _common_layout() -> str:
+    """Read, as JSON text, the metadata that all arrays have in common, with the codecs of each data type.
+
+    The text is cached and not the parsed document, because callers change what they parse from it.
+    """
     return packaged_text(__package__, "array.json")
 
 
@@ -98,22 +108,28 @@ LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")
 """Fields of an array's metadata that say where its bytes lie and how they are coded."""
 
 
-def lean(value: Any) -> Any:
-    """Remove empty fields from JSON, at any depth, because libraries differ in whether they write them."""
+def without_empty_fields(value: Any) -> Any:
+    """Return JSON without fields that are null, {} or [], at any depth.
+
+    Libraries differ in whether they write empty fields, so metadata are compared without them.
+    """
     if isinstance(value, dict):
         fields = {}
         for key, item in value.items():
-            lean_item = lean(item)
-            if lean_item is not None and lean_item not in ({}, []):
-                fields[key] = lean_item
+            cleaned_item = without_empty_fields(item)
+            if cleaned_item is not None and cleaned_item not in ({}, []):
+                fields[key] = cleaned_item
         return fields
     if isinstance(value, list | tuple):
-        return [lean(item) for item in value]
+        return [without_empty_fields(item) for item in value]
     return value
 
 
 def row_view(values: NDArray[Any]) -> memoryview:
-    """Return a row's bytes as they are digested and stored: little-endian, C order; a copy only if needed."""
+    """Return the bytes of a row as they are stored and digested: little-endian and in C order.
+
+    The array is copied only if it is not in this form already.
+    """
     plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return plain.reshape(-1).view(np.uint8).data
 
@@ -123,7 +139,9 @@ _AT_ONCE = 1 << 17
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """Return whether no value is NaN or inf; of float16 by the bits, which is seven times as fast as numpy.
+    """Return whether no value is NaN or inf.
+
+    Arrays of float16 are checked by their bits, which is seven times as fast as `numpy.isfinite`.
 
     Examples
     --------
@@ -139,8 +157,8 @@ def all_finite(values: NDArray[Any]) -> bool:
         bits = bits.byteswap()
     for first in range(0, len(bits), _AT_ONCE):
         part = bits[first : first + _AT_ONCE]
-        # Negative numbers have the largest bits. As signed integers their bits are negative, which leaves the
-        # positive numbers.
+        # The sign is the highest bit. As unsigned integers, negative numbers are therefore above all positive
+        # ones; as signed integers, they are below them.
         largest_of_negative = int(part.max())
         largest_of_positive = int(part.view(np.int16).max())
         if largest_of_negative >= _HALF_MINUS_INFINITY or largest_of_positive >= _HALF_INFINITY:
@@ -172,7 +190,7 @@ class _RecentChunks:
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Add a chunk; drop the oldest ones while there are more than `RECENT` bytes, but never the last."""
+        """Add a chunk, and drop the oldest ones until at most `RECENT` bytes, or only this chunk, remain."""
         with self._lock:
             self._chunks[number] = chunk
             while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT:
@@ -200,6 +218,19 @@ class SealedArray:
     def __init__(
         self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any], *, ragged: bool = False
     ) -> None:
+        """Check the array's Zarr metadata; no values are read.
+
+        Parameters
+        ----------
+        files
+            The files of the store.
+        group, name
+            Name of the group, such as a backbone, and of the array in it, such as `pooled`.
+        metadata
+            The array's Zarr metadata.
+        ragged
+            Whether the group is ragged, so that each clip has its own number of frames.
+        """
         self._files = files
         self._name = f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
@@ -208,16 +239,17 @@ class SealedArray:
         shape = metadata["shape"]
         dtype = metadata["data_type"]
         fits_kind = dtype in array_kind.dtypes and len(shape) == len(array_kind.dims)
-        no_clip_has_features = self.ragged and shape[:1] == [0]
-        sizes = shape[1:] if no_clip_has_features else shape
+        # All sizes must be at least 1, except that a ragged array may have no frame at all.
+        has_no_frames = self.ragged and shape[:1] == [0]
+        sizes = shape[1:] if has_no_frames else shape
         if not fits_kind or not fits(sizes, list[Count]):
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: np.dtype[Any] = (
             np.dtypes.StringDType() if dtype == "string" else np.dtype(dtype).newbyteorder("<")
         )
-        expected = lean(array_layout(name, self.shape, dtype, (), ragged=ragged))
-        stated = lean(metadata)
+        expected = without_empty_fields(array_layout(name, self.shape, dtype, (), ragged=ragged))
+        stated = without_empty_fields(metadata)
         for field in LAYOUT:
             if stated[field] != expected[field]:
                 raise StoreError(f"{self._where}: {field}: not as the format demands, so it is not read")
@@ -260,10 +292,11 @@ class SealedArray:
                 "that can be written to and lies in one piece, as numpy.empty makes"
             )
 
-    def stored(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield slices of the rows of one stored object: the first row of each, and its values.
+    def read_slices(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield consecutive slices of some rows: the number of the first row of each, and its values.
 
-        Slices have a size that is cheap to read one after another. A file is opened once for all of them.
+        All rows must lie in one stored object (a chunk or a shard), whose file is opened once. A slice has at
+        most `rows_per_read` rows.
 
         Raises
         ------
@@ -275,17 +308,18 @@ class SealedArray:
             if isinstance(self._files, FolderFiles) and self._sharded:
                 open_file = self._files.open
                 open_once = cache(lambda name: open_files.enter_context(open_file(name)))
-            for start in range(rows.start, rows.stop, self.piece):
-                piece = range(start, min(start + self.piece, rows.stop))
+            for start in range(rows.start, rows.stop, self.rows_per_read):
+                piece = range(start, min(start + self.rows_per_read, rows.stop))
                 read = partial(self._read, piece, open_once)
                 values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
                 yield start, values
 
     @property
-    def piece(self) -> int:
-        """Number of rows that are cheap to read at once: those of a stored object, or fewer of a shard.
+    def rows_per_read(self) -> int:
+        """Number of consecutive rows to read at once, which is best for speed.
 
-        Of a shard in a folder, single rows can be read, so a piece has at most `WARM` bytes.
+        These are the rows of one stored object (a chunk or a shard). From a shard in a local folder, single
+        rows can be read; then they are as many as fit in `WARM` bytes, but at least one.
         """
         if isinstance(self._files, FolderFiles) and self._sharded:
             return min(self._block, max(1, WARM // self._row_bytes))
@@ -304,7 +338,8 @@ class SealedArray:
         rows
             Numbers of the rows.
         open_once
-            Opens a file of a shard, which stays open; None opens files for each slice anew.
+            Opens the file of a shard, and returns the same open file in later calls. With None, files are
+            opened and closed in every call of `_read`.
         out
             Array to read into; None makes one.
         """
@@ -333,7 +368,13 @@ class SealedArray:
     def _fill(
         self, block: int, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> None:
-        """Read rows of one chunk or shard into an array; `rows` are counted within the chunk or shard."""
+        """Read rows of one chunk or shard into `values`; `rows` are counted within the chunk or shard.
+
+        Raises
+        ------
+        StoreError
+            If the chunk or shard is missing, or has a wrong size or checksum.
+        """
         name = chunk_file(self._name, block, ragged=self.ragged)
         try:
             if self.dtype.kind == "T":
@@ -344,7 +385,7 @@ class SealedArray:
             else:
                 is_whole = self._fill_from_chunk(block, rows, values)
         except FileNotFoundError:
-            raise gone(self._files, name) from None
+            raise missing_chunk_error(self._files, name) from None
         if not is_whole:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
@@ -365,7 +406,11 @@ class SealedArray:
     def _fill_from_shard(
         self, name: str, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> bool:
-        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong."""
+        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong.
+
+        From a local folder, rows are read one by one. From a server or zip, all rows from the first to the
+        last are read in one request.
+        """
         index_bytes = INDEX_BYTES * self._block + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
             index = self._index(self._files.read(name, -index_bytes), rows)
@@ -384,7 +429,10 @@ class SealedArray:
             return index is not None and _read_rows(file, index, 0, values)
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
-        """Decode [offset, size] of some rows from the index at a shard's end; None if it is damaged."""
+        """Decode the index at a shard's end: [offset, size] in bytes for each of some rows.
+
+        Rows without features have the entry `_ABSENT`. None if the index is damaged.
+        """
         if len(data) != INDEX_BYTES * self._block + CRC_BYTES or not has_right_checksum(memoryview(data)):
             return None
         index: list[list[int]] = (
@@ -410,7 +458,7 @@ _ABSENT = [2**64 - 1, 2**64 - 1]
 def _read_rows(
     source: FileIO | BytesIO, index: Sequence[Sequence[int]], source_start: int, values: NDArray[Any]
 ) -> bool:
-    """Read rows of a shard into an array; return False if a checksum is wrong.
+    """Read rows of a shard into an array, with NaN for absent rows; return False if a checksum is wrong.
 
     Parameters
     ----------
@@ -421,7 +469,7 @@ def _read_rows(
     source_start
         Byte of the shard with which `source` begins.
     values
-        Array to read into, with a row for each row.
+        Array to read into, with a row for each entry of `index`.
     """
     rows_of_bytes = values.reshape(len(values), -1).view(np.uint8)
     for place, row in zip(index, rows_of_bytes, strict=True):
@@ -433,7 +481,17 @@ def _read_rows(
 
 
 def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
-    """Read a row at an offset into a view; return False if the checksum behind it is wrong."""
+    """Read a row into a buffer; return False if the checksum that is stored behind the row is wrong.
+
+    Parameters
+    ----------
+    source
+        The shard, or a part of it.
+    offset
+        Byte of `source` at which the row begins.
+    view
+        Buffer with as many bytes as the row.
+    """
     checksum = 0
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
@@ -471,17 +529,18 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
-    """Read a chunk of `count` strings: vlen-utf8, Zstandard, CRC-32C.
+    """Read a chunk of `count` strings, which is encoded as vlen-utf8, Zstandard and CRC-32C.
 
-    Every string stands in the table of clips too, so a chunk that would be larger than the table is refused
-    before memory is taken for it.
+    The table of clips (clips.csv) has the same strings. A chunk that says it holds more bytes than the table
+    is therefore damaged or hostile, and is refused before memory is allocated for it.
     """
 
     def refuse_more(size: int) -> None:
-        """Raise if the chunk has more bytes of strings than the table."""
-        if size <= FEW:
+        """Raise an error if a chunk of `size` bytes would have more bytes of strings than the table."""
+        if size <= FEW:  # not worth a request for the size of the table
             return
-        most = files.size(TABLE) + 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and once more
+        header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
+        most = files.size(TABLE) + header_bytes
         if size > most:
             claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
             raise damaged(f"{files.where}/{name}: {claim}", files.where)
@@ -521,9 +580,9 @@ def _zstd_size(data: bytes) -> int | None:
 
 
 def _split_strings(data: bytes, count: int) -> list[str]:
-    """Decode the strings of a chunk.
+    """Decode the strings of a chunk, of which there must be `count`.
 
-    Their number is checked first, because numcodecs takes memory for as many as the chunk claims.
+    Their number is checked first, because numcodecs allocates memory for as many as the chunk states.
     """
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")

@@ -48,8 +48,11 @@ class ClipTable:
     def __len__(self) -> int:
         return len(self.clip_ids)
 
-    def why_without(self, row: int, group: str) -> str:
-        """Return why a group has no features of a clip: its status there, and the reason if there is one."""
+    def describe_absence(self, row: int, group: str) -> str:
+        """Return why a group has no features of the clip in a row, such as "failed: the file is empty".
+
+        The text is the status of the clip in the group, followed by the reason if one is recorded.
+        """
         absent_reasons = self.absent.get(group, {})
         if row in absent_reasons:
             status = ABSENT
@@ -61,7 +64,10 @@ class ClipTable:
 
 
 def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
-    """Build the table of clips, column by column, from records that come one after the other."""
+    """Build the table of clips from their records.
+
+    The records are read once and not kept, because a table of columns takes far less memory.
+    """
     clip_ids: list[str] = []
     movies: list[str] = []
     status: list[str] = []

@@ -97,11 +97,11 @@ def croissant(
     Parameters
     ----------
     facts
-        What the store's card says, too.
+        Corpus, groups and clip counts of the store, from which its README is written too.
     name, licence, version
         Name of the data set, the URL or expression of its licence, and its version.
     limits
-        Sentences on what the features do not tell.
+        Sentences on what the store lacks, and what its features do not mean.
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """

@@ -54,7 +54,7 @@ class DiskEstimate:
 
     @property
     def files(self) -> int:
-        """Number of files of both."""
+        """Number of files of the stage and of the sealed store together."""
         return self.stage_files + self.store_files
 
 
@@ -66,7 +66,7 @@ def estimate_disk(
     Parameters
     ----------
     clips, groups
-        The clips and the backbones.
+        The clips, and the declarations of the groups of features.
     links
         Whether the file system has hard links; without them, shards are copied.
     """
@@ -78,15 +78,22 @@ def estimate_disk(
     text_bytes = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
     digest_bytes = len(clips) * len(layout.names) * SHA256_HEX
     provenance_bytes = len(json_bytes([dict(group.provenance) for group in groups]))
+
+    # The stage: shards, rows of the other arrays, and the plan and journals, which both have ids and texts.
     rows_bytes = layout.n_pieces * _on_disk(PIECE_ROWS * layout.record_bytes)
     journal_bytes = len(clips) * _CLIP_BYTES + 2 * text_bytes + digest_bytes + provenance_bytes
     stage_bytes = shard_bytes + rows_bytes + ragged_bytes + journal_bytes
-    n_nodes = len(layout.names) + 3 * len(groups)  # arrays, with ids, statuses and groups
+
+    # The store: shards, chunks, the table of clips, and the metadata of each group, of its feature arrays,
+    # and of its arrays of ids and statuses.
+    n_nodes = len(layout.names) + 3 * len(groups)
     metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + 3 * provenance_bytes
     table_bytes = len(clips) * _CLIP_BYTES // 2 + text_bytes + digest_bytes
     store_bytes = shard_bytes + sum(chunks) + ragged_bytes + table_bytes + metadata_bytes
     shared_bytes = shard_bytes if links else 0
-    # Of each group its clips and statuses; the root and the files of the bag.
+
+    # Each array has a file of metadata; each group one too, and two each for ids and statuses. The root's
+    # metadata, the table and the tag files are 8 more.
     store_files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
     return DiskEstimate(
         stage_bytes=stage_bytes,
@@ -118,9 +125,10 @@ UNKNOWN_S = 60.0
 
 
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
-    """Estimate the bytes of the frames of ragged groups, from the lengths of clips and the rates of groups.
+    """Estimate the bytes of the frames of ragged groups, from the clips' lengths and the groups' frame rates.
 
-    A clip without a span is taken to be as long as the others are on average.
+    A clip without a span is taken to be as long as the others are on average; if no clip has a span, as
+    `UNKNOWN_S`. A group whose frame rate is not known is not counted.
     """
     lengths = [
         clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None

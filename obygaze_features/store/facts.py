@@ -36,18 +36,22 @@ class Facts:
 
     @property
     def rows(self) -> str:
-        """Name of the rows: clips or texts."""
+        """What the rows of the store are, in the plural: "clips" or "texts"."""
         texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
         return TEXTS if texts else "clips"
 
     @property
     def counted_rows(self) -> str:
-        """Number of rows with their name."""
+        """Number of rows in words, such as "96 clips" or "1 text"."""
         return counted(self.total, self.rows.removesuffix("s"))
 
 
 def limits(facts: Facts) -> list[str]:
-    """Return sentences on what a store lacks, and what its features do not mean."""
+    """Return sentences on the limits of a store's features.
+
+    They say how many clips have none, in which groups further clips have none, and which groups are of random
+    weights or were imported, so that their origin was not observed.
+    """
     counts = facts.counts
     n_without = counts["failed"] + counts["missing"]
     sentences = [

@@ -20,7 +20,13 @@ from urllib.request import (
 
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.store import served
-from obygaze_features.store.served import Answer, ServedFiles, line_of, no_ranges, slow
+from obygaze_features.store.served import (
+    Answer,
+    ServedFiles,
+    no_ranges_error,
+    one_line_message,
+    too_slow_error,
+)
 from obygaze_features.store.store_files import BLOCK
 
 _HANDLERS = (
@@ -69,14 +75,18 @@ class HttpFiles(ServedFiles):
     def _send_request(
         self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
     ) -> Iterator[HTTPResponse]:
-        """Send a request and yield the response; errors of the server or the network become one line."""
+        """Send a request and yield the response.
+
+        Errors of the server or the network are raised as a StoreError of one line; as an
+        InterruptedTransferError if another attempt may succeed.
+        """
         is_part = start != 0 or stop is not None
         headers = {"Range": _range(start, stop)} if is_part else {}
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
                 if is_part and answer.status != HTTPStatus.PARTIAL_CONTENT:
-                    raise no_ranges(self.where)
+                    raise no_ranges_error(self.where)
                 yield answer
         except HTTPError as error:
             error.close()
@@ -84,9 +94,9 @@ class HttpFiles(ServedFiles):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
             may_pass = error.code >= 500 or error.code in (408, 429)  # a timeout, too many requests
             error_class = InterruptedTransferError if may_pass else StoreError
-            raise error_class(f"{self.where}/{name}: {line_of(error)}") from None
+            raise error_class(f"{self.where}/{name}: {one_line_message(error)}") from None
         except TimeoutError:
-            raise slow(self.where, name) from None
+            raise too_slow_error(self.where, name) from None
         except (URLError, HTTPException, ConnectionError) as error:
             raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
 
@@ -100,10 +110,10 @@ def _range(start: int, stop: int | None) -> str:
 
 
 def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
-    """Return in one line why no response came, without what the library adds to the system's words."""
+    """Return in one line why no response came: the system's reason, without the wrapping of urllib."""
     cause: object = error
     if isinstance(error, URLError):
         cause = error.reason
     if isinstance(cause, OSError) and cause.strerror:
         return f"the server does not answer: {cause.strerror}"
-    return line_of(cause if isinstance(cause, Exception) else error)
+    return one_line_message(cause if isinstance(cause, Exception) else error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obygaze_features.errors import InterruptedTransferError, StoreError
-from obygaze_features.store.served import READERS, Listed, line_of, naming_extra
+from obygaze_features.store.served import READERS, Listed, explain_missing_library, one_line_message
 from obygaze_features.store.store_files import FolderFiles
 
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?((?:/[\w.-]+)*)/?")
@@ -59,7 +59,7 @@ class HubFiles(Listed):
         """Return the path of a file in the library's cache, downloaded if it is not there."""
         from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
 
-        with asking_hub(f"{self.where}/{name}"):
+        with explain_hub_errors(f"{self.where}/{name}"):
             return Path(
                 hf_hub_download(
                     self.repository, self.folder + name, repo_type="dataset", revision=self.commit
@@ -68,22 +68,28 @@ class HubFiles(Listed):
 
 
 def open_hub(url: str) -> HubFiles:
-    """Return the files of a store on the Hub, at the commit that its revision has now."""
-    files = place_of(url)
-    with naming_extra(url):
+    """Return the files of a store on the Hub, at the commit to which the URL's revision points now.
+
+    With a fixed commit, all files come from one version of the repository, even if it changes meanwhile.
+    """
+    files = parse_hub_url(url)
+    with explain_missing_library(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
     if _PINNED.fullmatch(files.commit):
         return files
-    with asking_hub(url):
+    with explain_hub_errors(url):
         commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
     if not commit or not _PINNED.fullmatch(commit):
         raise StoreError(f"{url}: the Hub gives no commit for it")
     return replace(files, commit=commit)
 
 
-def place_of(url: str) -> HubFiles:
-    """Parse a URL of the Hub; the commit is the revision in it, or empty."""
+def parse_hub_url(url: str) -> HubFiles:
+    """Parse a URL hf://datasets/OWNER/NAME[@REVISION][/FOLDER] without a request to the Hub.
+
+    The field `commit` of the result holds the revision as the URL states it, or "" if it states none.
+    """
     match = _PLACE.fullmatch(url)
     if match is None:
         raise StoreError(f"{url}: expected hf://datasets/OWNER/NAME[@REVISION][/FOLDER]")
@@ -92,8 +98,17 @@ def place_of(url: str) -> HubFiles:
 
 
 @contextmanager
-def asking_hub(where: str) -> Iterator[None]:
-    """Turn errors of the Hub's library or the network within a `with` block into one line."""
+def explain_hub_errors(where: str) -> Iterator[None]:
+    """Convert errors of the Hub's library or the network within a `with` block to errors of one line.
+
+    A missing file stays a FileNotFoundError. Errors after which another attempt may succeed become an
+    InterruptedTransferError, and all others a StoreError.
+
+    Parameters
+    ----------
+    where
+        URL of the store or file, for the message.
+    """
     from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
         EntryNotFoundError,
         HfHubHTTPError,
@@ -112,7 +127,7 @@ def asking_hub(where: str) -> Iterator[None]:
             f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
         ) from None
     except LocalEntryNotFoundError as error:  # the file is not in the cache, and the Hub cannot be reached
-        raise InterruptedTransferError(f"{where}: {line_of(error)}") from None
+        raise InterruptedTransferError(f"{where}: {one_line_message(error)}") from None
     except EntryNotFoundError:
         raise FileNotFoundError(2, "the Hub has no such file", where) from None
     except HfHubHTTPError as error:
@@ -121,8 +136,8 @@ def asking_hub(where: str) -> Iterator[None]:
             raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
         may_pass = code >= 500 or code in (408, 429)  # a timeout, too many requests
         error_class = InterruptedTransferError if may_pass else StoreError
-        raise error_class(f"{where}: {line_of(error)}") from None
+        raise error_class(f"{where}: {one_line_message(error)}") from None
     except HFValidationError as error:
-        raise StoreError(f"{where}: {line_of(error)}") from None
+        raise StoreError(f"{where}: {one_line_message(error)}") from None
     except (ConnectionError, any_http_error) as error:
-        raise InterruptedTransferError(f"{where}: {line_of(error)}") from None
+        raise InterruptedTransferError(f"{where}: {one_line_message(error)}") from None

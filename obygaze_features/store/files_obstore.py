@@ -13,7 +13,14 @@ from urllib.parse import urlsplit
 
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.store import served
-from obygaze_features.store.served import Answer, ServedFiles, line_of, naming_extra, no_ranges, slow
+from obygaze_features.store.served import (
+    Answer,
+    ServedFiles,
+    explain_missing_library,
+    no_ranges_error,
+    one_line_message,
+    too_slow_error,
+)
 from obygaze_features.templates import packaged
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ def connect(url: str) -> "ObjectStore":
     StoreError
         If the URL is not a valid one, or obstore is not installed.
     """
-    with naming_extra(url):
+    with explain_missing_library(url):
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
@@ -45,18 +52,19 @@ def connect(url: str) -> "ObjectStore":
     try:
         client["allow_http"] = not url.startswith("https://")  # for S3, AWS_ENDPOINT_URL may be http
         if url.startswith("s3://"):
-            return S3Store.from_url(url, client_options={**client, **_known_hosts()}, retry_config=waits)
+            return S3Store.from_url(url, client_options={**client, **_only_known_hosts()}, retry_config=waits)
         return HTTPStore.from_url(url, client_options=client, retry_config=waits)
     except (BaseError, ValueError) as error:
-        raise StoreError(f"{url}: {line_of(error)}") from None
+        raise StoreError(f"{url}: {one_line_message(error)}") from None
 
 
-def _known_hosts() -> "ClientConfig":
-    """Return settings with which S3's client reaches the endpoint's host, and no other.
+def _only_known_hosts() -> "ClientConfig":
+    """Return client settings that let S3 requests reach the configured endpoints and no other host.
 
-    The client follows redirections and takes the session token along (obstore has no setting for either). All
-    other hosts are therefore sent to a proxy that is not there. A proxy that the environment names is kept,
-    and requests without a signature carry no token.
+    The client follows redirects and sends the session token with them; obstore has no setting against
+    either. Requests to other hosts are therefore routed to a proxy that does not exist, so they fail. No
+    settings are needed if requests are unsigned, because these carry no token. If the environment names a
+    proxy, that proxy is kept and nothing is set.
     """
     has_proxy = any(os.environ.get(name) for name in _HOSTS["proxies"])
     is_unsigned = os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
@@ -81,7 +89,7 @@ class ObstoreFiles(ServedFiles):
         """Return the size of a file in bytes."""
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
-        with asking(self.where, name):
+        with explain_obstore_errors(self.where, name):
             return obstore.head(self.client, name)["size"]
 
     @contextmanager
@@ -96,7 +104,7 @@ class ObstoreFiles(ServedFiles):
             options["range"] = (start, stop)
         elif start:
             options["range"] = {"offset": start}
-        with asking(self.where, name):
+        with explain_obstore_errors(self.where, name):
             result = obstore.get(self.client, name, options=options)
             first, end = result.range
             # Blocks are passed on in the size in which they arrive: a slow server might never fill larger
@@ -106,8 +114,19 @@ class ObstoreFiles(ServedFiles):
 
 
 @contextmanager
-def asking(where: str, name: str) -> Iterator[None]:
-    """Turn errors of the server or the network within a `with` block into one line."""
+def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
+    """Convert errors of obstore within a `with` block to errors of one line.
+
+    A missing file stays a FileNotFoundError. Errors after which another attempt may succeed become an
+    InterruptedTransferError, and all others a StoreError.
+
+    Parameters
+    ----------
+    where
+        URL of the store, for the message.
+    name
+        The requested file.
+    """
     from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
         BaseError,
         GenericError,
@@ -121,10 +140,10 @@ def asking(where: str, name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise FileNotFoundError(2, "the server has no such file", f"{where}/{name}") from None
     except NotSupportedError as error:
-        is_about_ranges = "ange" in str(error)  # "Range" or "range"
+        is_about_ranges = "range" in str(error).lower()
         if is_about_ranges:
-            raise no_ranges(where) from None
-        raise StoreError(f"{where}/{name}: {line_of(error)}") from None
+            raise no_ranges_error(where) from None
+        raise StoreError(f"{where}/{name}: {one_line_message(error)}") from None
     except (PermissionDeniedError, UnauthenticatedError):
         raise StoreError(
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
@@ -140,7 +159,7 @@ def asking(where: str, name: str) -> Iterator[None]:
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
             ) from None
         if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
-            raise slow(where, name) from None
+            raise too_slow_error(where, name) from None
         may_pass = isinstance(error, GenericError) and "redirect" not in str(error)
         error_class = InterruptedTransferError if may_pass else StoreError
-        raise error_class(f"{where}/{name}: {line_of(error)}") from None
+        raise error_class(f"{where}/{name}: {one_line_message(error)}") from None

@@ -9,7 +9,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store.files_http import HttpFiles
 from obygaze_features.store.files_hub import open_hub
 from obygaze_features.store.files_obstore import ObstoreFiles, connect
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_within
+from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip_in
 from obygaze_features.store.store_files import StoreFiles
 
 BACKSLASH = "\\"
@@ -47,7 +47,7 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     parent_url, _, name = url.rpartition("/")
     if name.lower().endswith(ZIP_SUFFIX):
-        return open_within(_files_below(parent_url, ""), name, url)
+        return open_zip_in(_files_below(parent_url, ""), name, url)
     return _files_below(url, name)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import HEAD_BYTES, why_not
 from obygaze_features.store.format import FEATURES, ZARR_METADATA
-from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_giants
+from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_larger
 
 ZIP_SUFFIX = ".zip"
 ROOT = f"{FEATURES}/{ZARR_METADATA}"
@@ -73,7 +73,7 @@ class ZipFiles:
         offset, size = self._place(name)
         first = max(0, size + start) if start < 0 else min(start, size)
         end = size if stop is None else max(first, min(stop, size))
-        refuse_giants(end - first, f"{self.where}/{name}")
+        refuse_larger(end - first, f"{self.where}/{name}")
         data = self.files.read(self.file, offset + first, offset + end) if end > first else b""
         if len(data) != end - first:
             raise StoreError(f"{self.where}: ends within {name}; it was cut short")
@@ -98,11 +98,11 @@ def open_zip(path: Path) -> ZipFiles:
     """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
-    return open_within(FolderFiles(path.parent, links=True), path.name, str(path))
+    return open_zip_in(FolderFiles(path.parent, links=True), path.name, str(path))
 
 
-def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
-    """Open a zip by the directory at its end; no member is read.
+def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
+    """Open a store's zip in a folder or on a server; only the directory at the end of the zip is read.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
     file
         Name of the zip there.
     where
-        What messages call it.
+        Path or URL of the zip, for messages.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
         name = member.filename.removeprefix(f"{folder}/")
         start = end - member.file_size
         is_in_folder = member.filename != name and is_safe(name)
-        if name in places or not is_in_folder or not _is_stored(member, start, name):
+        if name in places or not is_in_folder or not _is_plain_member(member, start, name):
             raise StoreError(
                 f"{where}: member {member.filename[:200]!r} is compressed, is there twice, leads out of the "
                 "store or overlaps another; a store's zip is what obygaze store pack made, unchanged"
@@ -142,8 +142,10 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
     return ZipFiles(where, folder, files, file, places)
 
 
-def _is_stored(member: zipfile.ZipInfo, start: int, name: str) -> bool:
-    """Return whether a member is neither compressed nor encrypted, and lies behind its own header.
+def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:
+    """Return whether the bytes of a member lie in the zip as they are, behind the member's own header.
+
+    They do not if the member is compressed or encrypted, or if the directory states a wrong size or offset.
 
     Parameters
     ----------
@@ -168,12 +170,15 @@ class _Directory(NamedTuple):
 
 
 def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
-    """Read the directory of a zip from the end of the file.
+    """Read the directory of a zip, which is at the end of the file.
+
+    How long the directory is shows only when it is read. So ever longer tails of the file, of `TAILS` bytes,
+    are read until one holds all of it.
 
     Raises
     ------
     StoreError
-        If there is none.
+        If there is none, so that the file is no zip.
     """
     size = files.size(file)
     for tail in TAILS:
@@ -186,7 +191,7 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
                 raise
             continue
         for member in members:
-            member.header_offset += start  # zipfile got the file from there on
+            member.header_offset += start  # zipfile counts from the start of the tail
         return _Directory(members, archive.start_dir + start)
     head = files.read(file, 0, min(size, HEAD_BYTES))
     raise StoreError(f"{where}: {why_not(head, 'a zip archive')}")

@@ -36,7 +36,7 @@ LAYOUT: Final = 3
 RAGGED_LAYOUT: Final = 4
 """Version of the layout of stages in which a group is ragged, and of no others."""
 STAGE: Final = "stage.json"
-"""In a stage: its layout, groups, corpus, and the store that it grows, if any."""
+"""In a stage: its layout, groups, corpus, and the store that it extends, if any."""
 PLAN: Final = "plan.jsonl"
 JOURNALS: Final = "journal"
 PIECES: Final = "pieces"
@@ -109,7 +109,7 @@ class ArrayKind:
 
     @property
     def fill(self) -> float | int | str:
-        """Fill value of rows without features; whether a row has features is in `status`."""
+        """Value of all numbers in rows without features; `status` says which rows these are."""
         if self.empty is not None:
             return self.empty
         fills: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
@@ -217,8 +217,17 @@ def chunk_file(array: str, number: int, *, ragged: bool = False) -> str:
 
 
 def block_rows(array: str, n_rows: int, *, ragged: bool = False) -> int:
-    """Return the number of rows in one object (chunk or shard) of an array, at most `n_rows`.
+    """Return how many rows one stored object (chunk or shard) of an array has.
 
-    A row is a clip; of the arrays of frames in a ragged group it is a frame.
+    A row is a clip, or, in a ragged array, a frame.
+
+    Parameters
+    ----------
+    array
+        Name of the array.
+    n_rows
+        Number of all its rows; an object has no more.
+    ragged
+        Whether the array is in a ragged group.
     """
     return max(1, min(kind_of(array, ragged=ragged).chunk, n_rows))

@@ -30,7 +30,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import MOST_NUMBERS, ArraySpec, GroupSpec
-from obygaze_features.store.store_files import StoreFiles, damaged, needed
+from obygaze_features.store.store_files import StoreFiles, damaged, required_file
 from obygaze_features.text import counted
 
 if TYPE_CHECKING:
@@ -106,6 +106,19 @@ class Group:
         provenance: Mapping[str, Any],
         metadata: Mapping[str, Any],
     ) -> None:
+        """Read the ids and statuses of the group's clips, and check that its arrays fit together.
+
+        Parameters
+        ----------
+        store
+            The store, for its files and its table of clips.
+        name
+            Name of the group.
+        provenance
+            How its features were made.
+        metadata
+            Zarr metadata of each of its arrays, by name.
+        """
         self._store = store
         files = store.files
         self.name = name
@@ -118,8 +131,10 @@ class Group:
         }
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
         n_clips = self.shape("status")[0]
-        with needed(files, TABLE):
-            most_clips = files.size(TABLE)  # each takes more than a byte of the table
+        with required_file(files, TABLE):
+            # Each clip takes more than a byte of the table. A larger number is damage, and is refused before
+            # memory is allocated for so many ids.
+            most_clips = files.size(TABLE)
         n_rows = {array.shape[0] for array in self._stored.values() if not array.ragged}
         if n_rows != {n_clips} or n_clips > most_clips:
             raise StoreError(
@@ -130,16 +145,24 @@ class Group:
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
         self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]
         if self.ragged:
-            self._refuse_odd_sizes()
+            self._check_row_sizes()
 
-    def _refuse_odd_sizes(self) -> None:
-        """Refuse a ragged group whose numbers of frames contradict the statuses, or the arrays of frames."""
+    def _check_row_sizes(self) -> None:
+        """Check the number of frames of each clip in a ragged group.
+
+        Raises
+        ------
+        StoreError
+            If a clip with features has no frames, one without features has some, a clip has more numbers than
+            the format allows, or the frames of all clips are not as many as the arrays have.
+        """
         sizes = self.row_size
         ragged_shapes = {name: array.shape for name, array in self._stored.items() if array.ragged}
-        most_numbers_of_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
-        most_frames = MOST_NUMBERS // most_numbers_of_frame
+        numbers_per_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
+        most_frames = MOST_NUMBERS // numbers_per_frame
         has_frames = sizes > 0
-        is_wrong = (sizes < 0) | (has_frames != self.usable) | (sizes > most_frames)
+        contradicts_status = has_frames != self.usable
+        is_wrong = (sizes < 0) | contradicts_status | (sizes > most_frames)
         if is_wrong.any():
             clip = self.clip_ids[int(np.flatnonzero(is_wrong)[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
@@ -151,6 +174,7 @@ class Group:
                 raise damaged(f"{self._where}, array {self.name}/{name}: {reason}", self._where)
 
     def __repr__(self) -> str:
+        """Return a short description, such as Group('toy', 96 clips, 95 usable, pooled, frames)."""
         usable = int(self.usable.sum())
         return (
             f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
@@ -161,6 +185,7 @@ class Group:
         return operator.getitem, (self._store, self.name)
 
     def _repr_html_(self) -> str:
+        """Return a table of the arrays as HTML, which notebooks show."""
         usable = int(self.usable.sum())
         rows = [
             (name, " x ".join(self._dims(name)), " x ".join(map(str, self.shape(name))), self.dtype(name))
@@ -214,9 +239,10 @@ class Group:
         -------
         Dataset
             Dimensions clip, frame, token, feature (and token_feature, tubelet); coordinates clip, movie,
-            status, start_s, end_s. Rows of clips without features are NaN. Of a ragged group frames and times
-            have the dimension row, a frame each, with the clip's id as its coordinate `row_clip`, and
-            `row_size` is the number of each clip's (CF conventions, contiguous ragged arrays).
+            status, start_s, end_s. Rows of clips without features are NaN. In a ragged group, the frames of
+            all clips follow each other along the dimension `row`: its coordinate `row_clip` has the clip's id
+            of each frame, and the variable `row_size` the number of frames of each clip (CF conventions,
+            contiguous ragged arrays).
 
         Raises
         ------
@@ -249,10 +275,10 @@ class Group:
         return self.rows("pooled")
 
     def frames(self) -> NDArray[np.float16 | np.float32]:
-        """Read one vector per sampled frame: [N, F, D], NaN where not `usable`.
+        """Read one vector per sampled frame: [N, F, D] for N clips, NaN where a clip is not `usable`.
 
-        Of a ragged group [R, D], all clips' frames one after another's: ``np.split(group.frames(),
-        np.cumsum(group.row_size)[:-1])`` has those of each clip.
+        In a ragged group the shape is [R, D]: the R frames of all clips, one clip after the other.
+        ``np.split(group.frames(), np.cumsum(group.row_size)[:-1])`` divides them into an array for each clip.
         """
         return self.rows("frames")
 
@@ -262,10 +288,10 @@ class Group:
 
     @cached_property
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation [D] of the pooled vectors that are usable.
+        """Mean and standard deviation, each [D], of the pooled vectors of all usable clips.
 
-        They are computed of the differences to one of the vectors, so that a mean far from zero costs no
-        digits.
+        One of the vectors is subtracted from all before they are summed. Otherwise the variance would lose
+        digits where the mean is far from zero.
         """
         first_usable = int(self.usable.argmax())
         n_usable = max(int(self.usable.sum()), 1)
@@ -290,17 +316,17 @@ class Group:
 
     @cached_property
     def time_s(self) -> NDArray[np.float64]:
-        """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`.
+        """Presentation times of the sampled frames in seconds: [N, F], NaN where a clip is not `usable`.
 
-        Of a ragged group [R], as `frames`.
+        In a ragged group the shape is [R]: the times of all clips, one clip after the other.
         """
         return self.raw("time_s")
 
     @cached_property
     def frame_index(self) -> NDArray[np.int64]:
-        """Indices of the sampled frames in their files, [N, F], -1 where not `usable`.
+        """Indices of the sampled frames in their video files: [N, F], -1 where a clip is not `usable`.
 
-        Of a ragged group [R], as `frames`.
+        In a ragged group the shape is [R]: the indices of all clips, one clip after the other.
         """
         return self.raw("frame_index")
 
@@ -311,7 +337,10 @@ class Group:
 
     @cached_property
     def frame_ends(self) -> NDArray[np.int64]:
-        """Number of frames up to the end of each clip, int64 [N]: where its rows end in a ragged group."""
+        """Number of frames of all clips up to and including each clip, int64 [N].
+
+        In a ragged group this is the row after the last one of the clip.
+        """
         return np.cumsum(self.row_size)
 
     def is_ragged(self, array: str) -> bool:
@@ -319,7 +348,10 @@ class Group:
         return self._array(array).ragged
 
     def clip_shape(self, array: str) -> tuple[int, ...]:
-        """Return the shape of an array for one clip; its first size is 0 where every clip has its own."""
+        """Return the shape of one clip's part of an array.
+
+        The first size is `ANY_NUMBER` (0) in a ragged array, where clips differ in it.
+        """
         shape = self.shape(array)
         return (ANY_NUMBER, *shape[1:]) if self.is_ragged(array) else shape[1:]
 
@@ -337,7 +369,7 @@ class Group:
         return self._array(array).dtype
 
     def read(self, clip_id: str, array: str) -> NDArray[Any]:
-        """Read one clip's row of one array.
+        """Read the values of one clip in an array: [D] of `pooled`, [F, D] of `frames`, [T, D] of `tokens`.
 
         Raises
         ------
@@ -349,14 +381,14 @@ class Group:
         return values if self.is_ragged(array) else np.asarray(values[0])
 
     def read_many(self, clip_ids: Sequence[str], array: str) -> NDArray[Any]:
-        """Read the rows of some clips of one array, in the order of the ids [n, ...].
+        """Read the values of n clips in an array, in the order of their ids: [n, ...].
 
-        What is stored together is read once, whatever the order.
+        Clips that lie in the same stored object are read together, whatever the order of the ids.
 
         Raises
         ------
         StoreError
-            As `read`; or clips have frames of any number.
+            In the cases of `read`, or if the array is ragged.
 
         Examples
         --------
@@ -371,9 +403,9 @@ class Group:
             )
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
-        # Positions among the ids, in the order of their rows, and split where the piece changes.
+        # Positions among the ids, sorted by row, and split into those that are read together.
         order = np.argsort(rows, kind="stable")
-        pieces = rows[order] // self._array(array).piece
+        pieces = rows[order] // self._array(array).rows_per_read
         piece_starts = np.flatnonzero(np.diff(pieces)) + 1
         for positions in np.split(order, piece_starts):
             if len(positions):
@@ -396,15 +428,23 @@ class Group:
         return row
 
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) over a whole array, or from the block on that holds row `start`.
+        """Yield an array in blocks of rows: the number of the first row of each, and its values.
 
-        Memory stays bounded. A block is what is stored together: 1,024 clips' pooled vectors, 64 clips'
-        frames, 16 clips' tokens; of large tokens in a folder 4 MB, or one clip.
+        Memory stays bounded, because a block has the rows that are stored together: the pooled vectors of
+        1,024 clips, the frames of 64, or the tokens of 16. Large tokens in a folder come in blocks of at most
+        4 MB, or of one clip.
+
+        Parameters
+        ----------
+        array
+            Name of the array, which may not be ragged.
+        start
+            The block that holds this row is the first one.
 
         Raises
         ------
         StoreError
-            If bytes are damaged or gone, or clips have frames of any number (`rows_of` yields these).
+            If bytes are damaged or gone, or the array is ragged (`rows_of` reads those).
         """
         self._array(array)  # refused here if there is none
         if self.is_ragged(array):
@@ -417,8 +457,8 @@ class Group:
         block_start = start // size * size
         for first in range(block_start, n_clips, size):
             rows = range(first, min(first + size, n_clips))
-            for row, values in self.stored(array, rows):
-                yield row, self._refuse_holes(array, row, values)
+            for row, values in self.read_slices(array, rows):
+                yield row, self._refuse_lost_rows(array, row, values)
 
     def pieces(self, array: str) -> list[slice]:
         """List the slices of rows that are cheapest to read at once, in order.
@@ -437,7 +477,7 @@ class Group:
         n_clips = len(self.clip_ids)
         if self.is_ragged(array):
             return self._ragged_pieces(array)
-        size = self._array(array).piece
+        size = self._array(array).rows_per_read
         block = block_rows(array, n_clips)
         pieces = []
         for first in range(0, n_clips, block):
@@ -447,18 +487,18 @@ class Group:
 
     @checked
     def rows(self, array: str, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read the rows of some clips in a feature array, NaN where not `usable`.
+        """Read the values of consecutive clips in a feature array, NaN where a clip is not `usable`.
 
-        Of a ragged array these are all frames of the clips, one clip's after another's.
+        In a ragged array these are all frames of the clips, one clip after the other.
 
         Parameters
         ----------
         array
             `pooled`, `frames` or `tokens`.
         rows
-            Which rows; all by default.
+            Rows of the clips; all by default.
         out
-            Array of their shape and type to read into, such as memory that processes share; None makes one.
+            Array of the right shape and type to read into, such as shared memory; None makes one.
 
         Raises
         ------
@@ -483,36 +523,53 @@ class Group:
         return self.stored_rows(array, rows, out)
 
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read rows as they are stored, clips or frames, and refuse those that hold nothing."""
+        """Read rows of an array: of clips, or, in a ragged array, of frames counted over all clips.
+
+        Raises
+        ------
+        StoreError
+            If bytes are damaged or gone, or a clip that should have features has none.
+        """
         first, _, _ = rows.indices(self.shape(array)[0])
-        return self._refuse_holes(array, first, self._array(array).read(rows, out))
+        return self._refuse_lost_rows(array, first, self._array(array).read(rows, out))
 
     def _ragged_pieces(self, array: str) -> list[slice]:
         """Divide the clips into slices whose frames begin in the same stored object."""
         frame_starts = self.frame_ends - self.row_size
-        objects = frame_starts // self._array(array).piece
+        objects = frame_starts // self._array(array).rows_per_read
         firsts = np.flatnonzero(np.diff(objects, prepend=-1)).tolist()
         edges = [*firsts, len(self.clip_ids)]
         return [slice(first, end) for first, end in pairwise(edges)]
 
     def _first_frames(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the frames from `start` to `stop` that begin a clip or a stored object, and `start` itself.
+        """Return which frames of a ragged array are to be checked to find lost ones.
 
-        Frames are counted over all clips.
+        Parameters
+        ----------
+        array
+            Name of the array.
+        start, stop
+            The first frame, and the one after the last, counted over all clips.
+
+        Returns
+        -------
+        NDArray
+            `start`, and the frames up to `stop` with which a clip or a stored object begins.
         """
-        block = self._array(array).piece
+        block = self._array(array).rows_per_read
         first, end = np.searchsorted(self.frame_ends, [start, stop])
         clip_starts = self.frame_ends[first:end]  # a clip begins where the one before ends
         next_object = (start // block + 1) * block
         object_starts = np.arange(next_object, stop, block)
         return np.concatenate([[start], clip_starts, object_starts])
 
-    def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) over rows of one stored object, whatever their status.
+    def read_slices(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield rows of one stored object in slices: the number of the first row of each, and its values.
 
-        Rows of a ragged array are frames, counted over all clips.
+        Unlike `blocks`, it does not check that clips with features have values. In a ragged array, rows are
+        frames, counted over all clips.
         """
-        return self._array(array).stored(rows)
+        return self._array(array).read_slices(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status; of a ragged array these are frames."""
@@ -530,7 +587,7 @@ class Group:
         return self._store.where
 
     def digests(self, array: str) -> tuple[str, ...]:
-        """Return the SHA-256 of each row of an array [N], hexadecimal; "" of rows without features."""
+        """Return the SHA-256 of each clip's values in an array, N hexadecimal texts; "" without features."""
         name = f"{self.name}/{array}"
         return tuple(clip.digests.get(name, "") for clip in self._clips)
 
@@ -548,21 +605,21 @@ class Group:
         """Return the names of the dimensions of an array."""
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _refuse_holes(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return rows as they are; raise an error if a clip that should have features has NaN.
+    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values unchanged; raise an error if a clip that should have features has NaN.
 
-        Only features are checked, because times may be unknown. It is enough to look at the first number of
-        each clip. In a ragged array the frames of a clip may lie in several stored objects, one of which is
-        lost, so the first frame of each object is looked at, too.
+        A lost chunk or shard reads as NaN. Only features are checked, because times may be unknown. The first
+        number of each clip is enough. In a ragged array the frames of a clip may lie in several stored
+        objects, so the first frame of each object is checked, too.
 
         Parameters
         ----------
         name
             Name of the array.
         start
-            Number of the first row: of its clip, or, in a ragged array, of its frame.
+            Number of the first row; in a ragged array, of the first frame, counted over all clips.
         values
-            The rows.
+            The values of consecutive rows.
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
@@ -574,18 +631,19 @@ class Group:
             empty_clips = np.unique(np.searchsorted(self.frame_ends, empty_frames, side="right"))
         else:
             empty_clips = start + np.flatnonzero(is_empty)
-        holes = empty_clips[self.usable[empty_clips]]
-        if len(holes):
-            lost = f"nothing is stored for {counted(len(holes), 'clip')} that should have features"
+        lost_clips = empty_clips[self.usable[empty_clips]]
+        if len(lost_clips):
+            lost = f"nothing is stored for {counted(len(lost_clips), 'clip')} that should have features"
+            first_lost = self.clip_ids[lost_clips[0]]
             raise damaged(
-                f"{self._where}, array {self.name}/{name}: {lost}, the first is {self.clip_ids[holes[0]]}",
+                f"{self._where}, array {self.name}/{name}: {lost}, the first is {first_lost}",
                 self._where,
             )
         return values
 
 
 def spec_of(group: Group) -> GroupSpec:
-    """Return the declaration by which a stage holds the same arrays as a group of a sealed store."""
+    """Return the declaration with which a stage can store more features like those of a sealed group."""
     arrays = [ArraySpec(name, group.clip_shape(name), group.dtype(name).name) for name in group.arrays]
     provenance = dict(group.provenance)
     for field in FILLED_IN:  # sealing adds these again
@@ -594,7 +652,9 @@ def spec_of(group: Group) -> GroupSpec:
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
-    """Yield the row of each of some clips in an array; of a ragged array all frames of each clip.
+    """Yield the values of some clips in an array, one clip at a time.
+
+    For a clip these are its row, or, in a ragged array, all its frames.
 
     Parameters
     ----------
@@ -627,7 +687,9 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
 def frames_of(
     group: Group, array: str, rows: Sequence[int], read: Callable[[slice], NDArray[Any]]
 ) -> Iterator[NDArray[Any]]:
-    """Yield the frames of some clips in a ragged array; a stored object is read once for neighbouring clips.
+    """Yield the frames of some clips in a ragged array, one array [T, ...] for each clip.
+
+    The stored object that was read last is kept, because the next clip often lies in it too.
 
     Parameters
     ----------

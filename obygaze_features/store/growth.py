@@ -15,7 +15,6 @@ from obygaze_features.store.format import (
     FEATURES,
     RAGGED_ARRAYS,
     STAGING_SUFFIX,
-    STATUSES,
     is_newer,
 )
 from obygaze_features.store.group import Group, spec_of
@@ -23,7 +22,7 @@ from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_nu
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
-from obygaze_features.store.store_files import guarded, parse_digests, whole
+from obygaze_features.store.store_files import guarded, parse_digests, read_required
 from obygaze_features.text import counted
 
 
@@ -64,10 +63,10 @@ def plan_growth(
     groups: Sequence[GroupSpec],
     corpus: Mapping[str, object],
 ) -> Plan:
-    """Plan the next version of a store, with new clips.
+    """Plan the next version of a store: its clips in their order, followed by the new ones.
 
-    The clips of the store come first, in their order. Provenance fields that may differ are joined. The
-    corpus is that of the manifest if the manifest has all clips.
+    Provenance fields that may differ are joined. The next version keeps the name of the store's corpus; the
+    other fields of `corpus` are taken only if the requested clips include all clips of the store.
 
     Parameters
     ----------
@@ -99,7 +98,7 @@ def plan_growth(
     for clip in parent.clips:
         planned = clip.planned
         requested = new_clips.pop(clip.clip_id, None)
-        if requested is None and clip.status == STATUSES[0]:
+        if requested is None and clip.status == "missing":
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
         if requested is not None:
             changed_fields = differences(asdict(planned), asdict(requested))
@@ -122,12 +121,20 @@ def plan_growth(
 
 
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
-    """Count how much of each ragged group the next version of a store shares with it.
+    """Compare where the frames of each ragged group lie in two versions of a store.
+
+    In a ragged group the frames of all clips follow each other, so a clip added in the middle moves those
+    behind it, and their chunks have to be copied again.
 
     Parameters
     ----------
     older, newer
-        A store, and one that has all of its clips.
+        A store, and a later version that has all of its clips.
+
+    Returns
+    -------
+    list of MovedFrames
+        For each group that is ragged in both: how many clips moved, and how many chunks stayed the same.
 
     Examples
     --------
@@ -136,8 +143,8 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     >>> moved_frames(films, films)  # no group is ragged
     []
     """
-    older_digests, _ = parse_digests(whole(older.files, DIGESTS))
-    newer_digests, _ = parse_digests(whole(newer.files, DIGESTS))
+    older_digests, _ = parse_digests(read_required(older.files, DIGESTS))
+    newer_digests, _ = parse_digests(read_required(newer.files, DIGESTS))
     counts = []
     for name in older:
         if not (older[name].ragged and newer[name].ragged):
@@ -155,21 +162,26 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
 
 
 def _frame_starts(group: Group) -> dict[str, int]:
-    """Return the number of the first frame of each clip in a ragged group."""
+    """Return clip id -> number of the clip's first frame in a ragged group, counted over all clips."""
     starts = (group.frame_ends - group.row_size).tolist()
     return dict(zip(group.clip_ids, starts, strict=True))
 
 
-def is_outlived(path: Path, parent: Path) -> bool:
-    """Return whether a stage can be replaced: it grows no `parent`, nobody writes, and all is sealed."""
+def is_replaceable(path: Path, parent: Path) -> bool:
+    """Return whether a stage at `path` may be replaced by a new stage that extends the store `parent`.
+
+    It may if it was begun for another parent store, no process writes to it, and a sealed store has all of
+    its clips.
+    """
     if not path.is_dir():
         return False
     stage = read_stage(path)
-    return stage.grows != ParentStore.of(parent) and not stage.n_writers() and not still_needed(path)
+    has_other_parent = stage.parent_store != ParentStore.of(parent)
+    return has_other_parent and not stage.n_writers() and not still_needed(path)
 
 
 def still_needed(path: Path) -> str:
-    """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
+    """Return why a stage must not be removed; empty if a sealed store beside it has all of its clips."""
     stage = read_stage(path)
     n_missing = len(stage.missing())
     if n_missing:
@@ -186,7 +198,7 @@ def still_needed(path: Path) -> str:
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
-    """Return whether a store has all clips of a stage, with the same status and features."""
+    """Return whether a store has all clips of a stage, with the same statuses and digests of features."""
     clips = {clip.clip_id: clip for clip in store.clips}
     for clip_id, entry in stage.status().items():
         clip = clips.get(clip_id)
@@ -215,7 +227,7 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
     Raises
     ------
     StoreError
-        If such features must not be mixed; names the fields.
+        If provenance or shapes of the groups forbid this; the message names the fields.
     """
     for spec in specs:
         differing_fields = same_numerics(base.provenance, spec.provenance)
@@ -237,7 +249,11 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 
 
 def _joined(field: str, values: list[Any]) -> object:
-    """Join the values of a provenance field; texts are listed, other values that differ become None."""
+    """Join the values that several groups have in one provenance field.
+
+    If all are equal, that value is returned. Otherwise licences, citations and contacts are joined in one
+    text; values of other fields become None, which means unknown.
+    """
     all_equal = not any(differences(values[0], value) for value in values)
     if all_equal:
         return values[0]

@@ -78,12 +78,21 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return Attempt(self.row // PIECE_ROWS, self.writer, self.attempt)
 
     def sha256_of(self, position: int) -> str:
-        """Return the digest of the row of an array, given the array's position in the stage."""
+        """Return the digest of this clip's row in an array, given the array's position in the stage.
+
+        `sha256` holds the digests of all arrays, one after the other; a clip without features has none.
+        """
         start = SHA256_HEX * position
         return self.sha256[start : start + SHA256_HEX]
 
     def digests(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Return `group/array` -> SHA-256 of this clip's row, given the names of the stage's arrays."""
+        """Return `group/array` -> SHA-256 of this clip's row, without arrays in which it has no features.
+
+        Parameters
+        ----------
+        names
+            The stage's arrays, `group/array`, in the order of their positions.
+        """
         by_name = {name: self.sha256_of(position) for position, name in enumerate(names)}
         return {name: digest for name, digest in by_name.items() if digest not in {"", NO_ROW}}
 
@@ -119,13 +128,14 @@ class Journal(LineJournal):
     """
 
     def __init__(self, folder: Path) -> None:
+        """Create the journal file with the next free number in a folder, and lock it."""
         number = len(list(folder.glob("*.jsonl")))
         require_locks(folder / "new")
         while True:
             number += 1
             self.path = folder / f"{number:04d}.jsonl"
             with suppress(FileExistsError):
-                write_new(self.path, b"")
+                write_new(self.path, b"")  # fails if another writer has taken the number meanwhile
                 break
         self.writer = self.path.stem
         super().__init__(self.path)
@@ -139,7 +149,7 @@ class Journal(LineJournal):
 
 
 def has_ended(journal: Path) -> bool:
-    """Return whether the writer of a journal has ended, so that the journal's lock can be taken."""
+    """Return whether the process that wrote a journal has ended: it held a lock on the file while it ran."""
     with locked(journal, wait=False) as is_locked_here:
         return is_locked_here
 
@@ -171,7 +181,10 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
 
 
 def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
-    """Return whether each row of a line has the right number of digests, and all are of one attempt."""
+    """Return whether a line's rows are valid: the right number of digests in each, and all of one attempt.
+
+    A row with features has a digest for each of the stage's `n_arrays` arrays, other rows have none.
+    """
     for row in rows:
         n_digests = n_arrays if is_done(row) else 0
         if len(row.sha256) != SHA256_HEX * n_digests:
@@ -184,10 +197,11 @@ RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
 
 
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
-    """Return row -> its best entry that is not annulled.
+    """Return row -> its best entry, without rows that have none.
 
-    ok is better than partial, and partial better than failed; of equal ones the latest attempt is best. The
-    other fields only make the choice the same whatever the order of the entries.
+    An entry with the status "missing" annuls the row's entries of the same and of earlier attempts. Of the
+    others, ok is better than partial, and partial better than failed; of equal ones, the latest attempt is
+    best. Further fields are compared only so that the choice does not depend on the order of the entries.
     """
     last_annulled: dict[int, int] = {}
     for entry in entries:

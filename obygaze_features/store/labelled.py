@@ -82,7 +82,9 @@ class LazyArray:
 def frame_of(
     X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, where: str
 ) -> pd.DataFrame:
-    """Make a table of one vector per clip, with the labels of a manifest.
+    """Make a pandas table of one vector per clip, with the labels of a manifest if one is given.
+
+    Clips without features, or not in the manifest, have no row; `attrs["left_out"]` counts them by reason.
 
     Parameters
     ----------
@@ -137,7 +139,7 @@ def _annotated(clip: LabelledClip) -> bool:
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip has no row in a table; None if it has one."""
+    """Return why a clip gets no row in a table of features; None if it gets one."""
     if clip.status not in DONE:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:
@@ -159,7 +161,9 @@ def dataset_of(
     attributes: Mapping[str, Any],
     row_size: NDArray[np.int64] | None = None,
 ) -> xr.Dataset:
-    """Make a dataset of arrays whose rows are clips; clip id, movie, status and span are its coordinates.
+    """Make an xarray dataset of arrays whose rows are clips.
+
+    The clips' ids, movies, statuses and spans are its coordinates.
 
     Parameters
     ----------

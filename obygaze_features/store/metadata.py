@@ -47,7 +47,7 @@ _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 """The Hub's categories of sizes, by the digits of the number of rows: up to 3, 4, 5, 6, and more."""
 
 
-def write_all_but_parts(
+def write_metadata_files(
     root: Path,
     clips: Sequence[StoredClip],
     groups: Sequence[GroupSpec],
@@ -58,20 +58,24 @@ def write_all_but_parts(
     digests: Iterable[Mapping[str, str]],
     row_sizes: Mapping[str, NDArray[np.int64]],
 ) -> None:
-    """Write a store's files other than chunks and shards.
+    """Write all files of a store except the chunks and shards of its features.
 
     Parameters
     ----------
     root
-        Folder of the store, with all chunks and shards.
-    clips, groups
-        The rows of every array, in order, and the backbones.
+        Folder of the store, which already has all chunks and shards.
+    clips
+        The clips, in the order of the rows.
+    groups
+        Declarations of the groups.
     about
         The store's attributes.
+    version
+        The store's version.
     parts
         File -> SHA-256 of every chunk and shard.
     digests
-        `group/array` -> SHA-256 of the row, of every clip.
+        For each clip in order: `group/array` -> SHA-256 of its row.
     row_sizes
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
@@ -107,7 +111,10 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
 def _write_arrays(
     root: Path, group: GroupSpec, clips: Sequence[StoredClip], row_sizes: NDArray[np.int64] | None
 ) -> dict[str, dict[str, Any]]:
-    """Write the metadata of a group's arrays, and the arrays that describe its rows: ids, statuses, texts.
+    """Write the metadata of a group's arrays, and the arrays that describe its rows.
+
+    The latter are the clips' ids and statuses; in a store of texts the texts, and in a ragged group the
+    numbers of frames.
 
     Returns
     -------
@@ -136,7 +143,19 @@ def _write_arrays(
 
 
 def _write_column(root: Path, array: str, column: Sequence[str] | NDArray[Any], chunk_rows: int) -> None:
-    """Write the chunks of an array `group/array` that has one value a clip."""
+    """Write the chunks of an array that has one value for each clip.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    array
+        Name of the array, `group/array`.
+    column
+        Its values: texts or numbers.
+    chunk_rows
+        Number of values in a chunk; the last chunk is filled up with empty texts or zeros.
+    """
     for start in range(0, len(column), chunk_rows):
         values = column[start : start + chunk_rows]
         if isinstance(values, np.ndarray):
@@ -188,13 +207,26 @@ def array_nodes(
 
 
 def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict[str, Any]:
-    """Return the metadata of a group and of the nodes below it, for readers that cannot list folders."""
+    """Return the Zarr metadata of a group, with consolidated metadata of the nodes below it.
+
+    With these, readers over HTTP need not list folders.
+    """
     inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
 
 
 def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
-    """Write the metadata of a group or an array with the same bytes as zarr-python."""
+    """Write the zarr.json of a group or an array, with the bytes that zarr-python would write.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    name
+        Path of the node below the root group; empty for the root group.
+    node
+        Its metadata.
+    """
     path = root / FEATURES / name / ZARR_METADATA
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(json.dumps(node, indent=2, allow_nan=False).encode())
@@ -203,7 +235,15 @@ def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
 # --- the card
 # ---------------------------------------------------------------------------
 def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequence[GroupSpec]) -> Facts:
-    """Gather the content of a card."""
+    """Gather what README.md and croissant.json say of a store.
+
+    Parameters
+    ----------
+    about
+        The store's attributes.
+    clips, groups
+        Its clips, and the declarations of its groups.
+    """
     counter = Counter(clip.status for clip in clips)
     counts = {status: counter[status] for status in STATUSES}
     described_groups = []
@@ -211,20 +251,26 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
         array_lines = []
         for spec in group.arrays:
             dimensions = ", ".join(group.dimensions(spec.name))
-            array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {_size(spec)} a clip")
+            array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {_shown_clip_shape(spec)} a clip")
         described_groups.append((group.name, group.provenance, array_lines))
     return Facts(about, counts, described_groups, absent_counts(clips))
 
 
-def _size(spec: ArraySpec) -> str:
-    """Write the shape of a clip's array."""
+def _shown_clip_shape(spec: ArraySpec) -> str:
+    """Return the shape of one clip's array as text, such as "32 x 768" or "any number x 768"."""
     if spec.ragged:
         return f"any number x {spec.shape[1]}"
     return " x ".join(map(str, spec.shape))
 
 
-def _on_hub(licence: str) -> str:
-    """Return the Hub's name of a licence in small letters; "other" if it has none."""
+def _hub_licence(licence: str) -> str:
+    """Return the name that the Hugging Face Hub uses for a licence; "other" if it has none.
+
+    Parameters
+    ----------
+    licence
+        SPDX expression in small letters.
+    """
     names = packaged(__package__, "hub_licences.toml")
     same_names = names["same"].lower().split()
     if licence in same_names:
@@ -233,25 +279,27 @@ def _on_hub(licence: str) -> str:
 
 
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
-    """Write the card: front matter as the Hub's dataset cards have it, then the same as text.
+    """Return the text of README.md: the front matter of a dataset card of the Hub, then a description.
 
     Parameters
     ----------
     facts
-        What the card says.
+        Corpus, groups and clip counts of the store.
     citing
-        Lines to paste. The card inside a store has none, since it is written before there is a fingerprint.
+        Lines with citations to paste. The README inside a store has none, because citations name the
+        fingerprint, which exists only after all files are written.
     """
     kind = "text-features" if facts.rows == TEXTS else "video-features"
     group_names = [name for name, *_ in facts.groups]
+    # The Hub's size categories are powers of ten, of which the first is up to 1,000.
     n_digits = len(str(facts.total))
     size = _SIZES[min(max(0, n_digits - 3), len(_SIZES) - 1)]
-    missing_last = (*STATUSES[1:], STATUSES[0])
+    missing_last = (*STATUSES[1:], STATUSES[0])  # the first status is "missing"
     values = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
-        "known": _on_hub(facts.about["licence"].lower()),
+        "known": _hub_licence(facts.about["licence"].lower()),
         "size": size,
         "tags": ["obygaze", kind, "zarr", *group_names],
         "counts": ", ".join(f"{facts.counts[status]} {status}" for status in missing_last),
@@ -268,7 +316,17 @@ def _known(value: object) -> object:
 # --- croissant.json
 # ---------------------------------------------------------------------------
 def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
-    """Write croissant.json of a card's content, with the digest and the size of `data/clips.csv`."""
+    """Return the bytes of croissant.json.
+
+    Parameters
+    ----------
+    facts
+        Corpus, groups and clip counts of the store.
+    version
+        The store's version.
+    table_sha256, table_bytes
+        Digest and size of `data/clips.csv`.
+    """
     return croissant_json(
         facts,
         name=_name(facts.about["corpus"]["name"]),
@@ -286,6 +344,6 @@ def _name(corpus: str) -> str:
 
 
 def _licence(licence: str) -> str:
-    """Return the URL of a licence at SPDX; an expression of several stays as it is."""
+    """Return the URL of a licence at SPDX; expressions of several and own licences stay as they are."""
     is_one = re.fullmatch(rf"(?!{NO_LICENCE}$|LicenseRef)[A-Za-z0-9.+-]+", licence)
     return f"https://spdx.org/licenses/{licence}.html" if is_one else licence

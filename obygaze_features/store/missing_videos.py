@@ -28,7 +28,7 @@ MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDO
 
 
 def _lost_reasons() -> Iterator[str]:
-    """Yield the reasons of failed clips that an absent file or a lost mount can cause."""
+    """Yield the reasons with which clips fail if their file is absent, or its file system is not mounted."""
     yield NO_SUCH_FILE
     for number in MOUNT_ERRORS:
         yield f"the file cannot be reached ({os.strerror(number)})"
@@ -68,6 +68,7 @@ class MissingVideoCheck:
     """
 
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
+        """Look for all videos, and note in the stage which of them this machine does not find."""
         self._stage = stage
         self._videos = {clip: path for clip, path in videos.items() if path is not None}
         missing = missing_files(self._videos.values())
@@ -84,11 +85,15 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _note_absent(self) -> None:
-        """Write into the stage the clips whose videos this machine does not find."""
+        """Write the ids of clips whose videos this machine does not find into its file in the stage.
+
+        Other machines compare it with what they find.
+        """
         folder = self._stage.path / ABSENT
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
-        # Clips that failed before this store grew, and that no manifest names now, are found nowhere.
+        # Clips of the parent store that failed because their video was absent, and that this manifest does
+        # not have, have no video to look for.
         unnamed = _lost_clips(self._stage) - self._videos.keys()
         absent = sorted(self._absent | unnamed)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
@@ -99,7 +104,10 @@ class MissingVideoCheck:
         return self._lost is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
-        """Check whether the videos of clips that were just written were lost during the run."""
+        """Note the first of some results that failed because its video, found at the start, is lost now.
+
+        `failed` and `refuse` tell of it.
+        """
         if self._lost is not None:
             return
         for result in results:
@@ -119,7 +127,10 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _refuse_found_elsewhere(self) -> None:
-        """Raise if another machine finds a video that this one lacks, and there is work to do."""
+        """Raise a StoreError if another machine finds a video that this one lacks, and there is work to do.
+
+        Otherwise the clip would fail here although it could be done there.
+        """
         if not self._working:
             return
         for machine, absent in _absent_by_machine(self._stage):
@@ -154,7 +165,15 @@ def _lost_clips(stage: Stage) -> set[str]:
 
 
 def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
-    """Return the clips that failed because their video was absent, and whose video is there now."""
+    """Return the ids of clips that failed because their video was absent, and whose video is there now.
+
+    Parameters
+    ----------
+    stage
+        The stage with the failed clips.
+    videos
+        Clip id -> its video; None if the manifest names none.
+    """
     videos_of_lost = {}
     for clip in _lost_clips(stage):
         video = videos.get(clip)
@@ -165,7 +184,7 @@ def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -
 
 
 def refuse_missing_videos(stage: Stage) -> None:
-    """Refuse to seal a stage with clips that failed for an absent video which some machine finds.
+    """Refuse to seal a stage if a clip failed because its video was absent, and another machine finds it.
 
     Raises
     ------
@@ -185,6 +204,6 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
-    """Yield each machine that noted absent videos, with the clips whose video was absent there."""
+    """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks."""
     for path in sorted((stage.path / ABSENT).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

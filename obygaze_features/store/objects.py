@@ -13,10 +13,10 @@ from obygaze_features.door import read_bytes
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
-from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, asking_hub, place_of
-from obygaze_features.store.files_obstore import ObstoreFiles, asking, connect
+from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, explain_hub_errors, parse_hub_url
+from obygaze_features.store.files_obstore import ObstoreFiles, connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url, open_url
-from obygaze_features.store.served import STEP, naming_extra
+from obygaze_features.store.served import STEP, explain_missing_library
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ Count = Callable[[str, int, int], None]
 
 
 def download_file(files: StoreFiles, name: str, partial: Path, expected: str, count: Count) -> None:
-    """Complete a file that may have been downloaded in part; its present bytes are not requested again.
+    """Download a file, or the rest of one that was downloaded in part, and check its digest.
+
+    An interrupted transfer is continued from where it stopped, after a growing pause. After `ATTEMPTS`
+    interruptions without progress it fails.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     Raises
     ------
     StoreError
-        If the file is not there, what comes has another digest twice, or nothing comes at all.
+        If the file is not there, a whole download has a wrong digest twice, or nothing arrives any more.
     """
     failures = 0
     n_wrong = 0
@@ -93,7 +96,10 @@ def _open_to_append(partial: Path) -> int:
 
 
 def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
-    """Download and append the bytes that a partial file lacks; return the digest of the whole file."""
+    """Download and append the bytes that a partial file lacks; return the SHA-256 of the whole file.
+
+    A file that has the `expected` digest already is not requested.
+    """
     digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):
@@ -115,9 +121,14 @@ def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: 
 
 
 def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
-    """Return the files of a folder, here or at a URL; nothing is read yet.
+    """Return the files of a folder, local or at a URL; nothing is read yet.
 
-    Links are followed for readers that check digests.
+    Parameters
+    ----------
+    place
+        Path or URL of the folder.
+    links
+        Whether symbolic links in a local folder are followed, for callers that check digests themselves.
 
     Raises
     ------
@@ -152,24 +163,25 @@ Change = Callable[[bytes | None], bytes]
 refuse."""
 
 
-def put_listed(place: Path | str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
-    """Put new files into a folder, S3 or the Hub, and then change the list that names them.
+def put_with_list(place: Path | str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    """Upload new files to a folder, S3 or the Hub, then update the file that lists them.
 
-    No change of others is lost: a folder is locked; elsewhere the list is replaced only if it is still the
-    one that was read, and otherwise read and changed again. New files never replace others.
+    Updates by others at the same time are not lost. A local folder is locked. Elsewhere the list is replaced
+    only if it is still as it was read; otherwise it is read and changed again. New files never replace
+    others.
 
     Parameters
     ----------
     place
         Path or URL of the folder.
     name
-        Name of the list.
+        File name of the list.
     change
-        Returns the new content of the list; called again after a lost race.
+        Returns the new content of the list for its present one; called again if the list has changed.
     new
-        Name -> content of the new files.
+        File name -> content of the new files.
     most
-        Most bytes of a list.
+        Largest size of a list in bytes.
 
     Returns
     -------
@@ -202,7 +214,7 @@ def _other_file(place: object, name: str) -> StoreError:
 
 
 def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
-    """Put files and their list into a folder, as `put_listed` does; the folder is locked meanwhile."""
+    """Do what `put_with_list` does for a local folder, which is locked meanwhile; return its path."""
     make_folder(folder)
     with locked(folder, wait=True):
         list_file = folder / name
@@ -220,7 +232,9 @@ def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, by
 
 
 def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
-    """Put files and their list on S3, as `put_listed` does; the list only if it has the tag that was read.
+    """Do what `put_with_list` does on S3; return the URL.
+
+    The list is replaced only if it still has the tag (ETag) with which it was read.
 
     Raises
     ------
@@ -239,13 +253,13 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
         tag = ""
     after = change(before)
     for file_name, data in new.items():
-        with asking(url, file_name):
+        with explain_obstore_errors(url, file_name):
             try:
                 obstore.put(client, file_name, data, mode="create")
             except AlreadyExistsError:
                 if files.size(file_name) != len(data) or files.read(file_name) != data:
                     raise _other_file(url, file_name) from None
-    with asking(url, name):
+    with explain_obstore_errors(url, name):
         try:
             obstore.put(client, name, after, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
@@ -254,7 +268,7 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
 
 
 def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
-    """Put files and their list on the Hub in one commit, as `put_listed` does.
+    """Do what `put_with_list` does on the Hub, in one commit; return the URL with that commit.
 
     Raises
     ------
@@ -265,7 +279,7 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
     from huggingface_hub import CommitOperationAdd  # noqa: PLC0415 - obygaze[remote], as `begin_push` asks
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - the same
 
-    with asking_hub(url):
+    with explain_hub_errors(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
     before = read_or_none(files, name, most)
     contents = {**new, name: change(before)}
@@ -273,7 +287,7 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
         if read_or_none(files, file_name, len(data)) not in (None, data):
             raise _other_file(url, file_name)
     additions = [CommitOperationAdd(target.folder + path, data) for path, data in contents.items()]
-    with asking_hub(url):
+    with explain_hub_errors(url):
         try:
             commit = api.create_commit(
                 target.repository,
@@ -290,7 +304,14 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
 
 
 def begin_push(url: str) -> "tuple[HubFiles, HfApi]":
-    """Create the dataset repository of a URL of the Hub, if it is not there; return it and the client.
+    """Create the dataset repository that a URL of the Hub names, if it does not exist.
+
+    Returns
+    -------
+    HubFiles
+        The repository and the folder in it.
+    HfApi
+        The client of the Hub's library.
 
     Raises
     ------
@@ -301,13 +322,13 @@ def begin_push(url: str) -> "tuple[HubFiles, HfApi]":
         raise StoreError(
             f"{url}: nothing can be pushed over HTTP; push into a folder, and copy it to where it is served"
         )
-    with naming_extra(url):
+    with explain_missing_library(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
-    target = place_of(url)
+    target = parse_hub_url(url)
     if target.commit:
         raise StoreError(f"{url}: leave out the revision, a push makes one")
-    with asking_hub(url):
+    with explain_hub_errors(url):
         api = HfApi()
         api.create_repo(target.repository, repo_type="dataset", exist_ok=True)
     return target, api

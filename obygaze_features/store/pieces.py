@@ -27,7 +27,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
-from obygaze_features.store.store_files import FolderFiles, damaged, listed
+from obygaze_features.store.store_files import FolderFiles, damaged, read_digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class StoredArray:
 
     @property
     def sharded(self) -> bool:
-        """Whether the array is sharded, with one checksum per row."""
+        """Whether its rows are stored in shards, in which each row has a checksum of its own."""
         return ARRAYS[self.name.partition("/")[2]].sharded
 
     @property
     def block(self) -> int:
-        """Rows of one chunk or shard."""
+        """Number of rows in one chunk or shard."""
         return block_rows(self.name.partition("/")[2], self.n_clips)
 
     def file(self, number: int) -> str:
@@ -66,7 +66,7 @@ class StoredArray:
         return chunk_file(self.name, number)
 
     def offset(self, index: int) -> int:
-        """Return the offset of a row in its chunk or shard, in bytes."""
+        """Return the byte at which a row begins in its chunk or shard, given the row's index there."""
         row_bytes = len(self.fill)
         if self.sharded:
             row_bytes += CRC_BYTES  # in a shard, each row has its own checksum behind it
@@ -83,7 +83,11 @@ class StoredArray:
             yield self.file(number), size
 
     def shard_index(self, n_rows: int) -> bytes:
-        """Return the index at a shard's end: offset and size of each row, all bits set for absent rows."""
+        """Return the bytes of the index at a shard's end, with a checksum.
+
+        It has the offset and size of each of the first `n_rows` rows. All bits are set in the entries of the
+        other rows, which the shard lacks.
+        """
         index = np.full((self.block, 2), 2**64 - 1, "<u8")
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
@@ -140,7 +144,7 @@ class RaggedGroup:
         return sum(len(array.fill) for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
-        """Yield each array with its rows, cut out of the stored bytes of a clip of `n_frames` frames."""
+        """Split the stored bytes of a clip with `n_frames` frames; yield each array with its rows."""
         start = 0
         for array in self.arrays:
             size = n_frames * len(array.fill)
@@ -148,8 +152,8 @@ class RaggedGroup:
             start += size
 
 
-class GrownStore(NamedTuple):
-    """The sealed store that a stage grows.
+class ExtendedStore(NamedTuple):
+    """The sealed store that a stage extends with new clips.
 
     Attributes
     ----------
@@ -184,6 +188,10 @@ class StageLayout:
     """
 
     def __init__(self, groups: Sequence[GroupSpec], n_clips: int) -> None:
+        """Lay out the arrays of some groups, sorted by name within a group, for `n_clips` clips.
+
+        An array's position in `names` is its position in the digests of a journal entry.
+        """
         self.n_clips = n_clips
         names: list[str] = []
         arrays: list[StoredArray] = []
@@ -220,7 +228,7 @@ class StageLayout:
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
     def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
-        """Yield each small array with its row, cut out of the stored bytes of a clip."""
+        """Split a clip's bytes from the file of rows; yield each small array with the clip's row of it."""
         start = 0
         for array in self.small:
             yield array, record[start : start + len(array.fill)]
@@ -228,7 +236,9 @@ class StageLayout:
 
 
 def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup | None = None) -> str:
-    """Return the path of a file of an attempt, as text: making a `Path` for every row is a third of sealing.
+    """Return the path of one of the files that an attempt at a piece writes.
+
+    It is a string, because making a `Path` for every row would take a third of the time of sealing.
 
     Parameters
     ----------
@@ -239,16 +249,16 @@ def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup 
     part
         An array for its shard, a ragged group for the file of its frames, None for the file of rows.
     """
-    kind = "rows"
+    ending = "rows"
     if isinstance(part, RaggedGroup):
-        kind = f"{part.name}.ragged"
+        ending = f"{part.name}.ragged"
     elif part is not None:
-        kind = part.name.replace("/", ".")
-    return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{kind}"
+        ending = part.name.replace("/", ".")
+    return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{ending}"
 
 
-class Rows:
-    """Reads rows of a stage, and of the store that it grows, and checks their digests.
+class StagedRows:
+    """Reads rows of a stage, and of the store that it extends, and checks their digests.
 
     Parameters
     ----------
@@ -257,18 +267,23 @@ class Rows:
     layout
         The places of its rows.
     parent
-        The store that the stage grows, if any.
+        The store that the stage extends, if any.
     """
 
-    def __init__(self, stage: Path, layout: StageLayout, parent: GrownStore | None) -> None:
+    def __init__(self, stage: Path, layout: StageLayout, parent: ExtendedStore | None) -> None:
+        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
-        self._parent, self._parent_clips, self._parent_frames = parent or GrownStore(Path(), (), {})
+        self._parent, self._parent_clips, self._parent_frames = parent or ExtendedStore(Path(), (), {})
         self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent_clips)}
-        self._parent_digests: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
+        self._parent_digests: Mapping[str, str] = read_digests(FolderFiles(self._parent)) if parent else {}
 
     def record(self, entry: JournalEntry) -> memoryview | None:
-        """Return a clip's rows of all small arrays, joined; None if a digest is wrong."""
+        """Return the bytes of a clip's rows of all small arrays, one after the other.
+
+        They are read from the file of the attempt that wrote them, or from the parent store if the entry has
+        no writer. None if a digest is wrong.
+        """
         if entry.writer:
             offset = entry.row % PIECE_ROWS * self.layout.record_bytes
             record = _read_at(attempt_file(self.stage, entry.written_in), offset, self.layout.record_bytes)
@@ -280,7 +295,10 @@ class Rows:
         return record if is_intact else None
 
     def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return a clip's row of a sharded array; None if its digest is wrong."""
+        """Return the bytes of a clip's row in a sharded array; None if its digest is wrong.
+
+        It is read as `record` reads the other rows. Damage of the parent store is raised as a StoreError.
+        """
         if not entry.writer:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.written_in, array)
@@ -290,7 +308,10 @@ class Rows:
         return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return a clip's frames in each array of a ragged group; None if a digest is wrong."""
+        """Return the bytes of a clip's frames in each array of a ragged group; None if a digest is wrong.
+
+        They are empty if the clip is absent in the group.
+        """
         first, n_frames = entry.frames.get(group.name, (0, 0))
         if not n_frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
@@ -309,12 +330,12 @@ class Rows:
     def _frames_of_parent(
         self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
     ) -> memoryview:
-        """Read rows of a ragged array of the parent, which may lie in several chunks.
+        """Read a clip's frames in a ragged array of the parent store, which may lie in several chunks.
 
         Raises
         ------
         StoreError
-            They are not those of the clip's digest.
+            If they do not have the clip's digest.
         """
         block = array.block(self._parent_frames[group.name])
         size = len(array.fill)
@@ -337,9 +358,9 @@ class Rows:
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
-        """Return the file and digest of the parent's shard, if it holds exactly the rows of a piece.
+        """Return the file and digest of a shard of the parent store that can serve as the shard of a piece.
 
-        Else None.
+        It can if it holds exactly the rows of the piece; otherwise None is returned.
 
         Parameters
         ----------
@@ -350,6 +371,7 @@ class Rows:
         entries
             The entry of each row; None for a row without features.
         """
+        # In both stores a shard has the rows of one piece.
         parent_array = replace(array, n_clips=len(self._parent_clips))
         file = parent_array.file(rows.start // PIECE_ROWS)
         parent_clips = self._parent_clips[rows.start : rows.start + PIECE_ROWS]

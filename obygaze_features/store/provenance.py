@@ -220,7 +220,10 @@ def plain(value: object, where: str) -> object:
 
 
 def _key(key: object, where: str) -> str:
-    """Return a key of a JSON object; refuse one that is not suitable text, or is about machines and users."""
+    """Check a key of a JSON object, and return it.
+
+    Refused are keys with control characters, and those that tell about machines and users, as `hostname`.
+    """
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
     reason = unsuitable(key)
@@ -278,9 +281,9 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 
 
 def unknown_provenance() -> dict[str, Any]:
-    """Return the provenance of imported features without any declaration: null means unknown.
+    """Return the provenance of imported features of which nothing is declared; unknown values are null.
 
-    `name` and the marks are left out.
+    It has all required fields except `name`, which the importer adds.
     """
 
     def unknown(kind: Any) -> object:
@@ -289,7 +292,7 @@ def unknown_provenance() -> dict[str, Any]:
             return None
         schema = nested(kind)
         if schema:
-            # A name with a dot is a field of a field, which the field's own value has.
+            # `fields` also lists nested fields, with a dot in their names; their parent's value has them.
             return {name: unknown(inner) for name, inner, _ in fields(schema) if "." not in name}
         if kind is Licence:
             return NO_LICENCE
@@ -297,8 +300,8 @@ def unknown_provenance() -> dict[str, Any]:
 
     provenance = {}
     for name, kind, required in fields(ImportedProvenance):
-        is_own_field = "." not in name
-        if required and is_own_field and name != "name":
+        is_nested = "." in name
+        if required and not is_nested and name != "name":
             provenance[name] = unknown(kind)
     return provenance
 
@@ -338,14 +341,16 @@ class Contrast(NamedTuple):
 
 
 def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
-    """List the fields in which two JSON values differ; a field that one of them lacks is "nothing".
+    """List the fields in which two JSON values differ, at any depth, with the value in each.
+
+    A field that one of them lacks has the value "nothing" there.
 
     Parameters
     ----------
     a, b
         The values.
     where
-        Name of the field that they are values of; empty for whole documents.
+        Dotted name of the field whose values they are; empty for whole documents.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         differing: list[Contrast] = []
@@ -397,11 +402,10 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
 
 @checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Return the names of the fields that forbid mixing the features of two groups.
+    """Return the names of the provenance fields that forbid mixing the features of two groups.
 
-    None if they may be mixed.
-
-    Every field counts except those of `NOT_NUMERICS`: a field that this version does not know may matter.
+    The list is empty if the features may be mixed. Every field that differs counts, except those of
+    `NOT_NUMERICS`, because a field that this version does not know may determine the numbers.
     """
     differing = differences(plain(a, "provenance"), plain(b, "provenance"))
     return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]

@@ -58,6 +58,7 @@ class ArraySpec:
     dtype: str
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if name, sizes or data type are not allowed by the format."""
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
         dimensions_of_clip = ARRAYS[self.name].dims[1:]
@@ -97,8 +98,10 @@ class GroupSpec:
     provenance: Mapping[str, object]
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
+        # Zero frames (`ANY_NUMBER`) declare a ragged group.
         if not ANY_NUMBER <= self.n_frames <= MOST_NUMBERS or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
@@ -114,14 +117,14 @@ class GroupSpec:
             raise StoreError(f"group {self.name}: {error}") from None
 
     def _check_array(self, spec: ArraySpec, size_of_dimension: dict[str, int]) -> None:
-        """Refuse an array that does not go with the number of frames, or with the sizes of other arrays.
+        """Refuse an array that contradicts the group's number of frames or the sizes of its other arrays.
 
         Parameters
         ----------
         spec
             The array.
         size_of_dimension
-            Sizes of the dimensions of the arrays before; those of this one are added.
+            Name -> size of each dimension of the arrays checked before; those of this array are added to it.
         """
         if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
             raise StoreError(
@@ -153,9 +156,9 @@ class GroupSpec:
         return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Return the arrays that a clip has rows of: name -> (shape for one clip, little-endian data type).
+        """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
 
-        These are the times and the features. The first size of a ragged array is `ANY_NUMBER`.
+        The first size of a ragged array is `ANY_NUMBER`.
         """
         arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in TIME_ARRAYS:
@@ -179,6 +182,7 @@ class PlannedClip:
     text: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise a StoreError for unsuitable texts and times; convert times to float."""
         if not one_line(self.clip_id, "clip id"):
             raise StoreError("clip id: an empty id")
         one_line(self.movie, f"clip {self.clip_id}, movie")
@@ -252,6 +256,7 @@ class ClipResult:
     absent: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Raise a StoreError if status, reason, features and absences contradict each other."""
         where = f"clip {self.clip_id}"
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
@@ -334,7 +339,7 @@ class StoredClip:
 
     @property
     def planned(self) -> PlannedClip:
-        """The clip as a stage plans it."""
+        """The clip without its result: its id, movie, span and text."""
         return PlannedClip(self.clip_id, self.movie, self.start_s, self.end_s, self.text)
 
     @property
@@ -346,7 +351,7 @@ class StoredClip:
         return float(seconds) if isinstance(seconds, int | float) else None
 
     def within(self, group: str) -> "StoredClip":
-        """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
+        """Return the clip with its status in one group: `absent`, with the reason, if the group lacks it."""
         if group not in self.absent:
             return self
         return replace(self, status=ABSENT, reason=self.absent[group])
@@ -437,7 +442,13 @@ class _Columns(NamedTuple):
 
 
 def _columns_of(header: list[str], where: str) -> _Columns:
-    """Determine the optional columns from the header of a table; refuse one without the usual columns."""
+    """Return which optional columns the table of clips has, by its header.
+
+    Raises
+    ------
+    StoreError
+        If one of the required columns is missing or in another place.
+    """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
     columns = header[:_ABSENT_AT] + header[_ABSENT_AT + len(absent_groups) :]
     if tuple(columns[: len(COLUMNS)]) != COLUMNS:
@@ -481,7 +492,7 @@ def each_clip(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a table that comes in blocks of bytes; refuse a line that is too long."""
+    """Join blocks of bytes and divide them into lines of text; raise a ValueError if a line is too long."""
     unfinished = b""
     for block in blocks:
         lines = io.BytesIO(unfinished + block)

@@ -42,13 +42,12 @@ from obygaze_features.store.format import (
     ROW_CHUNK,
     ROW_SIZE,
     STAGING_SUFFIX,
-    STATUSES,
     spec_version,
 )
 from obygaze_features.store.journal import Attempt, JournalEntry, is_done
-from obygaze_features.store.metadata import write_all_but_parts
+from obygaze_features.store.metadata import write_metadata_files
 from obygaze_features.store.missing_videos import refuse_missing_videos
-from obygaze_features.store.pieces import RaggedArray, RaggedGroup, Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import RaggedArray, RaggedGroup, StagedRows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
@@ -108,7 +107,7 @@ def seal(
         Fingerprints of the stores whose clips were added to the parent's.
     counted
         Attributes of stores all of whose clips are in this one: their counts of GPUs and streams are added. A
-        stage that grows a store adds those of that store.
+        stage that extends a store adds the counts of that store.
     workers
         Files written at a time; None is one per usable core. The bytes do not depend on it.
     progress
@@ -125,9 +124,9 @@ def seal(
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
-    if parent is None and stage.grows is not None:
-        parent = stage.grows.fingerprint
-        counted = [stage.grows.attributes()]
+    if parent is None and stage.parent_store is not None:
+        parent = stage.parent_store.fingerprint
+        counted = [stage.parent_store.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     _refuse_unready(stage, stage.best(), allow_missing=allow_missing, max_failed=max_failed)
@@ -147,7 +146,7 @@ def seal(
         try:
             rows = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
             attributes |= _counted_attributes(stage, rows.best, counted)
-            write_all_but_parts(
+            write_metadata_files(
                 root,
                 _stored_clips(stage, rows.best),
                 stage.groups,
@@ -170,7 +169,8 @@ def seal(
 def final_path(destination: Path, version: str) -> Path:
     """Return the path of a version of a store; refuse invalid versions and existing ones.
 
-    If the version exists, what a sealing left that was killed right after it renamed the store is removed.
+    If the version exists, a sealing may have been killed right after it renamed the store. The folder in
+    which that sealing worked is then removed.
     """
     final = versioned(destination, version)
     if final.exists():
@@ -187,18 +187,23 @@ def final_path(destination: Path, version: str) -> Path:
 
 
 @contextmanager
-def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
-    """Yield a function that opens a temporary stage, from which a store is sealed; then remove the stage.
+def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
+    """Lend a folder beside a store for a temporary stage, from which the store is sealed.
 
-    The stage lies beside the store. What a killed process left of it is removed first, because its rows may
-    be of files that have changed since.
+    The folder is emptied first: rows that a killed process left there may be of files that have changed
+    since. After the `with` block it is removed.
 
     Parameters
     ----------
     destination, version
         Path of the store without its version, and the version.
     suffix
-        Suffix of the folder of the stage.
+        Suffix of the folder.
+
+    Yields
+    ------
+    Callable
+        Opens the stage; called with the arguments of `Stage.open` except the path.
 
     Raises
     ------
@@ -233,8 +238,11 @@ def versioned(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
-def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
-    """Return in words which shares have clips still to do; empty if the clips are not divided into shares."""
+def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
+    """Return in words which shares of a job array have missing clips, and how to run these shares again.
+
+    Empty if the clips are not divided into shares.
+    """
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return ""
@@ -244,7 +252,11 @@ def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
 
 
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
-    """Refuse to seal a stage with missing clips, with videos that another machine finds, or many failures."""
+    """Refuse to seal a stage that is not complete.
+
+    It is not if clips are missing, if clips failed here whose videos another machine finds (both unless
+    `allow_missing`), or if more than `max_failed` clips failed.
+    """
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
     if len(missing) == len(stage.clips) > 0:
         raise StoreError(
@@ -253,9 +265,10 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
             "'obygaze extract' does them"
         )
     if missing and not allow_missing:
+        shares = _describe_missing_shares(stage, missing)
         raise StoreError(
             f"{stage.path}: {len(missing)} of {counted(len(stage.clips), 'clip')} are still to do, "
-            f"the first is {missing[0]}{_shares_left(stage, missing)}; extract again, or allow missing clips "
+            f"the first is {missing[0]}{shares}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
     if not allow_missing:
@@ -276,9 +289,10 @@ class _StreamCount(msgspec.Struct):
 
 
 def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Return the attributes that depend on the clips.
+    """Return the store's attributes that depend on its clips.
 
-    They are the version of the format, and the number of clips by GPU and by stream.
+    They are the version of the format that it needs, and, where these are known, the number of clips by GPU
+    (`devices`) and by properties of the video stream (`streams`).
 
     Parameters
     ----------
@@ -322,8 +336,8 @@ def _version_of(stage: Stage, best: Best) -> str:
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
-    """Return the clips of the store, without digests; those without an entry are missing."""
-    missing = JournalEntry(0, "", STATUSES[0])
+    """Return the clips of the store, without digests; those without an entry have the status missing."""
+    missing = JournalEntry(0, "", "missing")
     clips = []
     for row, planned in enumerate(stage.clips):
         entry = best.get(row, missing)
@@ -396,16 +410,16 @@ class _SealedRows(NamedTuple):
 
 
 def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _SealedRows:
-    """Write every chunk and link every shard, several at a time.
+    """Write all chunks of a stage, and link its shards, into the folder of a store.
 
-    Pieces whose rows lie in several attempts, and pieces with damaged bytes, are written once more from the
-    good rows. Another writer may add entries meanwhile, so the entries that are returned are those that were
-    used.
+    A piece whose rows lie in several attempts, or some of whose bytes are damaged, is first rewritten as one
+    attempt from its good rows; then all is written again. Another writer may add entries meanwhile, so the
+    entries are returned whose bytes were used.
 
     Raises
     ------
     StoreError
-        Rows are damaged and in no other attempt.
+        Rows that had features at the beginning are damaged, and no other attempt has them.
     """
     done_at_start = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
@@ -430,7 +444,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
             return _SealedRows(best, files)
         with stage.writer([]) as writer:
             for piece in sorted(damaged_pieces.union(scattered_pieces)):
-                writer.join(piece)
+                writer.rewrite_piece(piece)
 
 
 def _write_parts(
@@ -447,7 +461,8 @@ def _write_parts(
     shards
         The shards.
     progress
-        Called with the rows written and the rows in total; a row counts once for each kind of file it is in.
+        Called with (rows written, rows in total). A row counts once for the chunks, once for each sharded
+        array, and once for each ragged group.
     workers
         Number of files that are written at a time.
     """
@@ -479,7 +494,7 @@ def _write_parts(
     return written
 
 
-def _write_chunks(root: Path, reader: Rows, best: Best, start: int) -> _Written:
+def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Written:
     """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on."""
     layout = reader.layout
     written = _Written(range(start, min(start + ROW_CHUNK, layout.n_clips)))
@@ -493,10 +508,10 @@ def _write_chunks(root: Path, reader: Rows, best: Best, start: int) -> _Written:
         if record is None or written.bad:
             continue  # the remaining rows are checked, too
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
-            index = row % array.block
-            n_bytes = len(array.fill)
-            row_end = (index + 1) * n_bytes
-            chunk[row_end - n_bytes : row_end] = values
+            index = row % array.block  # of the row in its chunk
+            row_start = array.offset(index)
+            row_end = array.offset(index + 1)
+            chunk[row_start:row_end] = values
             is_full = index + 1 == array.block
             if is_full or row == written.rows[-1]:
                 n_unused = array.block - index - 1
@@ -517,10 +532,12 @@ class _FrameEnds(NamedTuple):
     ends: NDArray[np.int64]
 
 
-def _write_frames(root: Path, reader: Rows, best: Best, frame_ends: _FrameEnds, frames: range) -> _Written:
-    """Write the chunks of a ragged group's arrays with some frames.
+def _write_frames(
+    root: Path, reader: StagedRows, best: Best, frame_ends: _FrameEnds, frames: range
+) -> _Written:
+    """Write the chunks of a ragged group's arrays that hold some frames.
 
-    A clip that goes on in the next chunks is read, and checked, for both.
+    A clip that begins or ends outside of these frames is read and checked as a whole, so twice in total.
 
     Parameters
     ----------
@@ -531,12 +548,12 @@ def _write_frames(root: Path, reader: Rows, best: Best, frame_ends: _FrameEnds, 
     frame_ends
         The group, and where the frames of each clip end.
     frames
-        The frames, counted over all clips.
+        The frames, counted over all clips; they begin with a chunk.
     """
     group, ends = frame_ends
     n_frames = int(ends[-1])
     first_clip, last_clip = np.searchsorted(ends, [frames.start, frames.stop - 1], side="right").tolist()
-    # Each clip counts as done once: with its last frame, or, without frames, with those around it.
+    # For the progress, each clip counts once: with its last frame, or, if it has none, with frames beside it.
     first_done = first_clip if frames.start else 0
     end_done = len(ends) if frames.stop == n_frames else last_clip
     written = _Written(range(first_done, end_done))
@@ -584,11 +601,12 @@ class _Chunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
+        """Begin with the chunk whose first row is `start`; nothing is written yet."""
         self._root = root
         self._array = array
-        self._block = array.block(n_frames)
-        self._number = start // self._block
-        self._rows = bytearray()
+        self._block = array.block(n_frames)  # rows of a chunk
+        self._number = start // self._block  # of the next chunk
+        self._rows = bytearray()  # of the next chunk
         self.digests: dict[str, str] = {}
 
     def add(self, rows: memoryview) -> None:
@@ -644,7 +662,15 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
-    """Find the shards of all pieces; return them, and the pieces whose rows lie in several attempts."""
+    """Find the file of every shard of a store.
+
+    Returns
+    -------
+    list of _Shard
+        The shards of all pieces whose rows lie in one attempt or in the parent store.
+    list of int
+        Numbers of the other pieces, whose rows are scattered over several attempts.
+    """
     layout = stage.layout
     if not layout.shards:
         return [], []
@@ -662,13 +688,13 @@ def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
 
 
 def _done_entry(best: Best, row: int) -> JournalEntry | None:
-    """Return the best entry of a row, if it has features."""
+    """Return the best entry of a row if the row has features; None otherwise."""
     entry = best.get(row)
     return entry if entry is not None and is_done(entry) else None
 
 
 def _shards_of_piece(
-    stage: Stage, reader: Rows, rows: range, entries: Sequence[JournalEntry | None]
+    stage: Stage, reader: StagedRows, rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
     """Find the shards of a piece in one attempt or in the parent store; None if its rows are scattered.
 
@@ -700,9 +726,9 @@ def _shards_of_piece(
 
 
 def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
-    """Check a shard and link it into the store, or copy it where links do not work.
+    """Check the file of a shard, and link it into the store, or copy it where hard links do not work.
 
-    A shard without any features is written.
+    A shard of rows without features has no file; it is written with fill values.
     """
     written = _Written(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
@@ -728,7 +754,10 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
-    """Return the digest of a shard, and the rows whose checksum is wrong."""
+    """Return the SHA-256 of a shard's file, and the rows whose checksum is wrong.
+
+    If the index at its end is wrong, these are all its rows.
+    """
     digest = hashlib.sha256()
     bad = set[int]()
     buffer = memoryview(bytearray(BLOCK))

@@ -14,7 +14,7 @@ from obygaze_features.errors import (
     first_line,
     install_command,
 )
-from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, named, refuse_giants
+from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, names_in_manifests, refuse_larger
 
 READERS = 8
 """Requests under way at a time."""
@@ -32,7 +32,7 @@ class Listed:
 
     def names(self: StoreFiles) -> list[str]:
         """List the files that the lists of digests name."""
-        return named(self)
+        return names_in_manifests(self)
 
     def is_plain(self, _name: str) -> bool:
         """Return True: a server has plain files only."""
@@ -81,7 +81,9 @@ class ServedFiles(Listed):
     def read_tagged(
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
     ) -> tuple[bytes, str]:
-        """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag).
+        """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag), or "".
+
+        An interrupted transfer is tried again, `requests` times in all.
 
         Raises
         ------
@@ -92,10 +94,10 @@ class ServedFiles(Listed):
             data = bytearray()
             try:
                 with self.answer(name, start, stop) as (size, tag, blocks):
-                    refuse_giants(size, f"{self.where}/{name}", most)
+                    refuse_larger(size, f"{self.where}/{name}", most)
                     for block in self._in_time(blocks, name):
                         data += block
-                        refuse_giants(len(data), f"{self.where}/{name}", most)
+                        refuse_larger(len(data), f"{self.where}/{name}", most)
                 break
             except InterruptedTransferError:
                 if request == self.requests:
@@ -119,11 +121,11 @@ class ServedFiles(Listed):
                 deadline = now + SLOW_S
                 n_bytes = 0
             elif now > deadline:
-                raise slow(self.where, name)
+                raise too_slow_error(self.where, name)
 
 
 @contextmanager
-def naming_extra(url: str) -> Iterator[None]:
+def explain_missing_library(url: str) -> Iterator[None]:
     """Turn a missing client library within a `with` block into an error that says what to install."""
     try:
         yield
@@ -133,7 +135,7 @@ def naming_extra(url: str) -> Iterator[None]:
         ) from error
 
 
-def no_ranges(where: str) -> NoRangesError:
+def no_ranges_error(where: str) -> NoRangesError:
     """Return the error for a server that gives whole files only."""
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
@@ -141,7 +143,7 @@ def no_ranges(where: str) -> NoRangesError:
     )
 
 
-def slow(where: str, name: str) -> StoreError:
+def too_slow_error(where: str, name: str) -> StoreError:
     """Return the error for a server that sends too little."""
     return StoreError(
         f"{where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
@@ -153,8 +155,8 @@ _RETRIES = re.compile(r" after \d++ retries, ")
 """Part of obstore's messages: "... after N retries, DETAILS - REASON"."""
 
 
-def line_of(error: BaseException) -> str:
-    """Return the first line of an error message, without retries, queries and HTML pages of a server."""
+def one_line_message(error: BaseException) -> str:
+    """Return an error's message in one line: without its account of retries, URL queries, and HTML pages."""
     text = first_line(error)
     retries = _RETRIES.search(text)
     if retries:

@@ -42,7 +42,9 @@ class ShareNote(msgspec.Struct, frozen=True):
 
 
 def number_of_shares(stage: Path) -> int | None:
-    """Read into how many shares a stage is divided; None if no share has begun, or there is no stage.
+    """Read into how many shares the clips of a stage are divided, one for each task of a job array.
+
+    None if no share has begun, or there is no stage.
 
     Raises
     ------
@@ -59,9 +61,9 @@ def number_of_shares(stage: Path) -> int | None:
 
 
 def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
-    """Refuse a share of another division than the stage has, or that another cluster has begun.
+    """Refuse a share if the stage is divided into another number of shares, or another cluster has begun it.
 
-    As long as no share has begun, every share is allowed.
+    The first share that begins decides the number; until then every share is allowed.
 
     Parameters
     ----------
@@ -91,18 +93,18 @@ def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
         )
     elsewhere = shares_elsewhere(stage, machine)
     if share in elsewhere:
-        raise StoreError(another_cluster(stage, elsewhere, machine))
+        raise StoreError(other_cluster_message(stage, elsewhere, machine))
 
 
-def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machine) -> str:
-    """Return the message that another cluster does some shares, and what to do on this one.
+def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine: Machine) -> str:
+    """Return a message that another cluster does some of the shares, with advice what to run on this one.
 
     Parameters
     ----------
     stage
         The staging folder.
     elsewhere
-        Shares that another cluster does, as of `shares_elsewhere`; at least one.
+        Shares that another cluster does, as `shares_elsewhere` returns them; at least one.
     machine
         Where the message is shown.
     """
@@ -157,7 +159,8 @@ def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
 def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
     """Return the shares that another cluster has begun and not finished: number -> note.
 
-    Clusters without a name, as outside of Slurm, are not told apart.
+    Empty if this cluster has no name, as outside of Slurm; notes without a name count as those of this
+    cluster.
     """
     if not machine.cluster:
         return {}

@@ -51,10 +51,10 @@ from obygaze_features.store.journal import (
     is_done,
     read_journals,
 )
-from obygaze_features.store.pieces import GrownStore, Rows, StageLayout
+from obygaze_features.store.pieces import ExtendedStore, StagedRows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, guarded, whole
+from obygaze_features.store.store_files import FolderFiles, guarded, read_required
 from obygaze_features.store.writer import DigestLater, StageWriter
 from obygaze_features.text import counted
 
@@ -70,15 +70,15 @@ def staging_path(destination: Path | str) -> Path:
 
 
 class ParentStore(msgspec.Struct, frozen=True):
-    """Sealed store that a stage grows: its folder and its fingerprint."""
+    """Sealed store that a stage extends: its folder and its fingerprint."""
 
     path: str
     fingerprint: str
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Return the stage's record of the sealed store in a folder."""
-        return cls(str(folder.resolve()), sha256_of(whole(FolderFiles(folder), DIGESTS)))
+        """Return the path and fingerprint of the sealed store in a folder, as a stage records them."""
+        return cls(str(folder.resolve()), sha256_of(read_required(FolderFiles(folder), DIGESTS)))
 
     def clips(self) -> tuple[StoredClip, ...]:
         """Read the clips of the store.
@@ -93,20 +93,23 @@ class ParentStore(msgspec.Struct, frozen=True):
             raise StoreError(
                 f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
             )
-        return parse_clips_csv([whole(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
+        return parse_clips_csv([read_required(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
 
     def row_sizes(self, groups: Iterable[str]) -> dict[str, NDArray[np.int64]]:
-        """Read the number of frames of every clip in ragged groups of the store, whose clips were read."""
+        """Read the number of frames of every clip, int64 [N], in some ragged groups of the store, by name.
+
+        Call `clips` first, which checks that the store has not changed.
+        """
         files = FolderFiles(Path(self.path))
         sizes = {}
         for name in groups:
-            node = whole(files, f"{FEATURES}/{name}/{ROW_SIZE}/{ZARR_METADATA}")
+            node = read_required(files, f"{FEATURES}/{name}/{ROW_SIZE}/{ZARR_METADATA}")
             metadata = guarded(f"{self.path}, {name}/{ROW_SIZE}", partial(parse_json, node))
             sizes[name] = SealedArray(files, name, ROW_SIZE, metadata).read()
         return sizes
 
     def attributes(self) -> dict[str, Any]:
-        """Read the attributes of the store, whose clips were read."""
+        """Read the attributes of the store; call `clips` first, which checks that it has not changed."""
         file = Path(self.path) / FEATURES / ZARR_METADATA
         return guarded(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
 
@@ -133,7 +136,7 @@ class Stage:
         Arrays that every clip must have, one entry per backbone.
     corpus
         Name of the corpus and digest of the manifest.
-    grows
+    parent_store
         The parent store, whose clips count as done; None if the stage has no parent.
     rows
         Clip id -> row.
@@ -144,22 +147,23 @@ class Stage:
     """
 
     def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
+        """Hold the plan of a stage, and read the clips of its parent store; journals are read by `best`."""
         self.path = path
         self.clips = clips
         self.groups = record.groups
         self.corpus = record.corpus
-        self.grows = record.parent
+        self.parent_store = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(record.groups, len(clips))
-        # What the journals said when they had these sizes.
+        # Sizes of the journals when they were read last, and what they held then.
         self._journal_sizes: dict[str, int] | None = None
         self.whole: set[Attempt] = set()
         self._attempts: set[Attempt] = set()
         self._best: dict[int, JournalEntry] = {}
         self._damage: tuple[str, ...] = ()
-        self._parent_clips = () if self.grows is None else self.grows.clips()
+        self._parent_clips = () if self.parent_store is None else self.parent_store.clips()
         ragged = [group.name for group in self.layout.ragged]
-        self._parent_sizes = {} if self.grows is None else self.grows.row_sizes(ragged)
+        self._parent_sizes = {} if self.parent_store is None else self.parent_store.row_sizes(ragged)
 
     @classmethod
     def open(
@@ -181,7 +185,7 @@ class Stage:
         parent
             Folder of the parent store. Its clips must be in the plan and count as done.
         trial
-            Whether the stage exists and is only looked at: nothing is written.
+            Whether to write nothing: for a dry run on a stage that exists.
 
         Raises
         ------
@@ -193,11 +197,11 @@ class Stage:
         path = Path(path)
         sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
-        grows = None if parent is None else ParentStore.of(parent)
+        parent_store = None if parent is None else ParentStore.of(parent)
         layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
-        record = _Record(layout, sorted_groups, validate_corpus(corpus), grows)
-        _refuse_twins([clip.clip_id for clip in sorted_clips], "clip")
-        _refuse_twins([group.name for group in sorted_groups], "group")
+        record = _Record(layout, sorted_groups, validate_corpus(corpus), parent_store)
+        _refuse_repeated([clip.clip_id for clip in sorted_clips], "clip")
+        _refuse_repeated([group.name for group in sorted_groups], "group")
         if not sorted_clips or not sorted_groups:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
         if len({clip.text is None for clip in sorted_clips}) > 1:
@@ -242,7 +246,7 @@ class Stage:
     def _describe_other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Return in words which settings of another record differ from the stage's; empty if none do."""
         differing = contrasts(
-            _settings(self.groups, self.corpus, self.grows),
+            _settings(self.groups, self.corpus, self.parent_store),
             _settings(record.groups, record.corpus, record.parent),
         )
         if not differing and clips != self.clips:
@@ -304,7 +308,11 @@ class Stage:
         return self._best
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
-        """Yield an entry for each clip of the parent store that is in the plan."""
+        """Yield an entry for each clip of the parent store that is in the plan and not missing there.
+
+        Such an entry has no writer. For ragged groups it says where the clip's frames lie in the parent's
+        arrays.
+        """
         first_frame = dict.fromkeys(self._parent_sizes, 0)  # of the next clip, by ragged group
         for parent_row, clip in enumerate(self._parent_clips):
             frames = {}
@@ -350,7 +358,7 @@ class Stage:
         retry_failed
             Whether failed clips are done again.
         again
-            Says of an entry whether its clip is done again.
+            Returns for a clip's best entry whether the clip is to be done again; by default never.
         """
         best = self.best()
         clip_ids = []
@@ -365,12 +373,14 @@ class Stage:
         self.best()
         return self._damage
 
-    def reader(self) -> Rows:
-        """Return what reads the rows of this stage and of its parent."""
-        if self.grows is None:
-            return Rows(self.path, self.layout, None)
+    def reader(self) -> StagedRows:
+        """Return a reader of the rows that this stage, and its parent store, hold."""
+        if self.parent_store is None:
+            return StagedRows(self.path, self.layout, None)
         n_frames = {name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()}
-        return Rows(self.path, self.layout, GrownStore(Path(self.grows.path), self._parent_clips, n_frames))
+        return StagedRows(
+            self.path, self.layout, ExtendedStore(Path(self.parent_store.path), self._parent_clips, n_frames)
+        )
 
     def writer(
         self, clip_ids: Iterable[str] | None = None, digest_later: DigestLater | None = None
@@ -383,7 +393,7 @@ class Stage:
             The clips that it will do; None for all that are missing. A piece is finished when all of these
             clips that are in it are written.
         digest_later
-            As of `StageWriter`.
+            Computes digests of large rows in another process, see `StageWriter`.
         """
         best = self.best()
         if clip_ids is None:
@@ -399,14 +409,16 @@ class Stage:
         )
 
     def sweep(self, keep: Collection[int] = ()) -> int:
-        """Remove pieces that killed writers left unfinished; return how many clips may be lost by that.
+        """Remove the files of pieces that killed writers left unfinished.
 
-        How many rows of such a piece were written is not known, so all its clips that are to do count.
+        Returns the number of clips that may be lost by that. It is not known which rows of such a piece were
+        written, so all its clips that are still to do are counted.
 
         Parameters
         ----------
         keep
-            Numbers of pieces that stay: writers on other machines do them, whose locks cannot be seen here.
+            Numbers of pieces whose files stay, because writers on other machines, whose locks cannot be seen
+            here, work on them.
         """
         files_of_attempt = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
@@ -416,7 +428,7 @@ class Stage:
                 files_of_attempt[attempt].append(path)
         writers = {attempt.writer for attempt in files_of_attempt}
         ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
-        # After the writers were looked at, so that the last lines of those that have ended are read.
+        # The journals are read after that, so that they have all lines of the writers that have ended.
         to_do = {self.rows[clip_id] for clip_id in self.missing()}
         lost: set[int] = set()
         for attempt, paths in files_of_attempt.items():
@@ -442,7 +454,7 @@ def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
     return [row for row in range(n_clips) if row // PIECE_ROWS % count == index]
 
 
-def _refuse_twins(names: list[str], noun: str) -> None:
+def _refuse_repeated(names: list[str], noun: str) -> None:
     """Raise an error if one of the sorted names occurs twice; `noun` says what they name."""
     for name, next_name in pairwise(names):
         if name == next_name:
@@ -452,7 +464,7 @@ def _refuse_twins(names: list[str], noun: str) -> None:
 def _settings(
     groups: Sequence[GroupSpec], corpus: Mapping[str, object], parent: ParentStore | None
 ) -> dict[str, object]:
-    """Return the settings of a stage that must not change, as a dict to compare field by field."""
+    """Return the settings of a stage that must not change when it is resumed, to compare field by field."""
     settings: dict[str, object] = {}
     for group in groups:
         arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
@@ -527,7 +539,10 @@ def _read_record(path: Path) -> _Record:
 
 
 def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
-    """Read the plan of a stage; refuse a damaged line, behind which rows cannot be told apart."""
+    """Read the plan of a stage: its clips in the order of their rows.
+
+    A damaged line is refused, because it would shift the rows of all clips after it.
+    """
     clips: list[PlannedClip] = []
     row_decoder = msgspec.json.Decoder(_PlanLine)
     clip_decoder = msgspec.json.Decoder(PlannedClip)
@@ -536,7 +551,7 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
         with suppress(*UNREADABLE):
             if row_decoder.decode(entry).row == row:
                 clips.append(clip_decoder.decode(entry))
-        is_damaged = len(clips) == row
+        is_damaged = len(clips) == row  # no clip was added for this line
         if is_damaged:
             raise StoreError(
                 f"{path / PLAN}, line {row + 1}: damaged; rows can no longer be told apart: begin another "

@@ -37,7 +37,14 @@ from obygaze_features.store.format import (
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, imported_xarray
 from obygaze_features.store.records import StoredClip, each_clip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
+from obygaze_features.store.store_files import (
+    FolderFiles,
+    StoreFiles,
+    guarded,
+    parse_info,
+    read_required,
+    required_file,
+)
 from obygaze_features.text import counted
 
 if TYPE_CHECKING:
@@ -49,7 +56,13 @@ VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 
 
 def locate(store: Path | str) -> StoreFiles:
-    """Return the files of a sealed store, given its path, with or without version, or its URL."""
+    """Find a sealed store, and return its files.
+
+    Parameters
+    ----------
+    store
+        Path of its folder or zip, with or without the version, or its URL.
+    """
     url = as_url(store)
     if url is not None:
         return open_url(url)
@@ -61,8 +74,11 @@ def locate(store: Path | str) -> StoreFiles:
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 
-def _near_store(path: Path) -> str:
-    """Return the end of a message on a missing store: the name most like it beside it; empty if none is."""
+def _suggest_similar_name(path: Path) -> str:
+    """Return a hint " (did you mean PATH?)" with the store in the same folder whose name is most similar.
+
+    Empty if no name is similar.
+    """
     if not path.parent.is_dir():
         return ""
     names = set()
@@ -88,7 +104,7 @@ def resolve(path: Path) -> Path:
         There is none; the message says what is there.
     """
     if (path / PLAN).is_file():
-        raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
+        raise StoreError(f"{path}: a staging folder, not a store yet; {_describe_remaining_work(path)}")
     if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
@@ -106,7 +122,7 @@ def _why_no_store(path: Path) -> str:
     """Return in words what is at a path where no store is."""
     if not path.exists():
         version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
-        return f"no such store{version}{_near_store(path)}"
+        return f"no such store{version}{_suggest_similar_name(path)}"
     if path.is_file():
         return "a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
     stores_inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
@@ -115,8 +131,8 @@ def _why_no_store(path: Path) -> str:
     return f"not a store (no {FEATURES} in it)"
 
 
-def _what_is_left(staging: Path) -> str:
-    """Return in words what must be done before a stage becomes a store."""
+def _describe_remaining_work(staging: Path) -> str:
+    """Return in words what remains to be done until a stage is a sealed store: extract clips, or seal it."""
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
@@ -156,7 +172,14 @@ def check_version(store: StoreFiles | Path) -> dict[str, Any]:
 
 
 def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a store's attributes and the metadata of its root, which has those of all groups and arrays.
+    """Read the metadata of a store's root group.
+
+    Returns
+    -------
+    dict
+        The store's attributes.
+    dict
+        The whole zarr.json of the root group, with the consolidated metadata of all groups and arrays.
 
     Raises
     ------
@@ -164,7 +187,7 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
         They are damaged, or of a newer format.
     """
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
-    data = whole(files, f"{FEATURES}/{ZARR_METADATA}")
+    data = read_required(files, f"{FEATURES}/{ZARR_METADATA}")
     root: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)), store=files.where)
     attributes = guarded(file, lambda: dict(root["attributes"][ATTRIBUTE]), store=files.where)
     version = attributes.get("spec_version")
@@ -211,6 +234,17 @@ class Store:
     def __init__(
         self, files: StoreFiles, attributes: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
     ) -> None:
+        """Hold a store's metadata; groups are opened when they are first used.
+
+        Parameters
+        ----------
+        files
+            The files of the store.
+        attributes
+            The store's own attributes, such as its licence.
+        nodes
+            Zarr metadata of all groups and arrays, by path.
+        """
         self.files = files
         self.where = files.where
         self.attributes = attributes
@@ -223,7 +257,11 @@ class Store:
 
     @property
     def backbones(self) -> tuple[str, ...]:
-        """Its groups without those that stand beside another group, such as layers and answers of a head."""
+        """Names of the groups that are backbones' own.
+
+        Other groups hold further outputs of a backbone, such as layers or class probabilities; their
+        provenance names the backbone's group in the field `beside`.
+        """
         backbones = []
         for name in self.names:
             provenance = self._nodes[name].get("attributes", {}).get(PROVENANCE)
@@ -247,17 +285,17 @@ class Store:
     @cached_property
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
-        return parse_info(whole(self.files, BAG_INFO)).get("Store-Version", "")
+        return parse_info(read_required(self.files, BAG_INFO)).get("Store-Version", "")
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the list of digests; it identifies the whole content."""
-        return hashlib.sha256(whole(self.files, DIGESTS)).hexdigest()
+        return hashlib.sha256(read_required(self.files, DIGESTS)).hexdigest()
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
-        return parse_clips_csv([whole(self.files, TABLE)], f"{self.where}/{TABLE}")
+        return parse_clips_csv([read_required(self.files, TABLE)], f"{self.where}/{TABLE}")
 
     @cached_property
     def table(self) -> ClipTable:
@@ -272,7 +310,7 @@ class Store:
         if "clips" in vars(self):
             yield from self.clips
             return
-        with needed(self.files, TABLE):
+        with required_file(self.files, TABLE):
             yield from each_clip(self.files.stream(TABLE), f"{self.where}/{TABLE}")
 
     def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
@@ -285,7 +323,7 @@ class Store:
         """
         where = f"{self.where}/{TABLE}"
         chosen = sorted(set(rows))
-        with needed(self.files, TABLE):
+        with required_file(self.files, TABLE):
             table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
         if len(table) < len(chosen):
             raise StoreError(f"{where}: has no row {chosen[len(table)]}")
@@ -295,14 +333,15 @@ class Store:
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[Callable[[str, str], Store], tuple[str, str]]:
-        """Pickle where the store is and its fingerprint: no open file, no bytes, no credentials."""
-        place = self.where if as_url(self.where) else str(Path(self.where).absolute())
-        return _reopened, (place, self.fingerprint)
+        """Pickle only the store's location and fingerprint: no open file, no bytes, no credentials."""
+        location = self.where if as_url(self.where) else str(Path(self.where).absolute())
+        return _reopened, (location, self.fingerprint)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.names)
 
     def _repr_html_(self) -> str:
+        """Return a table of the groups as HTML, which notebooks show."""
         rows = []
         for name in self:
             group = self[name]
@@ -337,11 +376,11 @@ class Store:
         return tree
 
     def to_zarr(self) -> zarr.Group:
-        """Open the sealed arrays by zarr-python, read-only: a folder, a zip or a URL alike.
+        """Open the sealed arrays with zarr-python, read-only, for libraries that read Zarr, such as dask.
 
-        For what reads Zarr, as dask and xarray do. zarr-python checks the checksum of each chunk, and a chunk
-        that is gone is refused. It does not check that the features are those that were sealed (`verify`
-        does), nor tell which rows hold any (`Group.usable`): the others are NaN.
+        The store may be a folder, a zip or at a URL. Missing chunks, and chunks with a wrong checksum, are
+        refused. Rows without features are NaN; `Group.usable` tells which these are. Whether the features are
+        still those that were sealed is not checked; `verify` does that.
 
         Returns
         -------
@@ -366,6 +405,7 @@ class Store:
         return as_zarr(self)
 
     def __getitem__(self, name: str) -> Group:
+        """Return the group of a name; it is opened on first use. Raise a StoreError if there is none."""
         if name not in self.names:
             raise StoreError(
                 f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"

@@ -126,7 +126,7 @@ class FolderFiles:
             file.seek(start)
             if stop is not None:
                 return file.read(max(0, stop - start))
-            refuse_giants(os.fstat(file.fileno()).st_size, f"{self.path}/{name}")
+            refuse_larger(os.fstat(file.fileno()).st_size, f"{self.path}/{name}")
             return file.read()
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
@@ -139,7 +139,8 @@ class FolderFiles:
     def open(self, name: str) -> FileIO:
         """Open a file of the folder.
 
-        A link, as git-annex makes, is followed if the file that it leads to has the digest in the manifest.
+        A symbolic link, such as git-annex makes for a file, is followed only if the file that it points to
+        has the digest that the store's manifest lists.
         """
         path = self.path / name
         try:
@@ -156,7 +157,9 @@ class FolderFiles:
 
 @lru_cache(1 << 16)
 def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
-    """Return whether a file has the digest in the manifest; remembered as long as its state is the same.
+    """Return whether a file has the digest that the manifest lists.
+
+    The result is cached, and computed again if the file's state changes.
 
     Parameters
     ----------
@@ -174,8 +177,11 @@ def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -
     return name in digests and file_sha256(files.path / name) == digests[name]
 
 
-def refuse_giants(size: int, where: str, most: int = LARGEST_READ) -> None:
-    """Raise an error for a size that no file of a store, and no features of a clip, can have."""
+def refuse_larger(size: int, where: str, most: int = LARGEST_READ) -> None:
+    """Raise a StoreError if a size in bytes is above a limit, before memory is allocated for it.
+
+    The default limit is above all that a file of a store, or the features of a clip, can have.
+    """
     if size > most:
         raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
 
@@ -210,15 +216,23 @@ NOT_ARRAYS = (
 (SystemError: by Python 3.12)."""
 
 
-def whole(files: StoreFiles, name: str) -> bytes:
-    """Read a whole file that every store must have."""
-    with needed(files, name):
+def read_required(files: StoreFiles, name: str) -> bytes:
+    """Read a file that every store has; raise a StoreError if it is missing."""
+    with required_file(files, name):
         return files.read(name)
 
 
 @contextmanager
-def needed(files: StoreFiles, name: str) -> Iterator[None]:
-    """Replace the error for a missing file within a `with` block by one that says this is no whole store."""
+def required_file(files: StoreFiles, name: str) -> Iterator[None]:
+    """Convert the error for a missing file within a `with` block to a StoreError: the store is not whole.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    name
+        The file that is read in the block, which every store has.
+    """
     try:
         yield
     except (FileNotFoundError, IsADirectoryError):
@@ -279,7 +293,10 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
-    """Return name -> URL of the files that a partial copy leaves out; none if it is whole."""
+    """Return name -> URL of the files that a partial copy leaves out, as its fetch.txt lists them.
+
+    Empty if the copy is whole, and so has no fetch.txt.
+    """
     try:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
@@ -297,7 +314,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
     return absent
 
 
-def gone(files: StoreFiles, name: str) -> StoreError:
+def missing_chunk_error(files: StoreFiles, name: str) -> StoreError:
     """Return the error for a missing chunk: left out of a partial copy, or lost."""
     if name in absent_files(files):
         return StoreError(
@@ -320,7 +337,7 @@ ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_
 
 
 def is_safe(name: str) -> bool:
-    """Return whether an untrusted relative name may be a file of a store, inside its folder."""
+    """Return whether an untrusted relative path can be a file of a store, inside of the store's folder."""
     parts = name.split("/")
     if not all(_NAME.fullmatch(part) for part in parts) or len(parts[-1]) > LONGEST_NAME:
         return False
@@ -337,7 +354,7 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
     return (match[1], match[2], int(match[3])) if match else None
 
 
-def listed(files: StoreFiles) -> dict[str, str]:
+def read_digests(files: StoreFiles) -> dict[str, str]:
     """Return name -> SHA-256 of every file of a store except the manifest of the tag files.
 
     Raises
@@ -345,9 +362,9 @@ def listed(files: StoreFiles) -> dict[str, str]:
     StoreError
         If a manifest is missing, was changed, or names what cannot be a file of a store.
     """
-    tag_data = whole(files, TAG_DIGESTS)
+    tag_data = read_required(files, TAG_DIGESTS)
     tag_digests = _read_manifest(files, TAG_DIGESTS, tag_data)
-    payload_data = whole(files, DIGESTS)
+    payload_data = read_required(files, DIGESTS)
     payload_digests = _read_manifest(files, DIGESTS, payload_data)
     if tag_digests[DIGESTS] != hashlib.sha256(payload_data).hexdigest():
         raise _changed_manifest(files, DIGESTS)
@@ -355,7 +372,9 @@ def listed(files: StoreFiles) -> dict[str, str]:
 
 
 def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
-    """Parse and check a list of digests: that of the files below `data/`, or that of the files beside it.
+    """Parse and check one of the two BagIt manifests of a store: return file -> SHA-256.
+
+    One lists the files below `data/`, the other the files beside it.
 
     Raises
     ------
@@ -377,17 +396,21 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
 
 
 def _changed_manifest(files: StoreFiles, manifest: str) -> StoreError:
-    """Return the error for a manifest that was changed."""
+    """Return the error for a BagIt manifest that is not as sealing wrote it."""
     return StoreError(
         f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
     )
 
 
-def named(files: StoreFiles) -> list[str]:
-    """Return the files that both manifests name, even if these are damaged, for verification."""
+def names_in_manifests(files: StoreFiles) -> list[str]:
+    """Return the names of all files that the two manifests list, sorted, and the manifests themselves.
+
+    For verification of stores that cannot be listed, such as those at a URL: damaged manifests are not
+    refused.
+    """
     names = {DIGESTS, TAG_DIGESTS}
     for manifest in (TAG_DIGESTS, DIGESTS):
-        digests, _ = parse_digests(whole(files, manifest))
+        digests, _ = parse_digests(read_required(files, manifest))
         names.update(name for name in digests if is_safe(name))
     return sorted(names)
 
@@ -445,8 +468,16 @@ MOST_DIGITS = 18
 """Digits of the largest size of a payload that is believed."""
 
 
-def most_bytes(info: bytes) -> int:
-    """Return the largest possible size of a file of a store, by bag-info.txt: the payload, at least 16 MB."""
+def largest_file_bytes(info: bytes) -> int:
+    """Return the size in bytes that no file of a store exceeds, so that no more is read from a server.
+
+    It is the size of the payload that bag-info.txt states, but at least `LEAST_LIMIT`.
+
+    Parameters
+    ----------
+    info
+        Content of bag-info.txt.
+    """
     stated, _, _ = parse_info(info).get("Payload-Oxum", "").partition(".")
     if not stated.isdecimal() or len(stated) > MOST_DIGITS:
         return LEAST_LIMIT
@@ -465,7 +496,7 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping
     card
         The card.
     digest_of
-        File -> SHA-256, as far as they are known; the others are computed.
+        File -> SHA-256 of payload files whose digest is known; the others are read to compute it.
     """
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())

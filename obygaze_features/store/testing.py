@@ -15,7 +15,17 @@ from obygaze_features.store.stage import Stage, staging_path
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
-    """Make a provenance with all required fields, for features that no model gave."""
+    """Make a provenance with all required fields, for invented features.
+
+    Parameters
+    ----------
+    name
+        Name of the group.
+    n_frames
+        Frames sampled from every clip; `ANY_NUMBER` for a ragged group.
+    changes
+        Fields that differ from the defaults.
+    """
     unknown = unknown_provenance()
     return {
         "name": name,
@@ -65,11 +75,11 @@ def seal_arrays(
     absent
         Clip id -> group -> why it has no features of the clip.
     texts
-        Clip id -> what the row is the embedding of, for a store of texts, which have no frames.
+        Clip id -> its text, for a store of embeddings of texts, which have no frames.
     spans
-        Clip id -> start and end in seconds; clips without are whole files.
+        Clip id -> start and end in seconds; clips without a span are whole files.
     times
-        Clip id -> times of its frames in seconds; 0, 1, ... without.
+        Clip id -> times of its frames in seconds; 0, 1, ... by default.
     sources
         Clip id -> what is known of its file: bytes, duration_s, sha256.
     changes
@@ -131,9 +141,9 @@ def seal_frames(
     movie_of
         Clip id -> movie.
     frames
-        Clip id -> vectors of its frames, [T, D] with a T of its own; a failed clip has none.
+        Clip id -> vectors of its frames, [T, D]; T may differ between clips. A failed clip has none.
     times
-        Clip id -> times of its frames in seconds; 0, 1, ... without.
+        Clip id -> times of its frames in seconds; 0, 1, ... by default.
     failed
         Clip id -> reason.
     name

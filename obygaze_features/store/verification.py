@@ -19,7 +19,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store.arrays import all_finite, lean, row_view
+from obygaze_features.store.arrays import all_finite, row_view, without_empty_fields
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAG_INFO,
@@ -55,7 +55,7 @@ from obygaze_features.store.store_files import (
     StoreFiles,
     absent_files,
     chunk_of,
-    most_bytes,
+    largest_file_bytes,
     parse_digests,
     parse_info,
 )
@@ -132,20 +132,20 @@ BlockRows = tuple[Group, str, Sequence[int]]
 def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | None = None) -> VerifyReport:
     """Check a sealed store: a folder, a zip, or at a URL.
 
-    A partial copy is checked for what it says it has; how many files it leaves out is counted. At a URL
-    nothing can be listed, so files too many are not seen.
+    Of a partial copy, the files that it has are checked, and those that it leaves out are counted. Files at a
+    URL cannot be listed, so extra files there are not found.
 
     Parameters
     ----------
     store
         A store, or its path or URL.
     depth
-        quick: sizes, counts, and the digests of the files beside `data/`; digests: the digest of every file,
-        and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
-        too.
+        "quick" checks sizes, counts, and the digests of the files beside `data/`. "digests" checks the digest
+        of every file, and that none is missing or extra. "full" also checks the schema, ids, statuses, and
+        every row against `data/clips.csv`.
     progress
-        Called with (files read, files in all), then with those whose rows are checked too. Or whether to
-        show a bar: by default in a notebook alone.
+        Called with (files read, files in all), and with "full" then with (chunks and shards whose rows were
+        checked, all of them). Or whether to show a bar: by default only in a notebook.
 
     Raises
     ------
@@ -203,10 +203,10 @@ def _check_files(
     digests: bool,
     progress: Progress = lambda _done, _n_files: None,
 ) -> dict[str, FileCheck | None]:
-    """Measure files, several at a time: name -> size and digest, or None for what is no plain file.
+    """Measure several files concurrently: name -> size and digest, or None for what is no plain file.
 
-    Files that a server does not have are left out. At most the size of the whole store is read of a file,
-    because a server may never stop sending.
+    Files that a server does not have are left out. Reading a file stops at the size of the whole store,
+    because a hostile server may never stop sending.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _check_files(
     progress
         Called with the number of files measured, and of all.
     """
-    most = most_bytes(_read(files, BAG_INFO) or b"")
+    most = largest_file_bytes(_read(files, BAG_INFO) or b"")
 
     def check(name: str) -> FileCheck | None:
         """Measure one file; None for what is no plain file."""
@@ -265,7 +265,9 @@ def _read(files: StoreFiles, name: str) -> bytes | None:
 
 
 def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum: str) -> Iterator[Problem]:
-    """Check the files beside `data/`. Their manifest has no digest itself, but it must match the others.
+    """Check the files beside `data/`: that none is missing or extra, and that each has its listed digest.
+
+    The manifest that lists their digests has none itself.
 
     Parameters
     ----------
@@ -341,8 +343,10 @@ def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     group, array, number = chunk
     ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
     rows = "frames" if ragged else "rows"
-    rows_of_whole_chunk = block_rows(array, 2**31, ragged=ragged)  # of an array with as many rows as any
-    first = number * rows_of_whole_chunk
+    # A chunk has fewer rows only in an array with fewer rows than a chunk, and then it is the first one.
+    more_rows_than_a_chunk = 2**31
+    rows_per_chunk = block_rows(array, more_rows_than_a_chunk, ragged=ragged)
+    first = number * rows_per_chunk
     return f"{reason}; it holds {rows} from {first} on of {group}/{array}"
 
 
@@ -403,7 +407,7 @@ def check_content(
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
-    """Yield problems of the store's attributes, and of the version of the format that it states."""
+    """Yield problems of the store's attributes, such as an invalid licence or a too low format version."""
     file = f"{FEATURES}/{ZARR_METADATA}"
     about = store.attributes
     if not fits(about["licence"], Licence):
@@ -497,9 +501,11 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[BlockRows]:
-    """Divide the rows of a group into blocks to check: the rows of a chunk or shard that is there.
+    """Divide the rows of a group into blocks that are checked one after the other.
 
-    Of a ragged array a block is the clips of several chunks. A group that cannot be read has none.
+    A block has the rows of one chunk or shard, or, in a ragged array, the clips whose frames begin in a run
+    of chunks. Chunks that a partial copy leaves out (`absent`) are skipped. A group that cannot be read has
+    no block; its problems are reported elsewhere.
     """
     try:
         group = store[name]
@@ -524,7 +530,10 @@ CHUNKS_AT_ONCE = 16
 
 
 def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator[list[int]]:
-    """Yield lists of clips whose frames begin in neighbouring chunks, without clips with an absent chunk."""
+    """Yield lists of rows of clips whose frames begin in the same run of `CHUNKS_AT_ONCE` chunks.
+
+    Clips with frames in a chunk that a partial copy leaves out (`absent`) are skipped.
+    """
     n_frames = group.shape(array)[0]
     chunk_frames = block_rows(array, n_frames, ragged=True)
     n_chunks = math.ceil(n_frames / chunk_frames)
@@ -552,7 +561,7 @@ def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator
 
 
 def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> Iterator[Problem]:
-    """Yield a problem for each row (or frames of a clip) that contradicts its digest or status."""
+    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
     is_imported = group.provenance.get("imported") is True
     may_be_unknown = is_imported and array == "time_s"
     for row, values in _clip_rows(group, array, rows):
@@ -565,11 +574,11 @@ def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> 
 
 
 def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the row number of each clip with its row, or, in a ragged array, with all its frames."""
+    """Yield the row number of each clip with its values: one row, or, in a ragged array, all its frames."""
     if group.is_ragged(array):
         yield from zip(rows, frames_of(group, array, rows, partial(group.raw, array)), strict=True)
         return
-    for start, block in group.stored(array, range(rows[0], rows[-1] + 1)):
+    for start, block in group.read_slices(array, range(rows[0], rows[-1] + 1)):
         yield from enumerate(block, start)
 
 
@@ -604,7 +613,7 @@ def _problem_in_row(
 
 
 def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
-    """Yield problems of a group's arrays: which there are, and how their metadata is written.
+    """Yield problems of a group's arrays: missing or extra ones, and metadata that the format forbids.
 
     Parameters
     ----------
@@ -628,7 +637,7 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     for array in sorted(present & expected_nodes.keys()):
         file = f"{folder}/{array}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
-        differing = differences(lean(expected_nodes[array]), lean(metadata))
+        differing = differences(without_empty_fields(expected_nodes[array]), without_empty_fields(metadata))
         fields = sorted({field.partition(".")[0] for field in differing})
         if fields:
             yield Problem(file, f"{', '.join(fields)}: not as the format demands")

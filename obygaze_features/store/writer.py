@@ -31,7 +31,7 @@ from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntr
 from obygaze_features.store.pieces import (
     RaggedArray,
     RaggedGroup,
-    Rows,
+    StagedRows,
     StageLayout,
     StoredArray,
     attempt_file,
@@ -95,7 +95,7 @@ class StageWriter:
 
     def __init__(
         self,
-        reader: Rows,
+        reader: StagedRows,
         groups: Sequence[GroupSpec],
         row_of: Mapping[str, int],
         *,
@@ -104,6 +104,7 @@ class StageWriter:
         to_do: Iterable[int],
         digest_later: DigestLater | None = None,
     ) -> None:
+        """Create and lock a new journal in the stage; no other file is written before `commit`."""
         self._reader = reader
         self._stage = reader.stage
         self._layout = reader.layout
@@ -130,6 +131,7 @@ class StageWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the writer. If the `with` block raised an error, errors of closing are suppressed."""
         if error is None:
             self.close()
             return
@@ -151,15 +153,16 @@ class StageWriter:
                 to_finish.callback(self._finish, piece)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
-        """Write clips; all of them are checked before any is written.
+        """Write the results of some clips; all are checked before any is written.
 
-        They are durable once the piece that they are in is finished: when all clips of the piece that this
-        writer will do are written, or when the writer is closed.
+        A clip is durable when its piece is finished. That is when all clips of the piece that this writer is
+        to do are written, or when the writer is closed.
 
         Raises
         ------
         StoreError
-            If a result does not fit the stage, has NaN or inf, or is already done; names clip and array.
+            If a result does not fit the stage, has NaN or inf, or its clip is already done; the message names
+            clip and array.
         OSError
             If writing fails; names the path. Clips committed before are safe; this writer is closed.
         """
@@ -201,13 +204,13 @@ class StageWriter:
         if self.to_do.isdisjoint(self._layout.rows(number)):
             self._finish(piece)
 
-    def join(self, number: int) -> None:
-        """Write an attempt at a piece with the rows of all earlier attempts, and fill values in the others.
+    def rewrite_piece(self, number: int) -> None:
+        """Write a piece once more, as one attempt with the rows of all earlier attempts.
 
-        A row whose bytes are not those of its digests is marked as missing.
+        Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
         """
         piece = self._piece(number)
-        for damaged_entry in piece.take_over(self._reader, self._best):
+        for damaged_entry in piece.copy_missing_rows(self._reader, self._best):
             reason = "its bytes are not what they were"
             entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
             piece.put(entry, {})
@@ -215,7 +218,7 @@ class StageWriter:
         self._record(piece, whole=True)
 
     def _piece(self, number: int) -> "_Piece":
-        """Return the open attempt at a piece; begin the next attempt if there is none."""
+        """Return this writer's open attempt at the piece with a number; begin one if there is none."""
         if number not in self._open_pieces:
             last = max((attempt.number for attempt in self._attempts[number]), default=0)
             attempt = Attempt(number, self.name, last + 1)
@@ -223,14 +226,18 @@ class StageWriter:
         return self._open_pieces[number]
 
     def _finish(self, piece: "_Piece") -> None:
-        """Make a piece durable; if all its clips are done, complete it with the rows of earlier attempts."""
+        """Make an open piece durable.
+
+        If all its clips are done, rows of earlier attempts are copied into it first. Its shards are then
+        whole, and sealing can link them.
+        """
         rows = self._layout.rows(piece.attempt.piece)
         all_done = all(row in piece.entries or row in self._best for row in rows)
         is_whole = all_done and len(self._layout.shards) > 0
         failure: Exception | None = None
         if is_whole:
             try:
-                damaged_entries = piece.take_over(self._reader, self._best)
+                damaged_entries = piece.copy_missing_rows(self._reader, self._best)
                 is_whole = not damaged_entries
                 if is_whole:
                     piece.complete()
@@ -242,16 +249,16 @@ class StageWriter:
             raise failure
 
     def _record(self, piece: "_Piece", *, whole: bool) -> None:
-        """Force a piece to the disk, then its line; if it is whole, remove the files of earlier attempts.
+        """Flush the files of a piece to the disk, and then write its line into the journal.
 
-        Only files of attempts that this writer knew when it began are removed: another writer may be at work
-        on the same piece.
+        If the piece is whole, the files of earlier attempts are removed. These are only the attempts that
+        were known when this writer began, because another writer may be working on the same piece.
         """
         number = piece.attempt.piece
         # Before anything can fail: after a failed fsync, another one proves nothing.
         del self._open_pieces[number]
-        piece.force()
-        piece.settle()
+        piece.flush()
+        piece.add_digests()
         self._journal.append(Line(list(piece.entries.values()), whole))
         self._best |= piece.entries
         if whole:
@@ -290,7 +297,7 @@ class StageWriter:
         return rows
 
     def _add_absent(self, rows: dict[str, _CheckedRow]) -> None:
-        """Add rows for the arrays of groups in which a clip is absent: fill values, or no frames."""
+        """Add to `rows` the rows of groups in which a clip is absent: fill values, or no frames."""
         for array in (*self._layout.small, *self._layout.shards):
             if array.name not in rows:
                 rows[array.name] = _CheckedRow(array.fill, NO_ROW, crc32c(array.fill))
@@ -320,6 +327,7 @@ class _Piece:
     def __init__(
         self, stage: Path, layout: StageLayout, attempt: Attempt, digest_later: DigestLater | None
     ) -> None:
+        """Begin an attempt at a piece; its files are created when rows are written."""
         self._stage = stage
         self._layout = layout
         self.attempt = attempt
@@ -334,7 +342,15 @@ class _Piece:
         )
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the rows of a clip, by `group/array`, and add its entry; a failed clip has no rows."""
+        """Write the rows of a clip to the files of the attempt, and add its journal entry.
+
+        Parameters
+        ----------
+        entry
+            The entry. Writer, attempt and places of frames are filled in here, and digests by `add_digests`.
+        rows
+            `group/array` -> the checked row; empty for a failed clip.
+        """
         frames = {}
         if rows:
             record = b"".join(rows[array.name].data for array in self._layout.small)
@@ -355,7 +371,7 @@ class _Piece:
             ]
 
     def _put_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> int:
-        """Write a clip's frames behind those of the clips before; return how many there are."""
+        """Append a clip's frames to the file of a ragged group; return the number of frames."""
         data = b"".join(rows[array.name].data for array in group.arrays)
         if data:
             self._write(group, self._n_frames[group.name] * group.frame_bytes, data)
@@ -364,22 +380,25 @@ class _Piece:
     def _digest(
         self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
     ) -> str | Callable[[], str]:
-        """Return the SHA-256 of a row that was written, or a function that waits for it."""
+        """Return the SHA-256 of a row that was written, or a function that waits for it.
+
+        The function is returned for large rows, whose digest another process computes from the file.
+        """
         if checked.sha256 is not None or self._digest_later is None or isinstance(array, RaggedArray):
             return checked.sha256 or ""
         path = attempt_file(self._stage, self.attempt, array)
         return self._digest_later(path, array.offset(row % PIECE_ROWS), len(checked.data))
 
-    def settle(self) -> None:
-        """Wait for the digests that are computed elsewhere, and add all digests to the entries."""
+    def add_digests(self) -> None:
+        """Add the digests of all rows to their entries, and wait for those that other processes compute."""
         for row, digests in self._digests.items():
             joined = ""
             for digest in digests:
                 joined += digest if isinstance(digest, str) else digest()
             self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
-    def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
-        """Copy the rows that this attempt lacks from earlier ones; return the entries with damaged bytes.
+    def copy_missing_rows(self, reader: StagedRows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
+        """Copy the rows with features that this attempt lacks from earlier attempts.
 
         Parameters
         ----------
@@ -387,6 +406,11 @@ class _Piece:
             Reads the rows of the stage.
         best
             Row -> its best entry.
+
+        Returns
+        -------
+        list of JournalEntry
+            Entries of the rows that were not copied, because their bytes are damaged.
         """
         damaged_entries = []
         for row in self._layout.rows(self.attempt.piece):
@@ -401,7 +425,7 @@ class _Piece:
         return damaged_entries
 
     def complete(self) -> None:
-        """Complete the shards: add fill values for rows without features, and the index."""
+        """Complete the shards of the attempt: write fill values for rows without features, and the index."""
         rows = self._layout.rows(self.attempt.piece)
         for array in self._layout.shards:
             checksum = crc32c(array.fill)
@@ -410,19 +434,19 @@ class _Piece:
                     self._put_in_shard(array, row, array.fill, checksum)
             self._write(array, array.offset(len(rows)), array.shard_index(len(rows)))
 
-    def force(self) -> None:
+    def flush(self) -> None:
         """Flush the files of the attempt to the disk, and close them."""
 
-        def force(path: str, descriptor: int) -> None:
+        def flush_file(path: str, descriptor: int) -> None:
             """Flush one file to the disk."""
             with naming(Path(path)):
                 force_to_disk(descriptor)
 
         try:
             if self._descriptors:
-                # All at a time, because file systems combine them.
+                # Several at a time, because file systems combine flushes.
                 with ThreadPoolExecutor(len(self._descriptors)) as threads:
-                    list(threads.map(force, self._descriptors.keys(), self._descriptors.values()))
+                    list(threads.map(flush_file, self._descriptors.keys(), self._descriptors.values()))
                 sync(self._stage / PIECES)
         finally:
             for descriptor in self._descriptors.values():
@@ -451,7 +475,7 @@ class _Piece:
                 write_all(descriptor, memoryview(data)[start : start + WRITE_BLOCK])
 
 
-def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
+def _rows_of(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read all rows of a clip, by `group/array`, from earlier attempts; None if a digest is wrong."""
     rows: list[tuple[StoredArray | RaggedArray, memoryview]] = []
     for array in reader.layout.shards:
@@ -500,7 +524,8 @@ def _check_features(
     where
         What messages call the clip and the group.
     least_later
-        Bytes from which on a row of tokens gets no SHA-256, because it is digested when it is written.
+        Size in bytes from which on the SHA-256 of a row of tokens is not computed here, but from the written
+        file in another process (`digest_later`).
 
     Raises
     ------
@@ -551,7 +576,17 @@ def _not_finite(values: NDArray[Any]) -> str:
 
 
 def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
-    """Raise an error unless an array of a ragged group has a row for each frame, and is not too large."""
+    """Raise an error unless an array of a ragged group has the expected shape, a frame, and is not too large.
+
+    Parameters
+    ----------
+    values
+        The array of a clip.
+    shape
+        The expected shape, with as many rows as the clip has times.
+    where
+        Clip, group and array, for messages.
+    """
     if values.shape != shape or not shape[0]:
         raise StoreError(
             f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
@@ -564,7 +599,7 @@ def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> N
 def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:
     """Return the bytes of a row with their digests, and whether all values are finite.
 
-    Each block is checked and digested while it is in the processor's cache.
+    This is done block by block, so that each block is still in the processor's cache for the next step.
 
     Parameters
     ----------

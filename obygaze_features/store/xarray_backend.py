@@ -15,6 +15,7 @@ class RowsOfStore(BackendArray):
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], read: Callable[[slice], NDArray[Any]]
     ) -> None:
+        """Hold shape and data type of the array, and the function that reads a slice of its rows."""
         self.shape = shape
         self.dtype = dtype
         self.read = read
@@ -23,9 +24,9 @@ class RowsOfStore(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        """Read the values of a basic index: a number or a slice for each axis, the clips' first.
+        """Read the values of a basic index: a number or a slice for each axis, the axis of clips first.
 
-        All rows from the first one asked for to the last are read at once.
+        All rows from the first one requested to the last are read at once, and the others are dropped.
         """
         clip_key, *other_keys = key
         clips = np.atleast_1d(np.arange(self.shape[0])[clip_key])
@@ -34,6 +35,6 @@ class RowsOfStore(BackendArray):
         first = clips.min()
         rows = self.read(slice(first, clips.max() + 1))
         chosen = rows[clips - first]
-        # A number takes the axis of clips away, a slice keeps it.
+        # As in numpy, a number removes the axis of clips, and a slice keeps it.
         clip_axis = slice(None) if isinstance(clip_key, slice) else 0
         return np.asarray(chosen[(clip_axis, *other_keys)])

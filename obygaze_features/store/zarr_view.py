@@ -15,7 +15,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import FEATURES
 from obygaze_features.store.group import Groups
-from obygaze_features.store.store_files import chunk_of, gone
+from obygaze_features.store.store_files import chunk_of, missing_chunk_error
 
 
 class SealedZarr(Store):
@@ -61,7 +61,7 @@ class SealedZarr(Store):
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             if chunk_of(name) is None:
                 return None
-            raise gone(self.store.files, name) from None
+            raise missing_chunk_error(self.store.files, name) from None
         return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
 
     async def get_partial_values(

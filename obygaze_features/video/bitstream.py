@@ -219,7 +219,8 @@ def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
 def h264(data: Data, length_size: int) -> PictureHeader:
     """Read the header of an H.264 access unit: whether decoding can start here and give exact pictures.
 
-    It can at an IDR picture, or at a recovery point that needs 0 frames to recover.
+    It can at an IDR picture, or at a recovery point that needs 0 frames to recover. Such a unit's parameter
+    sets, and whether it asks players to turn the pictures, are read too.
     """
     start = False
     turned = False
@@ -292,20 +293,27 @@ class FieldReader:
     """
 
     def __init__(self, extradata: bytes, length_size: int) -> None:
+        """Read how many bits a frame number has, if the container's settings of the codec say so."""
         self._length_size = length_size
         self._number_bits = 0
-        # In a configuration record, lengths of parameter sets have 2 bytes.
+        # With length fields, `extradata` is a configuration record, in which they have 2 bytes.
         settings = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
-        self._field(settings)
+        self._field(settings)  # remembers the bits that a sequence parameter set states
 
     def read(self, packet: Packet) -> tuple[int, ...]:
-        """Return the frame number, and 1 for the bottom field; empty if a packet is not a single field."""
+        """Return (frame number, 1 for a bottom field or 0 for a top field) of a packet.
+
+        An empty tuple if the packet is not a single field.
+        """
         if not self._number_bits and not packet.is_keyframe:
             return ()  # only a key frame can bring the sequence parameter set that is still missing
         return self._field(nal_units(memoryview(packet), self._length_size))
 
     def _field(self, units: Iterable[Data]) -> tuple[int, ...]:
-        """Return the field of the first slice; on the way, note the bits of a frame number."""
+        """Return frame number and parity of the first slice among some NAL units, as `read` does.
+
+        If a sequence parameter set comes before it, the bits of a frame number that it states are remembered.
+        """
         with suppress(ValueError):  # damaged
             for unit in units:
                 kind = unit[0] & 31
@@ -391,7 +399,7 @@ def _skip_picture_order(sps: BitReader) -> None:
 
 
 def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return which packets hold the second field of a picture.
+    """Return the positions of the packets that hold the second field of a picture.
 
     A second field has the frame number of the packet before it and the other parity.
 
@@ -421,10 +429,20 @@ class SeiMessage(NamedTuple):
 def read_sei(sei: bytes) -> SeiMessage:
     """Read the messages of an SEI unit, given without its type.
 
-    A recovery point begins with the number of frames until pictures are exact, of which 0 is a single bit 1
-    in Exp-Golomb coding. A display orientation begins with a bit 1 if it ends an earlier turn, else with a
-    bit 0, two bits for flips and 16 for an angle (D.1.27).
+    Parameters
+    ----------
+    sei
+        The bytes of the unit behind its header.
+
+    Returns
+    -------
+    SeiMessage
+        Whether there is a recovery point at which pictures are exact at once, and whether there is a display
+        orientation that turns or mirrors the pictures.
     """
+    # A recovery point begins with the number of frames until pictures are exact, in Exp-Golomb coding, where
+    # a first bit of 1 is the number 0. A display orientation begins with a bit 1 if it ends an earlier turn;
+    # otherwise with a bit 0, two bits for flips and 16 for an angle (D.1.27).
     sei = sei.replace(ESCAPED_ZEROS, b"\x00\x00")
     recovers = False
     turns = False
@@ -455,10 +473,10 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
-    """Read from an HEVC access unit whether decoding can start here, and whether pictures refer to it.
+    """Read from an HEVC access unit whether decoding can start here, and whether other pictures refer to it.
 
-    Decoding can start at the types BLA, IDR and CRA. Unreferenced pictures have the even types below those
-    (their names end in _N).
+    Decoding can start at pictures of the NAL unit types BLA, IDR and CRA. Pictures to which none of their
+    temporal layer refers have an even type below those (their names end in _N).
     """
     turned = False
     sets = b""
@@ -473,11 +491,11 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
         spatial_layer = (unit[0] & 1) << 5 | unit[1] >> 3
         if spatial_layer:
             continue  # only the base layer is decoded
-        layer = max((unit[1] & 7) - 1, 0)
+        temporal_layer = max((unit[1] & 7) - 1, 0)
         if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:
-            return PictureHeader(start=True, layer=layer, sets=sets, turned=turned)
+            return PictureHeader(start=True, layer=temporal_layer, sets=sets, turned=turned)
         unreferenced = kind < HEVC_FIRST_IRAP and kind % 2 == 0
-        return picture_header(unreferenced=unreferenced, layer=layer)
+        return picture_header(unreferenced=unreferenced, layer=temporal_layer)
     return NO_HEADER
 
 
@@ -619,9 +637,10 @@ ONLY_KEYS_READ = INTRA_ONLY | {"h264", "av1"}
 
 
 def display_ranks(types: str) -> NDArray[np.int64]:
-    """Return the display position of each picture of MPEG-1, MPEG-2 or MPEG-4.
+    """Return the display position of each picture of MPEG-1, MPEG-2 or MPEG-4, by the pictures' types.
 
-    A B-picture is shown at once; any other picture is held until the next one that is not a B-picture.
+    A B-picture is shown as soon as it is decoded. Any other picture is held back until the next picture that
+    is not a B-picture is decoded.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ BLOCK_HEAD: Final = 4
 
 
 def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
-    """Return the byte at which a second file begins that was joined to the first one; 0 if there is none.
+    """Find a second video file that was appended to a file without remuxing.
 
     Parameters
     ----------
@@ -88,7 +88,12 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
     formats
         FFmpeg's names of its format.
     ends
-        Bytes at which the packets that were read end, as far as they are known.
+        Byte positions at which the packets that FFmpeg read end, as far as they are known.
+
+    Returns
+    -------
+    int
+        The byte at which the second file begins; 0 if there is none.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if "mov" in formats:
@@ -112,7 +117,7 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
 
 
 def _search_start(ends: Sequence[int], formats: Collection[str], size: int) -> int:
-    """Return the byte from which on a second file is searched for.
+    """Return the byte from which on a second file is searched for: behind the last packet of the first.
 
     Parameters
     ----------
@@ -158,17 +163,22 @@ class FileHead(NamedTuple):
 
 
 def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
-    """Search for the beginning of a second file between two blocks of joined Matroska, at several places.
+    """Search for headers of further files in a file of joined Matroska, at places where one may be.
 
-    FFmpeg reads it as the rest of a block that was cut. It decodes the blocks behind it with the settings of
-    the first file, which gives other pictures, sometimes without an error.
+    FFmpeg takes such a header for the rest of a block that was cut off. It decodes the blocks behind it with
+    the codec settings of the first file, which gives other pictures, sometimes without an error.
 
     Parameters
     ----------
     path
         The file.
     between
-        For each place, the bytes at which the block before it and the block behind it begin.
+        For each place, the bytes at which the last block before it and the first block behind it begin.
+
+    Returns
+    -------
+    list of FileHead
+        For each place, the position and the bytes of the header; position 0 if there is none.
     """
     file_heads = []
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
@@ -182,10 +192,11 @@ def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[File
 
 
 def stated_bytes(path: Path) -> float:
-    """Return how many bytes a file of FLV, ASF, MXF or Matroska states to have; 0 if it does not state it.
+    """Return the size in bytes that the header of an FLV, ASF, MXF or Matroska file states; 0 if none.
 
-    Sources: FLV's onMetaData (a double); ASF's file properties object, unless it was broadcast; where the
-    footer of MXF begins (SMPTE 377-1, 7.1); the size of Matroska's segment, unless it is not known.
+    A smaller file is cut off. FLV states it in onMetaData (as a double), ASF in the file properties object
+    (unless it was broadcast), MXF as the position of the footer (SMPTE 377-1, 7.1), and Matroska as the size
+    of the segment (unless it is unknown).
     """
     with open_regular(path) as file:
         head = file.read(STATED_WITHIN)
@@ -201,7 +212,7 @@ def stated_bytes(path: Path) -> float:
 
 
 def has_ordered_chapters(path: Path, first: int, last: int) -> bool:
-    """Return whether the chapters of a Matroska file have an order of their own.
+    """Return whether a Matroska file has ordered chapters, which players show in another order than stored.
 
     Parameters
     ----------
@@ -233,9 +244,10 @@ def states_rate(path: Path, name: str) -> bool:
 
 
 def is_scrambled(path: Path, start: int = 0) -> bool:
-    """Return whether packets of an MPEG transport or program stream are encrypted.
+    """Return whether packets of an MPEG transport or program stream are encrypted (scrambled).
 
-    Packets are followed up to where bytes were lost or joined. Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7.
+    `TRANSPORT_BYTES` from `start` on are read, up to where packets no longer follow each other, because bytes
+    are lost. Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7.
 
     Parameters
     ----------
@@ -309,20 +321,20 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
     return int.from_bytes(data[id_start : id_start + 4], "big")
 
 
-def _boxes_at(data: mmap, outer: tuple[int, int], *way: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the content of boxes that are nested in others.
+def _boxes_at(data: mmap, outer: tuple[int, int], *box_path: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of the content of all boxes at a path of box types, such as moov/trak.
 
     Parameters
     ----------
     data
         The file.
     outer
-        Start and end of the content of the outermost box.
-    way
+        Start and end of the content in which the path begins.
+    box_path
         Types of the nested boxes, from the outermost to the wanted one.
     """
     outer_start, outer_end = outer
-    next_kind, *rest = way
+    next_kind, *rest = box_path
     for start, end, kind in boxes(data, outer_start, outer_end):
         if kind != next_kind:
             continue

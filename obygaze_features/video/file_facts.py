@@ -32,7 +32,7 @@ def is_large(size: int) -> bool:
 
 @checked
 def share_in(folder: Path | None) -> None:
-    """Set the folder through which processes share cached facts; None caches in this process alone."""
+    """Set the folder in which processes share what `cached_fact` computes; None turns its cache off."""
     global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
     _folder = folder
 
@@ -77,7 +77,7 @@ def is_here(path: Path) -> bool:
 
 
 def file_state(path: Path) -> tuple[int, int]:
-    """Return the size of a film's files in bytes, and the time of their last change in nanoseconds."""
+    """Return the total size of a film's files in bytes, and the time of the last change in nanoseconds."""
     states = [file.stat() for file in files_of(path)]
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
@@ -97,24 +97,27 @@ def file_digest(path: Path) -> str:
     return cached_fact(path, "sha256", compute, str)
 
 
-def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) -> T:
-    """Return a fact about a file in its present state; compute it if it is not cached.
+def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) -> T:
+    """Return a value that depends only on a file, such as its digest; compute it if it is not cached.
+
+    The cache is a folder that processes share (`share_in`). Without it, and for small files, the value is
+    computed each time.
 
     Parameters
     ----------
     path
         The file; a changed size or modification time invalidates the cache.
-    what
-        Name of the fact.
+    name
+        Name of the value, such as "sha256".
     compute
-        Computes the fact, which may take seconds; other processes wait meanwhile.
+        Computes the value, which may take seconds; other processes wait meanwhile.
     kind
-        Type of the fact (see `packed`).
+        Type of the value, one that `packed` can serialise.
     """
     size, changed_ns = file_state(path)
     if _folder is None or not is_large(size):
         return compute()
-    state = f"{path.absolute()}\0{size}\0{changed_ns}\0{what}"
+    state = f"{path.absolute()}\0{size}\0{changed_ns}\0{name}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
     lock = cache_file.with_suffix(".lock")
     with ExitStack() as held:
@@ -132,7 +135,7 @@ def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) 
 
 
 def packed(value: Any) -> bytes:
-    """Serialise plain values, arrays, and dataclasses and tuples of them, without pickles."""
+    """Serialise a plain value, an array, or a dataclass or tuple of such, to bytes, without pickle."""
 
     def as_plain(array: Any) -> Any:
         """Convert a numpy scalar to a plain number, and an array to the bytes of an npy file."""
@@ -146,7 +149,7 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:
-    """Read what `packed` wrote of a value of this type.
+    """Deserialise a value of a type from the bytes that `packed` returned for it.
 
     Raises
     ------

@@ -33,13 +33,13 @@ from obygaze_features.video.decode import Frame, NotSafe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import (
-    Shown,
+    ConvertedFrame,
+    FrameRequests,
     Window,
     WindowReader,
     WindowResult,
     Windows,
-    Wishes,
-    union,
+    missing_frames,
 )
 from obygaze_features.video.picture import RgbPicture, orientation
 from obygaze_features.video.source import LIMITS, Source, opened
@@ -106,7 +106,7 @@ class Card(Protocol):
         """Return whether the GPU decoded a frame, and not a core in its place."""
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, in the format of pixels that a core would give.
+        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it.
 
         Raises
         ------
@@ -164,29 +164,29 @@ class NvidiaCard:
         return frame.format.name == "cuda"
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, in the format of pixels that a core would give."""
+        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it."""
         held = "" if frame.sw_format is None else frame.sw_format.name
         return to_core_format(frame, held, pixels)
 
     def _accelerator(self) -> HWAccel:
-        """Return the setting by which PyAV leaves decoded frames on the GPU.
+        """Return PyAV's setting to decode on this GPU, and to leave decoded frames there.
 
-        Else it would copy all of them.
+        By default PyAV copies every decoded frame to the host, also those that are not wanted.
         """
         return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
 
 
 def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
-    """Convert a frame of the GPU to the format of pixels that a core gives; no sample changes.
+    """Convert a frame that a GPU decoded to the pixel format in which the CPU decodes, without loss.
 
     Parameters
     ----------
     frame
         A frame on a GPU, which is copied to the host, or one on the host.
     held
-        The format in which the GPU holds it.
+        FFmpeg's name of the pixel format in which the GPU holds it.
     pixels
-        The format that a core would give.
+        FFmpeg's name of the pixel format in which the CPU would decode it.
 
     Raises
     ------
@@ -225,7 +225,7 @@ class CardReader(WindowReader[T]):
     ----------
     path
         A video file.
-    wishes
+    requests
         As for `WindowReader`.
     card
         The card.
@@ -238,14 +238,17 @@ class CardReader(WindowReader[T]):
         The file cannot be read at all.
     """
 
-    def __init__(self, path: Path, wishes: Wishes[T], card: Card, sample: Sample | None = None) -> None:
-        super().__init__(path, wishes, strict=False)
+    def __init__(
+        self, path: Path, requests: FrameRequests[T], card: Card, sample: Sample | None = None
+    ) -> None:
+        """Read the packet table of the file; the card is not used before `read_all`."""
+        super().__init__(path, requests, strict=False)
         self._card = card
         self._sample = sample
         # A small file may still be open since its packets were read, but with a decoder for a core.
-        for _, still_open in self._kept:
+        for _, still_open in self._reusable:
             still_open.close()
-        self._kept.clear()
+        self._reusable.clear()
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
@@ -254,7 +257,7 @@ class CardReader(WindowReader[T]):
             yield source
 
     def read_all(self, windows: Windows) -> Iterator[WindowResult[T]]:
-        """Yield the number of each window with its frames, one result per wish, or the error.
+        """Decode all windows on the card; yield the number of each with its frames by request, or the error.
 
         Parameters
         ----------
@@ -264,31 +267,31 @@ class CardReader(WindowReader[T]):
         Raises
         ------
         NotOnCard
-            A core is to decode the windows that were not yielded.
+            The card cannot decode the remaining windows exactly; a core is to decode those not yielded.
         """
         if self.lacks_keys:
             raise NotOnCard("which frames are key frames shows when all are decoded", of_file=True)
-        pending, errors = self.chosen(Window(number, span) for number, span in enumerate(windows))
+        pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
-        targets = set(union(pending))
+        targets = set(missing_frames(pending))
         if self._sample is not None:
             targets.add(self._sample.number)
         try:
-            yield from self.served(self.applied(self.sparse(sorted(targets))), pending)
+            yield from self.distribute(self.convert(self.decode_sparsely(sorted(targets))), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
         if pending:
             raise NotOnCard("frames did not come out of the card")
 
-    def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames of the GPU to pictures, each with a function that returns the result of a wish."""
-        for number, picture, result_of_wish in super().applied(self._on_host(frames)):
+    def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
+        """Do what `WindowReader.convert` does for frames on the GPU, and compare the sample among them."""
+        for number, picture, result_of_request in super().convert(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
                 self._sample.compare(picture)
-            yield number, picture, result_of_wish
+            yield number, picture, result_of_request
 
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Copy frames from the GPU, and refuse those that a core would decode to other bits.
+        """Copy frames from the GPU, and refuse those that the CPU would decode to other pixel values.
 
         Raises
         ------
@@ -319,7 +322,7 @@ def kind_of(table: PacketTable) -> str:
     return f"{table.stream.codec}, {table.stream.pixels}"
 
 
-class FirstLook(NamedTuple):
+class GpuCheck(NamedTuple):
     """Why the GPU cannot decode a file (empty if it may), and width and height of its pictures."""
 
     reason: str
@@ -327,7 +330,7 @@ class FirstLook(NamedTuple):
     height: int = 0
 
 
-def first_look(path: Path, least_pixels: int) -> FirstLook:
+def check_for_gpu(path: Path, least_pixels: int) -> GpuCheck:
     """Check without decoding whether a GPU may decode a file.
 
     Parameters
@@ -343,29 +346,29 @@ def first_look(path: Path, least_pixels: int) -> FirstLook:
         The file cannot be read at all.
     """
     if is_still(path):
-        return FirstLook("still images are read by cores")
+        return GpuCheck("still images are read by cores")
     with opened(path) as source:
         width = source.context.width
         height = source.context.height
     if width * height < least_pixels:
-        return FirstLook(f"pictures of under {least_pixels:,} pixels take cores less time")
+        return GpuCheck(f"pictures of under {least_pixels:,} pixels take cores less time")
     table = index_packets(path)
     if table.unsafe:
-        return FirstLook(f"all frames are to be decoded: {table.unsafe}")
+        return GpuCheck(f"all frames are to be decoded: {table.unsafe}")
     if not table.random_access.any():
-        return FirstLook("it says nowhere that decoding can start")
-    return FirstLook("", width, height)
+        return GpuCheck("it says nowhere that decoding can start")
+    return GpuCheck("", width, height)
 
 
 def group_around(table: PacketTable, frame: int) -> range:
     """Return the numbers of the frames in the group of pictures that holds a frame, in display order.
 
-    A frame that is shown before the first frame at which decoding can start gives the first group.
+    A frame that is shown before the first group belongs to none; the first group is returned for it.
     """
-    entries = np.flatnonzero(table.random_access[table.shown])
-    number = max(int(np.searchsorted(entries, frame, side="right")) - 1, 0)
-    edges = [*entries.tolist(), len(table.shown)]
-    return range(edges[number], edges[number + 1])
+    group_starts = np.flatnonzero(table.random_access[table.shown])
+    group = max(int(np.searchsorted(group_starts, frame, side="right")) - 1, 0)
+    edges = [*group_starts.tolist(), len(table.shown)]
+    return range(edges[group], edges[group + 1])
 
 
 def sample_of(path: Path, number: int) -> Sample:
@@ -386,7 +389,7 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
     Parameters
     ----------
     path
-        A video file for which `first_look` gives no reason.
+        A video file for which `check_for_gpu` gives no reason.
     frames
         Numbers of frames, rising.
     card
@@ -398,7 +401,7 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
         A core or the GPU does not decode them without errors, or the GPU not at all (`NotDecoded`).
     """
     reader: CardReader[Any] = CardReader(path, (), card)
-    on_card = reader.applied(reader.sparse(frames))
+    on_card = reader.convert(reader.decode_sparsely(frames))
     for number, expected in _decode_on_core(path, frames):
         try:
             card_number, picture, _ = next(on_card)
@@ -419,7 +422,7 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
     """
     reader: WindowReader[Any] = WindowReader(path, (), strict=False)
     try:
-        for number, picture, _ in reader.applied(reader.sparse(frames)):
+        for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
     except (NotSafe, VideoError) as reason:
         raise NotOnCard("damage is told by cores", of_file=True) from reason

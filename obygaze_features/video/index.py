@@ -39,13 +39,13 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
-from obygaze_features.video.display_order import first_suspect, reorders
+from obygaze_features.video.display_order import find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
 from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
-from obygaze_features.video.source import KeptFile, Source, check_file, opened
+from obygaze_features.video.source import ReusableFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, note_side_data
 from obygaze_features.video.time_line import (
     JUMP_S,
@@ -94,7 +94,7 @@ _changing_tables = Lock()
 """Held while the tables in memory change: the process of a card decodes in several threads."""
 
 
-def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
+def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> PacketTable:
     """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
     A large file is read once for all processes that share a cache (`share_in`).
@@ -103,8 +103,9 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     ----------
     path
         The file.
-    kept
-        Receives the packets of a small file that can be decoded sparsely, so that it need not be read again.
+    reusable
+        If given, a small file that can be decoded sparsely is appended, still open and with its packets, so
+        that it need not be read again. The caller must close it.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     with _changing_tables:
         table = _tables.pop(key, None)
     if table is None:
-        keep = None if is_large(key[1]) else kept
+        keep = None if is_large(key[1]) else reusable
         table = cached_fact(path, "packets", lambda: _read_table(path, keep), PacketTable)
     with _changing_tables:
         _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
@@ -174,23 +175,23 @@ class ReadPackets(NamedTuple):
     """The columns of a stream's packets, and the packets themselves if they were asked for."""
 
     columns: Packets
-    kept: list[Packet]
+    loaded: list[Packet]
 
 
-def _read_table(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
+def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> PacketTable:
     """Read the packets of a file and build their table.
 
     Parameters
     ----------
     path
         The file.
-    kept
-        Receives the open file and its packets, if given and the stream can be decoded sparsely.
+    reusable
+        If given, and the stream can be decoded sparsely, the open file is appended with its packets.
     """
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
-            packets, packets_kept = _read_packets(source, keep=kept is not None)
+            packets, loaded_packets = _read_packets(source, keep=reusable is not None)
         except FFmpegError as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
@@ -200,17 +201,25 @@ def _read_table(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
                 path,
             )
         table = _build_table(source, packets)
-        if kept is not None and not table.unsafe:
-            kept.append((replace(source, kept=packets_kept), still_open.pop_all()))
+        if reusable is not None and not table.unsafe:
+            reusable.append((replace(source, loaded=loaded_packets), still_open.pop_all()))
         return table
 
 
 def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
-    """Read all packets of the stream up to the end of the file, or to where it is damaged."""
+    """Read all packets of the stream, up to the end of the file or to where it is damaged.
+
+    Parameters
+    ----------
+    source
+        The open file.
+    keep
+        Whether to return the packets themselves, too.
+    """
     rows: list[tuple[int | None, ...]] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
-    kept: list[Packet] = []
+    loaded: list[Packet] = []
     n_empty = 0
     error = ""
     read_header = header_reader(source.codec, source.context.extradata)
@@ -226,7 +235,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
             headers.append(header)
             note_side_data(packet, side_data)
             if keep:
-                kept.append(packet)
+                loaded.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
     numbers: list[int] = []
@@ -251,7 +260,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         read=len(rows) + n_empty,
         error=error,
     )
-    return ReadPackets(columns, kept)
+    return ReadPackets(columns, loaded)
 
 
 def _merge_fields(
@@ -260,9 +269,10 @@ def _merge_fields(
     dts: NDArray[np.int64],
     hidden: NDArray[np.bool_],
 ) -> None:
-    """Merge the two fields of a picture that have a packet each into one shown picture, in place.
+    """Merge pictures whose two fields have a packet each: mark the packets of second fields as hidden.
 
-    The second field gets the time of the first and is hidden; it is decoded no earlier than the first.
+    A second field also gets the presentation time of the first, and a time of decoding not before it. The
+    arrays, each of shape [P], are changed in place.
     """
     second = second_fields([header.field for header in headers])
     if not second:
@@ -313,7 +323,10 @@ class _StreamFacts:
 
     @cached_property
     def kind_ranks(self) -> NDArray[np.int64] | None:
-        """Display position of each packet by the types of the pictures; None where types don't give it."""
+        """Shape [P]: display position of each packet, by the types of the pictures (I, P, B).
+
+        None for codecs that are ordered by time stamps, and where a packet's type is not known.
+        """
         kinds = [header.kind for header in self.packets.headers]
         if self.source.codec not in ORDERED_BY_KIND or not all(kinds) or self.packets.error:
             return None
@@ -326,19 +339,19 @@ class _StreamFacts:
 
     @cached_property
     def is_program(self) -> bool:
-        """Whether this is a program stream, where few pictures have a time of their own."""
+        """Whether this is an MPEG program stream, where few pictures have a time stamp of their own."""
         return self.is_ordered_by_kind and bool(self.formats & PROGRAM_FORMATS)
 
     @cached_property
     def has_estimated_times(self) -> bool:
-        """Whether FFmpeg estimated times of presentation, and times of decoding can be used for them."""
+        """Whether presentation times are FFmpeg's estimates that decoding times can replace."""
         packets = self.packets
         has_all_decoding_times = MISSING not in packets.dts
         return self.is_program and has_all_decoding_times and not np.array_equal(packets.pts, packets.dts)
 
     @cached_property
     def stated(self) -> NotedLine:
-        """The time line by the time stamps of the file."""
+        """The time line by the time stamps that the file states, with a note on them."""
         source = self.source
         stated = _stated_line(
             source, self.packets, program=self.is_program, estimated=self.has_estimated_times
@@ -349,7 +362,7 @@ class _StreamFacts:
 
     @cached_property
     def line(self) -> TimeLine:
-        """The time line with times of presentation."""
+        """The time line of presentation, computed from decoding times where FFmpeg estimated its times."""
         line = self.stated.line
         if self.has_estimated_times and line.known:
             # A picture is shown when the one after it is decoded, counted in display order.
@@ -361,12 +374,12 @@ class _StreamFacts:
 
     @cached_property
     def seams(self) -> Seams:
-        """Where files of Matroska were joined."""
+        """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
         return _find_seams(self.source, self.packets, self.stated.line)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
-        """Shape [P]: whether no picture is shown for a packet, or its picture was cut through."""
+        """Shape [P]: whether no picture is shown for a packet, or its picture was cut off at a join."""
         hidden = self.packets.hidden.copy()
         hidden[self.seams.cut] = True
         return hidden
@@ -404,10 +417,10 @@ class _StreamFacts:
 
     @cached_property
     def may_be_labelled(self) -> bool:
-        """Whether the time stamps, if they are those of presentation, tell the display order.
+        """Whether the display order is known without decoding, if time stamps are presentation times.
 
-        Formats that are not in `TIMED_FORMATS` store no times of presentation, and FFmpeg's estimates are
-        wrong with B-frames (AVI, ASF).
+        Formats that are not in `TIMED_FORMATS` store no presentation times, and FFmpeg's estimates are wrong
+        with B-frames (AVI, ASF).
         """
         if self.is_ordered_by_kind:
             return True
@@ -416,17 +429,20 @@ class _StreamFacts:
 
     @cached_property
     def states_decoding_times(self) -> bool:
-        """Whether time stamps that look like times of decoding are, as decoding some pictures shows."""
+        """Whether the presentation time stamps are really times of decoding, so that they give a wrong order.
+
+        Stamps that may be so are tested by decoding some pictures.
+        """
         may_reorder = self.source.context.has_b_frames
         if not self.may_be_labelled or self.is_ordered_by_kind or not may_reorder:
             return False
         packets = self.packets
-        suspect = first_suspect(self.rank, packets.pts, packets.dts, self.random_access)
+        suspect = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
         return suspect >= 0 and reorders(self.source.path, self.random_access, suspect)
 
     @property
     def labelled(self) -> bool:
-        """Whether a decoded frame is identified by the number of its packet."""
+        """Whether a decoded frame's place in the display order follows from the number of its packet."""
         return self.may_be_labelled and not self.states_decoding_times
 
     @cached_property
@@ -449,7 +465,7 @@ class _StreamFacts:
 
     @cached_property
     def shown(self) -> NDArray[np.int64]:
-        """Shape [L]: displayed packets, in display order, or in decoding order where that is not known."""
+        """Shape [L]: displayed packets in display order, or in decoding order if that is unknown."""
         shown = np.flatnonzero(~self.hidden)
         if not self.ordered:
             return shown
@@ -457,7 +473,7 @@ class _StreamFacts:
 
     @cached_property
     def times(self) -> "NotedTimes":
-        """Times of the displayed pictures in seconds, with the note on them."""
+        """Times of the displayed pictures in seconds, rising, with a note on how they were obtained."""
         if not self.line.known:
             return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
@@ -469,7 +485,7 @@ class _StreamFacts:
 
     @cached_property
     def frame_times(self) -> FrameTimes:
-        """The displayed frames with their times."""
+        """The displayed frames with their times, and whether each is a key frame (None if not known)."""
         packets = self.packets
         shown = self.shown
         key = None
@@ -502,7 +518,7 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         rank=facts.rank,
         random_access=facts.random_access,
         # Pictures of a lower layer that none of that layer refers to may be needed by a higher one.
-        spare=unreferenced & (layers == layers.max()),
+        skippable=unreferenced & (layers == layers.max()),
         shown=facts.shown,
         frame_times=times,
         # A container that declares its frames has an entry for each, so its long steps are meant.
@@ -568,9 +584,9 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
 
 
 def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
-    """Count the packets that the container flags as damaged, except where parts of a joined file meet.
+    """Count the packets that the container flags as damaged, except around the joins of a joined file.
 
-    There the counters of packets do not go on, so FFmpeg flags packets that are whole.
+    At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged.
 
     Parameters
     ----------
@@ -594,7 +610,7 @@ def _counted(n: int, noun: str) -> str:
 def _why_unsafe(
     source: Source, packets: Packets, *, unique: bool, by_kind: bool, access: NDArray[np.bool_]
 ) -> str:
-    """Return why this stream must be decoded sequentially; empty if it need not.
+    """Return the first reason why a stream must be decoded sequentially; empty if there is none.
 
     Parameters
     ----------
@@ -613,7 +629,7 @@ def _why_unsafe(
     codec_name = SPELLED.get(codec, codec)
     has_no_times = by_time and not TIMED_FORMATS & {*source.formats}
     has_second_fields = bool(second_fields([header.field for header in packets.headers]))
-    reasons = {
+    reasons = {  # reason -> whether it applies
         f"the codec is {codec}": codec not in READERS,
         packets.error: bool(packets.error),
         "the container flags damaged packets": bool(packets.corrupt.any()),
@@ -632,10 +648,11 @@ def _why_unsafe(
 
 
 def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> NotedLine:
-    """Return the time line by the first time stamps of the file that can be used.
+    """Return the time line by the time stamps of the file.
 
-    The times are not known if all of them but one are equal, or if some are missing and a steady rate has no
-    room for them.
+    Presentation times are used if the file has all of them, else decoding times, else the presentation times
+    that it has, with the missing ones filled in at a steady rate. The times are unknown if nothing of this is
+    possible, or if all stamps but one are equal.
 
     Parameters
     ----------
@@ -668,7 +685,7 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
         line = time_line(
             ticks,
             step=_ticks_per_picture(source, stated=note == SOME_TIMES),
-            longest=_longest_steps(source, packets),
+            longest_pause=_longest_steps(source, packets),
             key=packets.key,
             shown=~packets.hidden,
             decoding=decoding,
@@ -678,7 +695,10 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
 
 
 def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
-    """Return the time line of AVI, which numbers its entries, whatever it was joined from.
+    """Return the time line of an AVI file.
+
+    AVI numbers its entries through, also in a file that was joined from several. If the time stamps are these
+    numbers in another order, they are used. Otherwise the pictures get the numbers in display order.
 
     Parameters
     ----------
@@ -695,10 +715,16 @@ def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note:
 
 
 def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
-    """Return the longest step to each packet, in ticks [P], that is a pause and not the start of a part.
+    """Return how long a step between two packets may be before it counts as a join of two recordings.
 
-    Times of transport and program streams wrap around, so any long step there begins a part. MP4 lists how
-    long each picture is shown, so none does. In other files a long step to a key picture does.
+    In transport and program streams, whose times wrap around, every step longer than `JUMP_S` is a join. In
+    MP4 none is, because the file lists how long each picture is shown. In other files, only a step to a key
+    picture is.
+
+    Returns
+    -------
+    NDArray
+        Shape [P]: for each packet, the longest step to it in ticks that is a mere pause.
     """
     formats = {*source.formats}
     lists_durations = "mov" in formats and source.declared > 0
@@ -720,16 +746,19 @@ class NotedTimes(NamedTuple):
 
 
 def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times by an assumed rate if the file states none; NaN if it states only some."""
+    """Return times of `count` pictures in a file without a full time line.
+
+    If the file states no times at all, they follow from an assumed rate. If it states some, they are NaN.
+    """
     if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
     return NotedTimes(np.arange(count) / _assumed_rate(source), _rate_note(source))
 
 
 def _are_times(stamps: NDArray[np.int64]) -> bool:
-    """Return whether time stamps are times, which differ from each other.
+    """Return whether time stamps are real times, which differ from each other.
 
-    Where a file states no times, FFmpeg may estimate one that differs from the others.
+    In a file without times all are equal, except one that FFmpeg may estimate.
     """
     n_changes = np.count_nonzero(np.diff(stamps))
     n_estimated = 1 if len(stamps) > 2 else 0
@@ -747,9 +776,9 @@ def _rate_note(source: Source) -> str:
 
 
 def _count_torn_pictures(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
-    """Count the pictures of later parts that may refer to pictures before their part.
+    """Count the pictures of later parts of a joined file that may refer to pictures before their part.
 
-    They are shown before the first key picture of their part.
+    Such pictures are shown before the first key picture of their part.
 
     Parameters
     ----------
@@ -771,7 +800,14 @@ def _count_torn_pictures(line: TimeLine, rank: NDArray[np.int64], key: NDArray[n
 
 
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
-    """Find where files of Matroska were joined: cut pictures, and pictures decoded with wrong settings."""
+    """Find damage where files of Matroska were joined without remuxing.
+
+    Returns
+    -------
+    Seams
+        Packets whose picture is cut off by the header of the next file, and the first packet that is decoded
+        with the codec settings of another file; 0 if there is none.
+    """
     starts = line.first[1:].tolist()
     if "matroska" not in source.formats or not starts:
         return Seams([], 0)
@@ -794,7 +830,7 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield what a file lacks, or what was joined to it and is not read as it should be.
+    """Yield what is missing in a file, or is decoded wrongly, because it is cut off or was joined.
 
     Yields
     ------
@@ -822,7 +858,7 @@ def _last_picture_s(facts: _StreamFacts) -> float:
 
 
 def _picture_ends(packets: Packets) -> NDArray[np.int64]:
-    """Return the bytes at which the packets of shown pictures end, as far as their places are known."""
+    """Return the byte positions at which the packets of shown pictures end, where these are known."""
     # Hidden ones are left out: a VP8 decoder shows nothing of what packets of other codecs hold.
     is_placed = (packets.pos >= 0) & ~packets.hidden
     ends: NDArray[np.int64] = (packets.pos + packets.size)[is_placed]
@@ -846,7 +882,11 @@ def _unread_tail(source: Source, packets: Packets) -> str:
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield, as `_losses` does, pictures missing of a joined second file, or of fragments that step back."""
+    """Yield losses in files that were joined, in the form of `_losses`: time in seconds, and description.
+
+    They are a second file that was appended and is not read, or fragments of MP4 whose times step back, so
+    that FFmpeg drops their pictures.
+    """
     source = facts.source
     packets = facts.packets
     line = facts.line
@@ -878,13 +918,15 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
 
 
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
-    """Return the hidden packets that FFmpeg leaves out because they are decoded no later than one before."""
+    """Return the packets that FFmpeg drops because an earlier one has no earlier decoding time."""
     latest_before = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
     return np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
 
 
 def _ticks_per_picture(source: Source, *, stated: bool = False) -> int:
-    """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess.
+    """Return the usual number of ticks between two pictures.
+
+    For MPEG-1 and MPEG-2 it follows from the rate in their headers, else from the rate that FFmpeg guesses.
 
     Parameters
     ----------
@@ -903,10 +945,10 @@ def _ticks_per_picture(source: Source, *, stated: bool = False) -> int:
 
 
 def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Replace times of presentation, some of which are estimates, by decoding times if these are steady.
+    """Replace presentation times, some of which are estimates, by decoding times if these are steady.
 
-    To a picture that states no time of presentation FFmpeg gives that of decoding, which another may have. At
-    a steady rate pictures are shown as they are decoded, a constant delay later.
+    To a picture without a presentation time, FFmpeg gives its decoding time, which may be that of another
+    picture. At a steady rate the displayed times are the decoding times plus a constant delay.
 
     Parameters
     ----------
@@ -924,9 +966,9 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
 
 
 def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Return for each picture when the next one is decoded, in ticks.
+    """Return for each picture, in ticks, when the next picture is decoded.
 
-    At the end, and where a gap follows, it is one step later.
+    For the last picture, and before a gap, it is one usual step later.
 
     Parameters
     ----------
@@ -941,7 +983,10 @@ def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
-    """Sort a stream's ticks and convert them to seconds of the player's clock, each rounded once."""
+    """Sort time stamps in ticks of a stream, and convert them to seconds of the player's clock.
+
+    The result is exact up to one rounding for each value.
+    """
     tick: Any = source.stream.time_base
     origin = source.origin
     # tick * value - origin as one fraction of integers, so that only the division rounds.
@@ -952,7 +997,7 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
 
 
 def truncation(source: Source, packets: Packets) -> str:
-    """Describe what a file lacks of what its container declares; empty if it is complete."""
+    """Return in words how a file is cut off, by what its container states; empty if it is whole."""
     size = file_state(source.path)[0]
     stated = stated_bytes(files_of(source.path)[0])
     if packets.error:

@@ -66,7 +66,7 @@ class LateStream(msgspec.Struct, frozen=True):
 
 
 def farthest_reach(path: Path) -> int:
-    """Return the most bytes of a file that FFmpeg looks through for streams."""
+    """Return how many bytes of a file FFmpeg is made to look through at most to find all its streams."""
     n_bytes = sum(file.stat().st_size for file in files_of(path))
     return min(n_bytes + PROBED_BEHIND, MOST_PROBED)
 
@@ -124,7 +124,7 @@ def late_streams(
 
 
 def late_notes(late: Sequence[LateStream]) -> list[str]:
-    """Note which streams appear later: the first of each kind, and how many more there are."""
+    """Return notes on the streams that appear later: the first of each kind, and how many more there are."""
     notes = []
     for kind in NAMES:
         streams = [stream for stream in late if stream.kind == kind]
@@ -173,9 +173,10 @@ def _first_transport_packet(data: mmap, pid: int) -> int:
 
 
 def _first_program_packet(data: mmap, stream_id: int) -> int:
-    """Return where the first packet of a stream begins, or of one inside private stream 1; -1 if nowhere.
+    """Return the byte at which the first packet of a stream begins in a program stream; -1 if there is none.
 
-    FFmpeg's numbers of streams with packets of their own are above 0x100; others are inside a private stream.
+    FFmpeg numbers streams that have packets of their own from 0x100 on. Other streams are carried in packets
+    of private stream 1, whose first byte behind the header names them.
     """
     if stream_id >= 0x100:
         return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
@@ -190,9 +191,9 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
 
 
 def _first_carried(packet: bytes) -> int:
-    """Return the first byte behind the header of a packet of a program stream; -1 if there is none.
+    """Return the value of the first byte behind the header of a program stream's packet; -1 if there is none.
 
-    The header of MPEG-2 says how long it is. That of MPEG-1 has stuffing, the size of a buffer, and times.
+    A header of MPEG-2 states its length. One of MPEG-1 has stuffing, the size of a buffer, and times.
 
     Parameters
     ----------

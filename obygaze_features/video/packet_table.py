@@ -33,7 +33,7 @@ class PacketTable:
         Shape [P]: numbers that increase in display order; undefined unless `ordered`.
     random_access
         Shape [P]: whether decoding can start here and give exact pictures.
-    spare
+    skippable
         Shape [P]: whether no other picture needs this one; it is then decoded only if it is wanted.
     shown
         Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
@@ -68,7 +68,7 @@ class PacketTable:
     size: NDArray[np.int64]
     rank: NDArray[np.int64]
     random_access: NDArray[np.bool_]
-    spare: NDArray[np.bool_]
+    skippable: NDArray[np.bool_]
     shown: NDArray[np.int64]
     frame_times: FrameTimes
     holes: NDArray[np.float64]
@@ -83,13 +83,16 @@ class PacketTable:
     besides: tuple[str, ...] = ()
     late: tuple[LateStream, ...] = ()
 
-    def number(self, packet: Packet) -> int:
-        """Return the number of a packet by its time stamp and size; -1 unless exactly one has these."""
+    def find_packet(self, packet: Packet) -> int:
+        """Return the number of the packet in the table that has a packet's time stamp and size.
+
+        -1 if no packet, or more than one, has these.
+        """
         is_same = (self.pts == stamp(packet.pts)) & (self.size == packet.size)
         numbers = np.flatnonzero(is_same)
         return int(numbers[0]) if len(numbers) == 1 else -1
 
-    def is_at(self, number: int, packet: Packet) -> bool:
+    def is_packet(self, number: int, packet: Packet) -> bool:
         """Return whether a packet has the time stamp and size of the packet with this number."""
         has_same_time = self.pts.item(number) == stamp(packet.pts)
         has_same_size = self.size.item(number) == packet.size

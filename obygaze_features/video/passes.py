@@ -22,12 +22,12 @@ from obygaze_features.video.sampling import Sampling, Span, choose
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
-Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
+FrameRequests = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
 
 
 @dataclass(slots=True, eq=False)
 class Window(Generic[T]):
-    """A span, the frames that each wish takes from it, and the frames decoded so far.
+    """A span, the frames that each request takes from it, and the frames decoded so far.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class Window(Generic[T]):
     span
         Start and end in seconds.
     wanted
-        By wish: numbers of the frames that it takes, [F].
+        For each request, the numbers of the frames that it takes, [F].
     missing
         Numbers of the frames that are still to be decoded.
     collected
-        By frame number: the result of each wish, by its position.
-    why
+        Frame number -> position of a request -> its result for the frame.
+    why_sequential
         Why the window is decoded sequentially; empty if it is not.
     """
 
@@ -50,26 +50,39 @@ class Window(Generic[T]):
     wanted: list[NDArray[np.int64]] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
     collected: CollectedFrames[dict[int, T]] = field(default_factory=CollectedFrames)
-    why: str = ""
+    why_sequential: str = ""
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Discard the frames taken so far, and mark all wanted frames as missing."""
         self.missing = set()
         for numbers in self.wanted:
             self.missing.update(numbers.tolist())
         self.collected = CollectedFrames()
 
-    def results_for(self, number: int, result_of_wish: Callable[[int], T]) -> dict[int, T]:
-        """Return the results of those wishes that take a frame, by position of the wish."""
+    def results_for(self, number: int, result_of_request: Callable[[int], T]) -> dict[int, T]:
+        """Compute the results for a frame of those requests that take it.
+
+        Parameters
+        ----------
+        number
+            Number of the frame.
+        result_of_request
+            Returns the result of the request at a position.
+
+        Returns
+        -------
+        dict
+            Position of the request -> its result.
+        """
         results = {}
-        for wish, numbers in enumerate(self.wanted):
+        for position, numbers in enumerate(self.wanted):
             if number in numbers:
-                results[wish] = result_of_wish(wish)
+                results[position] = result_of_request(position)
         return results
 
 
 class Known(NamedTuple, Generic[T]):
-    """A frame that was decoded elsewhere: its picture without pixels, and the results of some wishes."""
+    """A frame that was decoded elsewhere: its picture without pixels, and the results of some requests."""
 
     picture: RgbPicture
     results: dict[int, T]
@@ -78,19 +91,22 @@ class Known(NamedTuple, Generic[T]):
 Windows = Sequence[Span]
 WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
-Shown = tuple[int, RgbPicture, Callable[[int], T]]
-"""A frame's number, its picture, and a function from the position of a wish to its result for the picture."""
+ConvertedFrame = tuple[int, RgbPicture, Callable[[int], T]]
+"""A frame's number, its picture, and a function that returns the result of a request for the picture, given
+the position of the request."""
 
 
-class Results(dict[int, T]):
-    """Results of the wishes for one picture, by position of the wish. Each is computed when first used."""
+class RequestResults(dict[int, T]):
+    """Results of the requests for one picture, by position of the request, each computed when first used."""
 
-    def __init__(self, wishes: Wishes[T], rgb: Pixels) -> None:
-        self._wishes = wishes
+    def __init__(self, requests: FrameRequests[T], rgb: Pixels) -> None:
+        """Hold the requests and the picture [H, W, 3]; nothing is computed yet."""
+        self._requests = requests
         self._rgb = rgb
 
     def __missing__(self, position: int) -> T:
-        _, apply = self._wishes[position]
+        """Compute the result of the request at a position, and store it; dict calls this on first use."""
+        _, apply = self._requests[position]
         result = apply(self._rgb)
         self[position] = result
         return result
@@ -103,7 +119,7 @@ class WindowReader(Decoder, Generic[T]):
     ----------
     path
         A video file.
-    wishes
+    requests
         Sampling rules, each with the function applied to its frames; the same for every window.
     strict
         Refuse windows with detected damage, and enable the decoder's stricter error detection.
@@ -114,99 +130,130 @@ class WindowReader(Decoder, Generic[T]):
         The file cannot be read at all.
     """
 
-    def __init__(self, path: Path, wishes: Wishes[T], *, strict: bool) -> None:
+    def __init__(self, path: Path, requests: FrameRequests[T], *, strict: bool) -> None:
+        """Read the packet table of the file; frames are decoded by `read`."""
         super().__init__(path, strict=strict)
-        self.wishes = wishes
+        self.requests = requests
         self.frame_times = self.table.frame_times
-        self._reported = 0
+        self._reported = 0  # decoded frames that were counted in results, see `unreported`
 
     def read(
         self, windows: Windows, known: Mapping[int, Known[T]] | None = None
     ) -> Iterator[WindowResult[T]]:
-        """Yield the number of each window with its frames, one result per wish, or the error.
+        """Decode all windows; yield the number of each with its frames by request, or with its error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
+        Windows are decoded sparsely if possible. Those that cannot be exact then are decoded sequentially.
+        The last attempt counts the frames that exist, chooses among those, and decodes sequentially again.
 
         Parameters
         ----------
         windows
             Start and end of each, in seconds.
         known
-            Frame number -> what was decoded of it elsewhere. A window all of whose frames are known is not
-            decoded.
+            Frame number -> results for a frame that was decoded elsewhere. A window all of whose frames are
+            known is not decoded.
         """
         if self.lacks_keys:
-            self.frame_times = self.survey()
+            self.frame_times = self.find_frames()
         why = self.table.unsafe
-        pending, errors = self.chosen(Window(number, span, why=why) for number, span in enumerate(windows))
+        pending, errors = self.choose_frames(
+            Window(number, span, why_sequential=why) for number, span in enumerate(windows)
+        )
         yield from errors
         if known:
             ready = [window for window in pending if window.missing <= known.keys()]
             pending = [window for window in pending if window not in ready]
-            yield from self.served(_shown_known(known, union(ready)), ready)
+            yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
         if not why:
-            pending = yield from self._sparsely(pending)
+            pending = yield from self._read_sparsely(pending)
         if pending:
             # Where frames are numbered by counting, an error shifts all later numbers.
-            yield from self._in_order(pending, by_label=True)
+            yield from self._read_sequentially(pending, by_packet=True)
         if pending:
-            self.frame_times = self.survey()
-            pending, errors = self.chosen(pending)
+            self.frame_times = self.find_frames()
+            pending, errors = self.choose_frames(pending)
             yield from errors
-            yield from self._in_order(pending)
+            yield from self._read_sequentially(pending)
         for window in pending:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
-    def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
-        """Choose the frames of every window. Return the windows, and the errors of those without frames."""
+    def choose_frames(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
+        """Choose the frames of every window by the requests' rules, and set them in the windows.
+
+        Returns
+        -------
+        list of Window
+            The windows with their frames.
+        list of WindowResult
+            For each window in which a rule finds no frames, its number and the error.
+        """
         chosen = []
         errors = list[WindowResult[T]]()
         for window in windows:
             try:
                 inside = self.frame_times.within(*window.span)
-                window.wanted = [choose(sampling, inside) for sampling, _ in self.wishes]
-                window.begin()
+                window.wanted = [choose(sampling, inside) for sampling, _ in self.requests]
+                window.reset()
                 chosen.append(window)
             except VideoError as error:
                 errors.append((window.number, VideoError(error.reason, self.path)))
         return chosen, errors
 
-    def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames to RGB pictures, each with a function that computes the result of a wish for it."""
+    def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
+        """Convert decoded frames to RGB pictures.
+
+        Each comes with its number, and a function that computes the result of the request at a position.
+        """
         for number, picture in pictures(frames, self.path, self.table.stream):
-            yield number, picture, Results(self.wishes, picture.rgb).__getitem__
+            yield number, picture, RequestResults(self.requests, picture.rgb).__getitem__
 
-    def _sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sparsely and yield windows; return those that may not be exact, each with the reason.
+    def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
+        """Decode sparsely, and yield the windows whose frames are certain to be exact.
 
-        Where decoding fails, each window that needs the failing packets is tried alone, so that its result
-        does not depend on the other windows. Decoding then goes on with the rest.
+        If decoding fails at some packets, each window that needs these is tried alone, so that its result
+        does not depend on the other windows. Decoding then goes on with the remaining windows.
+
+        Returns
+        -------
+        list of Window
+            The windows that must be decoded sequentially, with the reason in `why_sequential`.
         """
         unsafe: WindowList[T] = []
         while windows:
             try:
-                yield from self.served(self.applied(self.sparse(union(windows))), windows)
+                yield from self.distribute(
+                    self.convert(self.decode_sparsely(missing_frames(windows))), windows
+                )
             except NotSafe as reason:
                 affected = [window for window in windows if self._needs(window, reason.packets)]
                 was_tried_alone = len(windows) == 1
                 windows = [window for window in windows if window not in affected]
                 for window in affected:
-                    window.begin()
+                    window.reset()
                     if was_tried_alone:
-                        window.why = str(reason)
+                        window.why_sequential = str(reason)
                         unsafe.append(window)
                     else:
-                        window.why = ""
-                        unsafe += yield from self._sparsely([window])
+                        window.why_sequential = ""
+                        unsafe += yield from self._read_sparsely([window])
             else:
                 # Windows are left if the decoder returned too few frames.
                 return unsafe + windows
         return unsafe
 
     def _needs(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
-        """Return whether a window needs frames of a run of packets, given as its first and last.
+        """Return whether a window needs frames of a run of packets.
 
-        A window that has all its frames and is not yielded yet needs the end of the run.
+        A window that has all its frames, but was not yielded yet, counts too: it is yielded only at the end
+        of the run.
+
+        Parameters
+        ----------
+        window
+            The window.
+        packets
+            First and last packet of the run; None if unknown, which every window may need.
         """
         if packets is None or not window.missing:
             return True
@@ -215,34 +262,41 @@ class WindowReader(Decoder, Generic[T]):
         is_in_run = (wanted >= first) & (wanted <= last)
         return bool(is_in_run.any())
 
-    def _in_order(self, windows: WindowList[T], *, by_label: bool = False) -> Iterator[WindowResult[T]]:
-        """Decode sequentially and yield windows, which are removed from the list; errors count from 0.
-
-        With `by_label`, the numbers of frames must be known from their packets. Where frames are only
-        counted, windows that are completed after an error stay in the list, too.
-        """
-        self.errors = 0
-        for window in windows:
-            window.begin()
-        shown = self.applied(self.sequential(union(windows)))
-        yield from self.served(shown, windows, by_label=by_label)
-
-    def served(
-        self, shown: Iterable[Shown[T]], windows: WindowList[T], *, by_label: bool = False
+    def _read_sequentially(
+        self, windows: WindowList[T], *, by_packet: bool = False
     ) -> Iterator[WindowResult[T]]:
-        """Pass pictures to the windows that need them, and yield the completed windows.
-
-        A window that is yielded is removed from the list. The last one is yielded when the decoder has
-        finished.
+        """Decode sequentially, and yield the completed windows, which are removed from the list.
 
         Parameters
         ----------
-        shown
-            Pictures with their results.
         windows
-            The windows; those that are left at the end lack frames.
-        by_label
-            As for `_in_order`.
+            The windows. Those that lack frames at the end stay in the list.
+        by_packet
+            Whether frames must be identified by their packets. Where frames are only counted, an error of the
+            decoder shifts the later numbers; windows that are completed after it then stay in the list, too.
+        """
+        self.errors = 0
+        for window in windows:
+            window.reset()
+        frames = self.convert(self.decode_sequentially(missing_frames(windows)))
+        yield from self.distribute(frames, windows, by_packet=by_packet)
+
+    def distribute(
+        self, frames: Iterable[ConvertedFrame[T]], windows: WindowList[T], *, by_packet: bool = False
+    ) -> Iterator[WindowResult[T]]:
+        """Pass each frame's results to the windows that need the frame, and yield the completed windows.
+
+        A window that is yielded is removed from the list. After the last wanted frame, windows are yielded
+        only when the decoder has finished, because it may still find an error.
+
+        Parameters
+        ----------
+        frames
+            Converted frames in display order.
+        windows
+            The windows; those that are left in the list at the end lack frames.
+        by_packet
+            As for `_read_sequentially`.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
@@ -257,15 +311,15 @@ class WindowReader(Decoder, Generic[T]):
                 windows.remove(window)
                 yield result
 
-        for number, picture, result_of_wish in shown:
+        for number, picture, result_of_request in frames:
             windows_of_frame = waiting.pop(number, ())
-            # A wish may change the pixels, so properties of the picture are noted before.
+            # The function of a request may change the pixels, so the picture's properties are noted before.
             for window in windows_of_frame:
                 window.collected.note(number, picture)
             for window in windows_of_frame:
-                window.collected.images[number] = window.results_for(number, result_of_wish)
+                window.collected.images[number] = window.results_for(number, result_of_request)
                 window.missing.discard(number)
-                numbers_are_sure = self.labelled or not by_label or not self.errors
+                numbers_are_sure = self.labelled or not by_packet or not self.errors
                 if not window.missing and numbers_are_sure:
                     complete.append((window, (window.number, self._finished(window))))
             if waiting:
@@ -273,7 +327,7 @@ class WindowReader(Decoder, Generic[T]):
         yield from completed()
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
-        """Make the result of a window that has all its frames: the frames of each wish, or an error."""
+        """Make the result of a window that has all its frames: the frames of each request, or an error."""
         losses = self._losses_of(window)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
@@ -287,21 +341,21 @@ class WindowReader(Decoder, Generic[T]):
         if too_few:
             return VideoError(too_few, self.path)
         frames = []
-        for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True)):
-            frames_of_wish = Frames(
-                images=[window.collected.images[number][wish] for number in numbers.tolist()],
+        for request, ((sampling, _), numbers) in enumerate(zip(self.requests, window.wanted, strict=True)):
+            frames_of_request = Frames(
+                images=[window.collected.images[number][request] for number in numbers.tolist()],
                 index=numbers,
                 time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
                 status="partial" if losses else "ok",
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
-                method="sequential" if window.why else "sparse",
-                why_sequential=window.why,
+                method="sequential" if window.why_sequential else "sparse",
+                why_sequential=window.why_sequential,
                 total=len(self.frame_times),
                 decoded=decoded,
                 stream=self.table.stream.record(),
                 **properties,
             )
-            frames.append(frames_of_wish)
+            frames.append(frames_of_request)
         return tuple(frames)
 
     def _losses_of(self, window: Window[T]) -> list[str]:
@@ -319,7 +373,7 @@ class WindowReader(Decoder, Generic[T]):
 
         Frames that are asked for by their numbers are there or not, however many others are missing.
         """
-        if all(sampling.policy == "indices" for sampling, _ in self.wishes):
+        if all(sampling.policy == "indices" for sampling, _ in self.requests):
             return ""
         n_decodable = len(self.frame_times.within(*span))
         n_frames = len(self.table.frame_times.within(*span))
@@ -329,12 +383,12 @@ class WindowReader(Decoder, Generic[T]):
 
     @property
     def lacks_keys(self) -> bool:
-        """Whether a wish takes key frames, and they are not known without decoding."""
-        wants_keys = any(sampling.policy == "keyframes" for sampling, _ in self.wishes)
+        """Whether a request takes key frames, and they are not known without decoding."""
+        wants_keys = any(sampling.policy == "keyframes" for sampling, _ in self.requests)
         return wants_keys and self.frame_times.key is None
 
     def unreported(self) -> int:
-        """Return the number of frames decoded since the previous call."""
+        """Return the number of frames decoded since the last call, so that each is counted in one result."""
         decoded = self.decoded - self._reported
         self._reported = self.decoded
         return decoded
@@ -357,7 +411,7 @@ class WindowReader(Decoder, Generic[T]):
         return losses
 
 
-def union(windows: Iterable[Window[T]]) -> list[int]:
+def missing_frames(windows: Iterable[Window[T]]) -> list[int]:
     """Return the numbers of the frames that at least one window still needs, rising."""
     numbers = set[int]()
     for window in windows:
@@ -365,15 +419,15 @@ def union(windows: Iterable[Window[T]]) -> list[int]:
     return sorted(numbers)
 
 
-def _shown_known(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[Shown[T]]:
-    """Yield frames that were decoded elsewhere as if they had been decoded here."""
+def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[ConvertedFrame[T]]:
+    """Yield frames that were decoded elsewhere in the form in which `WindowReader.convert` yields its own."""
     for number in numbers:
         frame = known[number]
         yield number, frame.picture, frame.results.__getitem__
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Return a note on how many key frames are distinct if some had to be repeated; else none."""
+    """Return a list with a note if key frames had to be repeated to get enough; empty otherwise."""
     n_distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or n_distinct == len(numbers):
         return []

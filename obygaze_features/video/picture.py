@@ -16,7 +16,7 @@ from PIL import Image
 
 from obygaze_features.errors import VideoError
 from obygaze_features.pixels import interleaved
-from obygaze_features.video.source import guarded, naming_file
+from obygaze_features.video.source import damage_as_video_error, naming_file
 from obygaze_features.video.stills import over_white
 from obygaze_features.video.stream import (
     PICTURES,
@@ -115,7 +115,7 @@ class RgbPicture:
         return black_bars(self.rgb)
 
     def without_pixels(self) -> "RgbPicture":
-        """Return a copy whose `rgb` has the same height and width and no channel."""
+        """Return a copy that takes little memory: its `rgb` has the same height and width, and no channel."""
         copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
         # The copy can't measure its bars without pixels, so its cached property is set here.
         vars(copy)["bars"] = self.bars
@@ -136,7 +136,7 @@ class Converter:
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
-        """Convert a frame to RGB at full size: cropped, rotated upright, transparent pixels over white."""
+        """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""
         tags = self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
@@ -172,7 +172,7 @@ class Converter:
         return cropped
 
     def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
-        """Return whether a frame has another matrix or range than the stream states."""
+        """Return whether a frame's colour matrix or range differs from the one that the stream states."""
         stream = self._stream
         if tags.matrix not in MATRICES.values():
             return False
@@ -183,9 +183,9 @@ class Converter:
         return both_state_range and stream.full_range != frame_range
 
     def tags(self, frame: VideoFrame) -> "Tags":
-        """Return how a frame's pixels become RGB.
+        """Return how a frame's pixels are converted to RGB, by its colour tags and those of the stream.
 
-        A frame that states no matrix is given that of the stream, in place, so that swscale uses it.
+        A frame that states no colour matrix is given that of the stream, in place: swscale reads it there.
         """
         if int(frame.colorspace) == UNTAGGED:
             frame.colorspace = self._stream.matrix
@@ -195,7 +195,15 @@ class Converter:
         return tags_of(frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
-        """Convert to RGB [H, W, 3]; return also whether a pixel was transparent."""
+        """Convert a frame to RGB [H, W, 3], with transparent pixels over white.
+
+        Returns
+        -------
+        NDArray
+            The picture, uint8 [H, W, 3].
+        bool
+            Whether any pixel was transparent.
+        """
         rgb = self._opaque_rgb(frame, tags)
         if tags.alpha and self._stream.pixels != WITHOUT_ALPHA:
             # Not from rgba, which swscale converts wrongly at some widths.
@@ -205,7 +213,7 @@ class Converter:
         return rgb, False
 
     def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
-        """Convert to RGB [H, W, 3] as if every pixel were opaque."""
+        """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency."""
         if tags.levels is not None:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             return np.repeat(tags.levels[grey][..., None], 3, axis=2)
@@ -249,7 +257,7 @@ class Tags(NamedTuple):
 
 @cache
 def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags:
-    """Return how the pixels of a format become RGB.
+    """Return how pixels of a format with some colour tags are converted to RGB.
 
     Parameters
     ----------
@@ -315,14 +323,19 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
 
 
 def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
-    """Count black rows and columns at the edges: above, below, left, right; None if the picture is black.
+    """Count black rows and columns at the edges of a picture; None if the picture is entirely black.
 
-    A row or column is black if none of its samples is above `BLACK`; every eighth pixel is checked.
+    A row or column is black if none of its samples is above `BLACK`; every `BARS_STEP`-th pixel is checked.
 
     Parameters
     ----------
     rgb
         A picture [H, W, 3].
+
+    Returns
+    -------
+    tuple or None
+        Black rows above and below, black columns left and right.
     """
     edges = (rgb[0, ::BARS_STEP], rgb[-1, ::BARS_STEP], rgb[::BARS_STEP, 0], rgb[::BARS_STEP, -1])
     if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
@@ -362,7 +375,10 @@ class Turn(NamedTuple):
 
 
 def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
-    """Return how a frame must be turned to be upright, and the names of all its side data."""
+    """Return how a frame must be turned to be upright, and the names of all its side data.
+
+    The turn follows from the frame's display matrix, which is one kind of side data.
+    """
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
@@ -425,7 +441,15 @@ class CollectedFrames(Generic[T]):
     bars: Bars | None = None
 
     def note(self, number: int, picture: RgbPicture) -> None:
-        """Record the properties of a picture, without its pixels."""
+        """Add a picture's properties to those collected so far: damage, black bars, remarks, changes of size.
+
+        Parameters
+        ----------
+        number
+            Number of the frame.
+        picture
+            The picture, whose pixels are not stored.
+        """
         if self.first is None:
             self.first = picture.without_pixels()
         if picture.corrupt:
@@ -490,4 +514,4 @@ def pictures(
     """
     convert = Converter(stream)
     with naming_file(path):
-        yield from guarded(((number, convert(frame)) for number, frame in frames), path)
+        yield from damage_as_video_error(((number, convert(frame)) for number, frame in frames), path)

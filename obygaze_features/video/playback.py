@@ -45,7 +45,7 @@ def _timed_pictures(path: Path) -> Iterator[tuple[float, Any]]:
     decoder = Decoder(path)
     times = decoder.table.frame_times.time_s.tolist()
     stream = decoder.table.stream
-    for number, picture in converted(decoder.sequential(range(len(times))), path, stream):
+    for number, picture in converted(decoder.decode_sequentially(range(len(times))), path, stream):
         if math.isfinite(times[number]):
             yield times[number], picture.rgb
 

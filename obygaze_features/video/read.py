@@ -16,7 +16,7 @@ from obygaze_features.io import local_path
 from obygaze_features.video.file_facts import file_state
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Windows, Wishes
+from obygaze_features.video.passes import FrameRequests, Known, Pixels, WindowReader, WindowResult, Windows
 from obygaze_features.video.sampling import Sampling, choose
 from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
@@ -92,8 +92,8 @@ def read_frames(
     >>> frames.images[0].shape
     (48, 64, 3)
     """
-    wishes: Wishes[Any] = [(sampling, each or (lambda frame: frame))]
-    _, result = next(read_windows(local_path(path), [(start_s, end_s)], wishes, strict=strict))
+    requests: FrameRequests[Any] = [(sampling, each or (lambda frame: frame))]
+    _, result = next(read_windows(local_path(path), [(start_s, end_s)], requests, strict=strict))
     if isinstance(result, VideoError):
         raise result
     return result[0]
@@ -103,7 +103,7 @@ def read_frames(
 def read_windows(
     path: str | Path,
     windows: Windows,
-    wishes: Wishes[T],
+    requests: FrameRequests[T],
     *,
     strict: bool = False,
     known: Mapping[int, Known[T]] | None = None,
@@ -117,21 +117,22 @@ def read_windows(
     windows
         Start (inclusive) and end (exclusive) of each, in seconds of the player's clock; None leaves a side
         open. Windows may overlap and be in any order.
-    wishes
+    requests
         Sampling rules, each with the function applied to its frames; all rules are applied to every window.
     strict
         Refuse windows with detected damage, and enable the decoder's stricter error detection.
     known
-        Frames that `read_stretch` decoded for the same wishes; windows that need no others are not decoded.
+        Frame number -> results that `read_stretch` computed for the same requests. Windows that need no other
+        frames are not decoded.
 
     Yields
     ------
     int
-        Position of the window in `windows`. A window is yielded as soon as its last frame is decoded, so in
-        the order of their ends, except windows that need a second attempt.
+        Position of the window in `windows`. A window is yielded as soon as its last frame is decoded. So
+        windows come in the order of their ends, except those that need a second attempt.
     tuple of Frames, or VideoError
-        Frames by rule, or the error, for that window alone, except that `decoded` counts the frames decoded
-        since the previous window.
+        The frames of each request, or the error. They are as if the window were read alone, except that
+        `decoded` counts the frames decoded since the previous window.
 
     Raises
     ------
@@ -146,11 +147,11 @@ def read_windows(
     """
     path = Path(path)
     if not is_still(path):
-        yield from WindowReader(path, wishes, strict=strict).read(windows, known)
+        yield from WindowReader(path, requests, strict=strict).read(windows, known)
         return
     for number, edges in enumerate(windows):
         try:
-            yield number, read_still(path, wishes, spanned=tuple(edges) != (None, None), strict=strict)
+            yield number, read_still(path, requests, spanned=tuple(edges) != (None, None), strict=strict)
         except VideoError as error:
             yield number, error
 

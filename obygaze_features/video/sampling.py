@@ -57,6 +57,7 @@ class Sampling:
     gap_s: float | None = None
 
     def __post_init__(self) -> None:
+        """Raise a VideoError if a parameter of the rule is missing or out of range."""
         takes_n_frames = self.policy in ("uniform", "keyframes")
         if takes_n_frames and (self.n is None or self.n < 1):
             raise VideoError(f"at least 1 frame must be asked for, not {self.n}")
@@ -92,13 +93,16 @@ def uniform(n: int) -> Sampling:
 
 @checked
 def keyframes(n: int) -> Sampling:
-    """Take the key frame nearest in time to each frame of `uniform`; cheaper, as only these are decoded."""
+    """Take the key frame nearest in time to each frame of `uniform`.
+
+    This is cheaper, because only key frames are decoded.
+    """
     return Sampling("keyframes", n=n)
 
 
 @checked
 def fps(rate: float) -> Sampling:
-    """Take the frame nearest to every 1 / rate seconds, from the first frame on."""
+    """Take the frames nearest to times that are 1 / rate seconds apart, from the first frame on."""
     return Sampling("fps", rate=float(rate))
 
 
@@ -109,7 +113,10 @@ def pairs(n: int, gap_s: float) -> Sampling:
 
 @checked
 def at(indices: Iterable[int]) -> Sampling:
-    """Take exactly these frames, in this order; 0 is the first frame of the whole video, also in a span."""
+    """Take exactly the frames with these indices, in this order.
+
+    Indices are counted from the first frame of the whole video, also if only a span is read.
+    """
     return Sampling("indices", indices=tuple(int(index) for index in indices))
 
 
@@ -149,15 +156,23 @@ class FrameTimes:
 
     @property
     def end_s(self) -> float:
-        """When the last frame ends: a step after its time, or later if it is held, as slides are."""
+        """When the last frame ends, in seconds: a usual step after its time, or later if it is shown longer.
+
+        The container may state such a duration, as for slides.
+        """
         is_held = self.last_s > LONG_STEP * self.step_s
         last_step_s = self.last_s if is_held else self.step_s
         return float(self.time_s[-1]) + last_step_s
 
     def holes(self) -> NDArray[np.float64]:
-        """Find where frames are missing that a steady rate would have: starts and ends in seconds, [H, 2].
+        """Find the holes in a video of steady rate: starts and ends, in seconds, of where frames are missing.
 
-        With a variable rate, or in a slide show, long steps are usual, and none counts as a hole.
+        If many steps between frames are long, as with a variable rate or in a slide show, there are no holes.
+
+        Returns
+        -------
+        NDArray
+            Shape [H, 2].
         """
         no_holes = np.zeros((0, 2))
         usual_step = self.step_s
@@ -198,7 +213,7 @@ class FrameTimes:
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> str:
-        """Return a note if the video ends well before the end of a span; else empty."""
+        """Return a note if the video covers less than the share `SPAN_COVERED` of a span; else empty."""
         if end_s is None:
             return ""
         start = start_s or 0.0
@@ -316,7 +331,10 @@ def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
 
 
 def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions in sorted_s [L] of the values nearest to times [F]; ties go to the earlier one."""
+    """Return the positions [F] in `sorted_s` [L] of the values nearest to `times` [F].
+
+    If two are equally near, the earlier one is returned.
+    """
     last = len(sorted_s) - 1
     after = np.searchsorted(sorted_s, times).clip(min(1, last), last)
     before = (after - 1).clip(0)

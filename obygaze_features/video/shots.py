@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
-from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector, scaled
+from obygaze_features.video.cuts import (
+    BLACK,
+    DETECTORS,
+    SMALL,
+    Detector,
+    DifferenceDetector,
+    Differences,
+    scaled,
+)
 from obygaze_features.video.decode import Decoder, runs
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.picture import Converter
@@ -141,19 +149,22 @@ class Meter:
     """
 
     def __init__(self, table: PacketTable, finder: Detector) -> None:
+        """Prepare for the frames of a stream, which must have times; `finder` detects the cuts."""
         self.frames = table.frame_times
         self.frames.need_times("which shots need")
         self.finder = finder
         self._convert = Converter(table.stream)
-        # Other frames are measured as they are decoded, because converting takes time.
+        # Frames that are cropped or transparent are measured after conversion to RGB. Others are measured as
+        # they are decoded, because the conversion takes time.
         self._needs_conversion = bool(table.stream.crop) or table.stream.alpha
         self._reformatter = VideoReformatter()
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
-        """Measure the next frame: whether it is black or dark, its letters and bars.
+        """Measure the next frame, and pass it to the cut detector.
 
-        Pass it to the detector.
+        It is measured whether the picture is black or dark, how many edges of letters it has, and its black
+        bars.
         """
         self._convert.tags(frame)  # gives the frame the matrix that only the stream names
         if self._needs_conversion:
@@ -190,10 +201,20 @@ def _count_bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 
 def text_edges(picture: NDArray[np.uint8]) -> int:
-    """Count the edges of letters in a dark picture [H, W]; 0 if it is not lines of text and little else.
+    """Count the edges of letters in a dark picture of lines of text, such as credits.
 
     A line of text is a narrow band of rows with as many edges between light and dark as letters of its height
     have; rows of lamps or windows have fewer. Subtitles are not counted.
+
+    Parameters
+    ----------
+    picture
+        A grey picture [H, W].
+
+    Returns
+    -------
+    int
+        Number of pixels at which an edge lies; 0 if bright pixels outside of the lines are more than a few.
     """
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
     edges_of_row = is_edge.sum(axis=1)
@@ -261,7 +282,7 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     finder = DETECTORS[detector]()
     with naming_file(path):
         meter = Meter(decoder.table, finder)
-        for number, frame in decoder.sequential(range(len(meter.frames))):
+        for number, frame in decoder.decode_sequentially(range(len(meter.frames))):
             meter.add(number, frame)
             if show is not None:
                 show(number + 1, len(meter.frames))
@@ -278,7 +299,7 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
     Parameters
     ----------
     parts
-        Measured by `OwnDetector`, in order.
+        Measured by `DifferenceDetector`, in order.
 
     Returns
     -------
@@ -289,7 +310,7 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
     sizes = {(part.n_frames, part.end_s) for part in parts}
     if len(sizes) != 1 or not np.array_equal(frames["number"], np.arange(parts[0].n_frames)):
         return None
-    finder = OwnDetector()
+    finder = DifferenceDetector()
     for part in parts:
         finder.join(part.differences)
     return _shots(frames, parts[0].end_s, finder.cuts())
@@ -313,7 +334,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
         in_black[passage] = True
     in_credits = _credits(film, ends)
-    shows_bars = ~film["black"] & ~_of_credits(film, in_credits)
+    shows_bars = ~film["black"] & ~_hides_framing(film, in_credits)
     changes = (in_black[1:] != in_black[:-1]) | (in_credits[1:] != in_credits[:-1])
     passage_starts = np.flatnonzero(changes) + 1
     edges = [*sorted({0, *cuts, *passage_starts.tolist()}), len(starts)]
@@ -333,7 +354,10 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
 
 
 def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which frames [T] belong to credits: lines of text that roll or change, and dark gaps in between.
+    """Return which frames [T] belong to credits.
+
+    Credits are long passages of text that rolls or changes, with short dark gaps, near the beginning or the
+    end of the film.
 
     Parameters
     ----------
@@ -360,11 +384,11 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
     return in_credits
 
 
-def _of_credits(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which frames [T] say nothing of how the film is framed: text on black, and dark ones beside it.
+def _hides_framing(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which frames [T] do not show whether the film has black bars.
 
-    The black around lines of text is no bar. Dark frames that touch credits are of them: before the first
-    line has risen far enough to be found, and after the last one, they look as if they had bars.
+    These are frames with text on black, because the black around the text is no bar, and dark frames that
+    adjoin credits. The latter may hold the first or last line of the credits, with black around it.
 
     Parameters
     ----------
@@ -373,11 +397,11 @@ def _of_credits(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np
     in_credits
         Shape [T]: which frames belong to credits.
     """
-    of_credits = in_credits | (film["letters"] > 0)
+    hides_framing = in_credits | (film["letters"] > 0)
     for first, last in runs(film["dark"]):
         if in_credits[first : last + 1].any():
-            of_credits[first : last + 1] = True
-    return of_credits
+            hides_framing[first : last + 1] = True
+    return hides_framing
 
 
 def _long_runs(

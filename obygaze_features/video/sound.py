@@ -99,6 +99,7 @@ class SoundTrack:
     """
 
     def __init__(self, path: Path, track: str = "") -> None:
+        """Open the file to choose the track and check that it can be read; then close it again."""
         self.path = path
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
@@ -115,7 +116,7 @@ class SoundTrack:
                 self._refuse_other_parts(packets)
         # Streams whose times can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
-        # Blocks as they are decoded, and as they are asked for.
+        # Caches of blocks: as they are decoded, and resampled or measured.
         self._decoded: dict[int, tuple[Samples]] = {}
         self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
         # For reading in order: the open file, its next packets, and the last ones that were read.
@@ -125,7 +126,10 @@ class SoundTrack:
         self._dropped_s = math.inf
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
-        """Raise unless the track has as many parts as the pictures of a joined file."""
+        """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
+
+        Otherwise it is not known which part of the sound belongs to which part of the pictures.
+        """
         n_parts = len(self._offset_s)
 
         def last_part() -> int:
@@ -147,7 +151,7 @@ class SoundTrack:
         measure: Measure | None = None,
         steps_a_second: int = 0,
     ) -> tuple[NDArray[np.float32], float]:
-        """Read a span, cut at times inside it.
+        """Read the sound of a span, cut into parts at some times inside it.
 
         Parameters
         ----------
@@ -158,9 +162,10 @@ class SoundTrack:
         rate
             Samples a second.
         measure
-            If given, its values are returned in place of the samples.
+            Function of the samples, such as a loudness or a spectrogram; if given, its values are returned in
+            place of the samples.
         steps_a_second
-            Values that `measure` returns for a second of samples.
+            Number of values that `measure` returns for a second of samples.
 
         Returns
         -------
@@ -234,7 +239,11 @@ class SoundTrack:
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
-        """Decode a block with its margins, resample and measure it; return what `_block` does."""
+        """Decode a block with its margins, resample and measure it; parameters and result as for `_block`.
+
+        The margins before and after the block are cut off at the end: near an edge of its samples, a
+        resampler or a measure returns other values.
+        """
         start_s = block * BLOCK_S
         track_rate = self._rate
         (samples,) = _get_or_compute(
@@ -252,7 +261,7 @@ class SoundTrack:
         return np.array(values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), missing
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
-        """Return the samples between two times at the rate of the track; NaN where it has none."""
+        """Return mono samples between two times, float32 at the rate of the track; NaN where it has none."""
         rate = self._rate
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in self._runs(start_s, end_s):
@@ -270,7 +279,7 @@ class SoundTrack:
         return samples
 
     def _runs(self, start_s: int, end_s: int) -> "list[_Run]":
-        """Decode the frames between two times, and join them to runs without gaps.
+        """Decode the frames of sound between two times, and join consecutive ones to runs without gaps.
 
         Raises
         ------
@@ -319,10 +328,10 @@ class SoundTrack:
         yield from self._packets_in_order(begin_s)
 
     def _packets_in_order(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, by reading on where the last call stopped, as in a joined file.
+        """Yield packets from a time on, in a file in which times cannot be sought, such as a joined one.
 
-        The last packets are kept in memory, so that blocks that are read in order need no second reading. For
-        an earlier time the file is opened again.
+        Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
+        because blocks that are read in order overlap. For an earlier time the file is opened again.
         """
         if begin_s < self._dropped_s:
             self._last_packets.clear()
@@ -343,10 +352,11 @@ class SoundTrack:
 
 
 def jump_s(settings: bytes, rate: int) -> float:
-    """Return the seconds by which a frame may miss the end of the frame before; beyond, a gap lies between.
+    """Return how many seconds of deviation between frames' time stamps are no gap in the sound.
 
-    Blocks of Vorbis are long or short, and overlap by a quarter of each (Vorbis I, 4.3.8). Some writers count
-    half a block for each, and so are early or late by half of the difference of the two lengths.
+    For most codecs this is `JUMP_S`. Blocks of Vorbis are long or short, and overlap by a quarter of each
+    (Vorbis I, 4.3.8). Some writers count half a block for each, so their time stamps are wrong by up to half
+    the difference of the two lengths.
 
     Parameters
     ----------
@@ -367,10 +377,10 @@ def jump_s(settings: bytes, rate: int) -> float:
 
 
 def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
-    """Return how many bytes of a file FFmpeg must look through to know a sound track; 0 for its usual number.
+    """Return how many bytes of a file FFmpeg must look through to find a sound track; 0 for its usual number.
 
-    Broadcasts and discs have many tracks that appear after the beginning. The default is one of the tracks at
-    the beginning, if there are any.
+    In recordings of broadcasts and in discs, tracks may appear after the beginning of the file. If no track
+    is named, one at the beginning is taken, if there is any.
 
     Raises
     ------
@@ -393,7 +403,7 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
-    """Choose a sound track, and have FFmpeg read it in place of the pictures.
+    """Choose a sound track of an open file, and make FFmpeg read it instead of the pictures.
 
     Parameters
     ----------
@@ -455,8 +465,9 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
 def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
     """Yield the packets of a sound track with their times on the time line of the pictures, and their part.
 
-    A packet that states no time has that of the one before it. The k-th part of the track, by its own times,
-    is moved as the k-th part of the pictures is.
+    A packet without a time stamp gets the time of the packet before it. In a file that was joined from parts,
+    a new part of the track begins where its time stamps jump. The k-th part is shifted by the same offset as
+    the k-th part of the pictures.
 
     Parameters
     ----------
@@ -521,22 +532,24 @@ class _Run:
     """
 
     def __init__(self, kind: _FrameKind) -> None:
+        """Begin a run without frames, for frames of one kind."""
         self.kind = kind
         self._n_samples = 0
-        self._starts_s: list[float] = []  # rising
+        self._starts_s: list[float] = []  # start of the run by the time stamp of each frame, sorted
         self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
     def start_s(self) -> float | None:
-        """Start by the median of the time stamps, which one odd stamp does not move; None without stamps.
+        """Start of the run in seconds; None if no frame has a time stamp.
 
-        Some phones write odd stamps.
+        Each stamp gives a start; their median is used, because some phones write single odd stamps.
         """
-        if not self._starts_s:
+        n_starts = len(self._starts_s)
+        if n_starts == 0:
             return None
-        middle = len(self._starts_s) // 2
-        lower, upper = self._starts_s[~middle], self._starts_s[middle]
+        upper = self._starts_s[n_starts // 2]
+        lower = self._starts_s[(n_starts - 1) // 2]
         return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
@@ -557,7 +570,7 @@ class _Run:
     def mono(self, rate: int) -> list[Samples]:
         """Return all samples of the run, resampled to a rate, in consecutive arrays.
 
-        Nothing can be added then.
+        This ends the run: afterwards no frame can be added.
         """
         rest = self._mixed(None)
         values = [*self._values, *rest]
@@ -566,9 +579,10 @@ class _Run:
         return [_resample(np.concatenate(values), self.kind.rate, rate)]
 
     def _mixed(self, frame: Any) -> list[Samples]:
-        """Mix the channels of a frame; None returns what the mixer still holds.
+        """Mix the channels of a frame to mono; for None, return the samples that the mixer still holds.
 
-        libswresample mixes them. If it does not know where the channels belong, they have equal weights.
+        libswresample mixes them with the usual weights. If it does not know the layout of the channels, their
+        mean is taken.
         """
         if self._resampler is not None:
             try:

@@ -56,7 +56,7 @@ class Source:
         The file.
     container, stream
         The file as FFmpeg has it open, and its stream of pictures.
-    kept
+    loaded
         The packets, if they are in memory.
     usual_origin
         `origin` of the file as it is usually opened, if more of it was looked through.
@@ -65,7 +65,7 @@ class Source:
     path: Path
     container: InputContainer
     stream: VideoStream
-    kept: "Sequence[av.Packet[Any]]" = ()
+    loaded: "Sequence[av.Packet[Any]]" = ()
     usual_origin: Fraction | None = None
 
     @property
@@ -99,7 +99,7 @@ class Source:
 
     @property
     def declared(self) -> int:
-        """The number of packets that the container declares; 0 if it declares none."""
+        """Number of packets of the stream by the container's header; 0 if it does not state it."""
         n_declared = self.stream.frames
         n_entries = len(self.stream.index_entries)
         if "mov" in self.formats and n_declared and n_entries:
@@ -108,7 +108,10 @@ class Source:
         return n_declared
 
     def set_decoder(self, *, strict: bool = False) -> None:
-        """Choose one thread, limits and error detection for a decoder that has not decoded yet."""
+        """Set one thread, limits and error detection for the decoder, before it decodes anything.
+
+        With `strict`, errors in the data are raised that the decoder would otherwise conceal.
+        """
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
         self.context.thread_type = "SLICE"
@@ -149,12 +152,12 @@ class Source:
 
     def packets(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets that are not empty. Packets in memory are usable once, as readers change them."""
-        if self.kept:
-            return iter(self.kept)
+        if self.loaded:
+            return iter(self.loaded)
         return (packet for packet in self.stored() if packet.size)
 
 
-KeptFile: TypeAlias = tuple[Source, ExitStack]
+ReusableFile: TypeAlias = tuple[Source, ExitStack]
 """A small file that is still open after its packets were read, with an unused decoder; and what closes it."""
 
 
@@ -231,10 +234,10 @@ def naming_file(path: Path) -> Iterator[None]:
         raise VideoError(error.reason, path) from None
 
 
-def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Yield the items; convert an error of FFmpeg while an item is made, which means damage, to `VideoError`.
+def damage_as_video_error(items: Iterable[Item], path: Path) -> Iterator[Item]:
+    """Yield the items of an iterable that decodes a file; convert its FFmpeg errors to a `VideoError`.
 
-    Errors of the code that uses the items are not converted.
+    Such an error means that the file is damaged. Errors of the code that uses the items are not converted.
     """
     iterator = iter(items)
     while True:
@@ -249,7 +252,10 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 @contextmanager
 def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputContainer]:
-    """Open a file; if FFmpeg finds no pictures at its beginning and they may follow, look farther."""
+    """Open a file; if FFmpeg finds no pictures at its beginning, make it look through more of the file.
+
+    This is done only for formats in which streams may begin anywhere.
+    """
     with ExitStack() as still_open:
         container = still_open.enter_context(_container(path, accelerator))
         stream = container.streams.best("video")
@@ -341,7 +347,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
 
 
 def _read_only(container: InputContainer, stream: VideoStream) -> None:
-    """Make FFmpeg skip the packets of all streams but one."""
+    """Make FFmpeg read the packets of one stream, and skip those of all others."""
     for other in container.streams:
         if other.index != stream.index:
             other.discard = Discard.all

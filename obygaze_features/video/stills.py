@@ -68,7 +68,7 @@ def is_still(path: str | PurePath) -> bool:
 
 def read_still(
     path: Path,
-    wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
+    requests: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
     *,
     spanned: bool = False,
     strict: bool = False,
@@ -79,7 +79,7 @@ def read_still(
     ----------
     path
         A file that `is_still`.
-    wishes
+    requests
         Rules, each with the function applied to the picture; no rule may select several frames.
     spanned
         Whether a time span is requested, which is an error for a still image.
@@ -93,14 +93,14 @@ def read_still(
     """
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
-    chosen_numbers = [_chosen_numbers(sampling, path) for sampling, _ in wishes]
+    chosen_numbers = [_chosen_numbers(sampling, path) for sampling, _ in requests]
     still = load_still(path)
     if strict and still.losses:
         raise VideoError("; ".join(still.losses), path)
     height, width, _ = still.rgb.shape
     frames = []
-    for (_, apply), numbers in zip(wishes, chosen_numbers, strict=True):
-        frames_of_wish = Frames(
+    for (_, apply), numbers in zip(requests, chosen_numbers, strict=True):
+        frames_of_request = Frames(
             images=[apply(still.rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.zeros(len(numbers)),
@@ -114,7 +114,7 @@ def read_still(
             total=1,
             decoded=1,
         )
-        frames.append(frames_of_wish)
+        frames.append(frames_of_request)
     return tuple(frames)
 
 
@@ -201,7 +201,7 @@ def load_still(path: Path) -> StillImage:
 
 
 def _why_no_image(path: Path) -> str:
-    """Return what a file is that Pillow does not recognise, as a sentence."""
+    """Return a sentence on why a file that Pillow does not recognise is no image that can be read."""
     kind = what(path)
     if kind == UNKNOWN or kind.name.endswith(" picture"):
         return f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
@@ -263,7 +263,7 @@ def _load_upright(path: Path) -> _UprightImage:
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
-    """Convert any pixel format to RGB; return it with notes on the conversion."""
+    """Convert an image of any pixel format to RGB, uint8 [H, W, 3]; return it with notes on that."""
     is_grey_16 = image.mode.startswith("I;16")
     unreadable = ""
     if is_grey_16 and "transparency" in image.info:

@@ -28,7 +28,13 @@ FATES: Final = packaged(__package__, "fates.toml")
 
 
 def _sentences(kind: str) -> dict[str, str]:
-    """Return the facts of one kind in `fates.toml`: name -> the sentence to note, or empty for none."""
+    """Read from `fates.toml` what is to be noted for each fact of one kind: name -> sentence, or "" for none.
+
+    Parameters
+    ----------
+    kind
+        Kind of the facts, such as `packets` for the side data of packets.
+    """
     sentences = {}
     for fate in ("used", "listed", "refused", "noted"):
         for group in FATES[fate]:
@@ -129,8 +135,8 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     conversion: int = 1
 
     @property
-    def shape(self) -> float:
-        """Width of a pixel by its height, in upright pictures."""
+    def pixel_aspect(self) -> float:
+        """Width of a pixel divided by its height, in pictures that are turned upright."""
         ratio = float(Fraction(self.sample_aspect.replace(":", "/") or 1))
         is_turned_on_its_side = "90." in self.rotation
         return 1 / ratio if is_turned_on_its_side else ratio
@@ -204,7 +210,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
 
 def _pixels(source: Source) -> str:
-    """Return FFmpeg's name of the format of pixels, or `WITHOUT_ALPHA` where its alpha is not used."""
+    """Return FFmpeg's name of a stream's pixel format; `WITHOUT_ALPHA` for one whose alpha has no meaning."""
     pixels = source.context.pix_fmt or UNKNOWN
     if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
         return WITHOUT_ALPHA
@@ -305,9 +311,10 @@ def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> 
 
 
 def _stream_data(source: Source) -> dict[str, str]:
-    """Return the side data of the stream: name of the same side data of packets in PyAV -> value.
+    """Return the side data of the stream: name -> value, as FFmpeg prints it.
 
-    It is parsed from FFmpeg's description, because PyAV does not give side data of streams.
+    Names are those of the same side data of packets in PyAV. They are parsed from FFmpeg's description of the
+    file, because PyAV does not return the side data of streams.
     """
     text = describe_streams(source.container)
     section = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
@@ -324,7 +331,7 @@ def has_alpha(pixels: Any) -> bool:
 
 
 def is_exact(pixels: Any) -> bool:
-    """Return whether pixels are converted to RGB within a level, over planes at full precision.
+    """Return whether pixels of a format are converted to RGB at full precision, to within one level of 255.
 
     Planar YUV of 8 bits is not: its usual conversion is kept, which rounds down (docs/decoding.md). RGB, grey
     and palettes need no such conversion.

@@ -12,19 +12,19 @@ import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
-from obygaze_features.video.cuts import OwnDetector
+from obygaze_features.video.cuts import DifferenceDetector
 from obygaze_features.video.decode import Frame, NotSafe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import (
+    ConvertedFrame,
+    FrameRequests,
     Known,
-    Shown,
     Window,
     WindowReader,
     WindowResult,
     Windows,
-    Wishes,
-    union,
+    missing_frames,
 )
 from obygaze_features.video.shots import Measured, Meter
 
@@ -66,11 +66,11 @@ def read_stretch(
     stretch: tuple[float, float],
     windows: Windows,
     others: Windows,
-    wishes: Wishes[T],
+    requests: FrameRequests[T],
     *,
     strict: bool = False,
 ) -> Iterator[WindowResult[T] | Rest[T]]:
-    """Decode all frames of a stretch once, in order, for windows and for the detection of cuts.
+    """Decode all frames of a stretch of a film once, in order, both for windows and to detect cuts.
 
     Parameters
     ----------
@@ -82,8 +82,9 @@ def read_stretch(
     windows
         Start and end of the windows to read.
     others
-        Windows that are read elsewhere and need frames of this stretch.
-    wishes, strict
+        Start and end of further windows that need frames of this stretch, but are not read here; `Rest` has
+        the results of these frames.
+    requests, strict
         As for `read_windows`.
 
     Yields
@@ -94,54 +95,60 @@ def read_stretch(
         At the end. Without it the stretch could not be decoded exactly from its first frame on: the windows
         that are left are to be read by `read_windows`, and the film is to be measured by `find_shots`.
     """
-    reader = WindowReader(path, wishes, strict=strict)
-    finder = OwnDetector()
+    reader = WindowReader(path, requests, strict=strict)
+    finder = DifferenceDetector()
     if reader.table.unsafe or reader.lacks_keys:
         return
     start_s, end_s = stretch
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
-    chosen, _ = reader.chosen(Window(number, span) for number, span in enumerate((*windows, *others)))
+    chosen, _ = reader.choose_frames(Window(number, span) for number, span in enumerate((*windows, *others)))
     inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
-    leaving = {*chosen} - {*inside}  # windows that need other frames too, or are read elsewhere
-    wishes_of_frame = _wishes_of_frames(leaving, frames)
-    needed = wishes_of_frame.keys() | union(inside)
+    # Windows that need frames outside of the stretch too, or are read elsewhere.
+    leaving = {*chosen} - {*inside}
+    requests_of_frame = _requests_of_frames(leaving, frames)
+    needed = requests_of_frame.keys() | missing_frames(inside)
     known: dict[int, Known[T]] = {}
 
     def measured_frames() -> Iterator[Frame]:
-        """Measure all frames of the stretch; yield those that windows need."""
-        for number, frame in reader.sparse(frames):
+        """Measure all frames of the stretch for the detection of cuts; yield those that windows need."""
+        for number, frame in reader.decode_sparsely(frames):
             meter.add(number, frame)
             if number in needed:
                 yield number, frame
 
-    def shown_frames() -> Iterator[Shown[T]]:
-        """Yield the needed frames; keep what windows that leave the stretch need of them."""
-        for number, picture, result_of_wish in reader.applied(measured_frames()):
-            if number in wishes_of_frame:
-                # A wish may change the pixels, so the picture is described before.
+    def shown_frames() -> Iterator[ConvertedFrame[T]]:
+        """Yield the needed frames, converted; store results that windows outside of the stretch need too."""
+        for number, picture, result_of_request in reader.convert(measured_frames()):
+            if number in requests_of_frame:
+                # A request may change the pixels, so the picture is described before.
                 bare = picture.without_pixels()
-                results = {wish: result_of_wish(wish) for wish in sorted(wishes_of_frame[number])}
+                results = {
+                    request: result_of_request(request) for request in sorted(requests_of_frame[number])
+                }
                 known[number] = Known(bare, results)
-            yield number, picture, result_of_wish
+            yield number, picture, result_of_request
 
     try:
         meter = Meter(reader.table, finder)
-        yield from reader.served(shown_frames(), inside)
+        yield from reader.distribute(shown_frames(), inside)
     except (NotSafe, VideoError):
         return
     measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
     yield Rest(known, measured, reader.unreported())
 
 
-def _wishes_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
-    """Return which of some frames windows need: frame number -> positions of the wishes that take it."""
-    wishes_of_frame: dict[int, set[int]] = {}
+def _requests_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
+    """Return frame number -> positions of the requests that take the frame for one of the windows.
+
+    Frames outside of the range `frames` are left out.
+    """
+    requests_of_frame: dict[int, set[int]] = {}
     for window in windows:
-        for wish, numbers in enumerate(window.wanted):
+        for position, numbers in enumerate(window.wanted):
             for number in numbers.tolist():
                 if number in frames:
-                    wishes_of_frame.setdefault(number, set()).add(wish)
-    return wishes_of_frame
+                    requests_of_frame.setdefault(number, set()).add(position)
+    return requests_of_frame
 
 
 def _first_entry(table: PacketTable, start_s: float) -> int:

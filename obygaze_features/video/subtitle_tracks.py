@@ -30,13 +30,13 @@ Line = tuple[float, float, str]
 
 @checked
 def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[Line]:
-    """Read the text track of a film in time order, on the time line of its pictures.
+    """Read the lines of a film's subtitle track of texts, in time order, on the time line of the pictures.
 
-    Of several tracks, the first that the film marks as its default is read, or else the first. Forced ones,
-    which hold only what is said in other languages, come last.
+    Of several tracks, the first that the film marks as default is read, or else the first. Forced tracks,
+    which have only what is said in other languages, are read only if there are no others.
 
-    No line is left out: one that ends before the first picture begins below zero, one without a duration ends
-    where it begins, and one without a time has NaN.
+    No line is left out. One that ends before the first picture has negative times, one without a duration
+    ends when it begins, and one without a time has NaN for both.
 
     Parameters
     ----------

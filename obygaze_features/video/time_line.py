@@ -60,12 +60,14 @@ def time_line(
     ticks: NDArray[np.int64],
     *,
     step: int,
-    longest: NDArray[np.int64],
+    longest_pause: NDArray[np.int64],
     key: NDArray[np.bool_],
     shown: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None = None,
 ) -> TimeLine:
-    """Find where times start again or jump, and put each part after the one before it.
+    """Build one rising time line for a file that may be joined from several recordings.
+
+    A part begins where times start again or jump. Its times are shifted so that it follows the part before.
 
     Parameters
     ----------
@@ -74,8 +76,8 @@ def time_line(
         key packets, and shown.
     step
         Ticks between two pictures, for parts of one picture.
-    longest
-        Shape [P]: ticks of a step to the packet above which it is no pause, but begins a part.
+    longest_pause
+        Shape [P]: for each packet, the longest step to it in ticks; a longer one begins a part.
     decoding
         Shape [P]: times of decoding, where the container stores them for its packets.
 
@@ -90,7 +92,7 @@ def time_line(
         ticks[chosen],
         key[chosen],
         None if decoding is None else decoding[chosen],
-        longest[chosen],
+        longest_pause[chosen],
         step,
     )
     first_packets = np.append(0, chosen[part_starts[1:]])
@@ -113,10 +115,12 @@ def time_line(
 
 
 def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
-    """Give pictures without a time, in place, the times that the others leave free at a steady rate.
+    """Fill in, in place, the times of pictures that have none, assuming a steady rate.
 
-    Free times lie between the stated ones. One more may lie before them, if the first picture has no time; or
-    some behind them, if pictures at the end have none. Which picture has which of these times is not known.
+    At a steady rate, the stated times leave gaps of one or more steps. The pictures without a time get the
+    times in these gaps. One more may get a time before the stated ones, if the first picture has no time; or
+    some may get times behind them, if pictures at the end have none. Which picture gets which of these times
+    is arbitrary.
 
     Parameters
     ----------
@@ -130,7 +134,8 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     Returns
     -------
     bool
-        Whether there are as many free times as pictures without one; if not, nothing is changed.
+        Whether the gaps have exactly as many times as there are pictures without one; if not, nothing is
+        changed.
     """
     n_untimed = int((~timed).sum())
     if not n_untimed:
@@ -167,14 +172,14 @@ def _part_starts(
     ticks: NDArray[np.int64],
     key: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None,
-    longest: NDArray[np.int64],
+    longest_pause: NDArray[np.int64],
     step: int,
 ) -> list[int]:
-    """List the shown pictures with which parts begin, without decoding; the first is picture 0.
+    """List the shown pictures with which the parts of a joined file begin; the first is picture 0.
 
     Parameters
     ----------
-    ticks, key, decoding, longest
+    ticks, key, decoding, longest_pause
         Shape [L], of the shown pictures that have a time: as of `time_line`.
     step
         Ticks between two pictures.
@@ -188,7 +193,7 @@ def _part_starts(
     while True:
         start = starts[-1]
         part_decoding = None if decoding is None else decoding[start:]
-        may_start = _may_start_part(ticks[start:], key[start:], part_decoding, longest[start:], step)
+        may_start = _may_start_part(ticks[start:], key[start:], part_decoding, longest_pause[start:], step)
         if not may_start.any():
             return starts
         starts.append(start + int(np.argmax(may_start)))
@@ -200,18 +205,22 @@ def _may_start_part(
     ticks: NDArray[np.int64],
     key: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None,
-    longest: NDArray[np.int64],
+    longest_pause: NDArray[np.int64],
     step: int,
 ) -> NDArray[np.bool_]:
-    """Return which pictures cannot belong to the part that begins with the first; only the first True counts.
+    """Return which pictures show that a new part of a joined file has begun; only the first True counts.
 
-    A part begins at a key picture that would be shown before one that was decoded before it; at any picture
-    that would be shown before one decoded more than `REORDERED` packets before it; after a jump; at a second
-    key picture with the time of the first; and where stored times of decoding step back.
+    A new part begins
+
+    - at a key picture that would be shown before a picture decoded before it;
+    - at any picture that would be shown before one decoded more than `REORDERED` packets before it;
+    - after a step longer than `longest_pause`;
+    - at a second key picture with the time of the first picture;
+    - where stored times of decoding step back.
 
     Parameters
     ----------
-    ticks, key, decoding, longest
+    ticks, key, decoding, longest_pause
         Shape [L], from the first picture of a part on: as of `time_line`.
     step
         Ticks between two pictures.
@@ -223,7 +232,7 @@ def _may_start_part(
     latest_long_before = np.concatenate((np.full(n_first, ticks.min()), latest[:-REORDERED]))
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
-    is_jump = ticks - latest_before > longest
+    is_jump = ticks - latest_before > longest_pause
     starts: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
     if step > 1:  # else ticks are too coarse for the rate, and pictures share them
         repeats_first = (latest_before == ticks[0]) & (ticks == ticks[0])
@@ -234,11 +243,10 @@ def _may_start_part(
 
 
 def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct times of a program stream that are off the line of the others by a few steps.
+    """Correct times of a program stream that deviate by a few steps from the steady rate of the others.
 
-    Where FFmpeg estimates times, it gives a time to a picture before the one that has it, if pictures are so
-    small that one packet of the stream holds several. Each part, up to where times jump by more, is corrected
-    alone.
+    If one packet of the stream holds several small pictures, FFmpeg gives the packet's time to an earlier
+    picture than the one that it belongs to. Stretches between larger jumps of time are corrected separately.
 
     Parameters
     ----------
@@ -253,9 +261,10 @@ def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct the outliers among the times of one part: move them to the median line of the times around.
+    """Correct the outliers among the times of one stretch: move them to the line of the times around them.
 
-    A part with a higher rate than stated keeps to its own rate.
+    The line has the slope of the stated rate, or of the stretch's own rate if that is higher, and the median
+    offset of the `IN_A_PACKET` times before and after.
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
@@ -266,7 +275,7 @@ def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     suspects = np.unique((steps_back[:, None] + reach).clip(0, len(ticks) - 1))
     corrected = ticks.copy()
     for block in np.array_split(suspects, 1 + len(suspects) // MOST_AT_ONCE):
-        # [block, 2 * IN_A_PACKET + 1]; the middle of the sorted ones is their median.
+        # Offsets from the line, [block, 2 * IN_A_PACKET + 1]; the middle of the sorted ones is their median.
         around = from_line[(block[:, None] + reach).clip(0, len(ticks) - 1)]
         median = np.sort(around, axis=1)[:, IN_A_PACKET]
         wrong_by = from_line[block] - median

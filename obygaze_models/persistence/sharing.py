@@ -21,7 +21,7 @@ from obygaze_features.io import (
 )
 from obygaze_features.locks import alone_in
 from obygaze_features.schema import misfit
-from obygaze_features.store.objects import download_file, files_in, put_listed
+from obygaze_features.store.objects import download_file, files_in, put_with_list
 from obygaze_features.templates import filled
 from obygaze_features.text import file_name
 from obygaze_models.errors import ModelError
@@ -104,7 +104,7 @@ def push_model(
         return write_list([*others, entry])
 
     try:
-        put_listed(zoo, LIST, with_entry, {entry.file: data, entry.page: page}, MOST_TOML)
+        put_with_list(zoo, LIST, with_entry, {entry.file: data, entry.page: page}, MOST_TOML)
     except StoreError as error:
         raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry

@@ -186,7 +186,7 @@ def find_clips(
         rows_of_stores.append(rows)
         readable.append(clips if len(rows) == len(clips) else clips.take(rows))
         for row in np.flatnonzero(is_selected & ~group.usable).tolist():
-            reason = store.table.why_without(row, group.name)
+            reason = store.table.describe_absence(row, group.name)
             excluded.setdefault(reason, []).append(clips.clip_ids[row])
     all_clips = ClipColumns.joined(readable)
     # The clips of each store follow each other in `all_clips`.
@@ -247,7 +247,7 @@ def _find_clips_of_modalities(
                 if usable[row]:
                     row_of_clip[index_of[clip_id]] = row
                 else:
-                    reason = store.table.why_without(row, modality["backbone"])
+                    reason = store.table.describe_absence(row, modality["backbone"])
                     reasons.setdefault(reason, []).append(clip_id)
             has_any |= row_of_clip != NO_ROW
             sources_of_modality.append(_Source(store, row_of_clip))

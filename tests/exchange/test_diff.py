@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from obygaze_features.exchange.diff import ArrayDiff, diff, in_words, min_cosine
+from obygaze_features.exchange.diff import ArrayDiff, describe_differences, diff, min_cosine
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays, seal_frames
 
@@ -32,7 +32,7 @@ def store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("toy",)
 def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
     difference = diff(store(tmp_path, "a"), store(tmp_path, "b"))
     assert difference.equal
-    assert in_words(difference, "a", "b") == []
+    assert describe_differences(difference, "a", "b") == []
     assert [array.clips for array in difference.arrays] == [N] * 4
     assert difference.arrays[0].min_cosine == 1
 
@@ -54,7 +54,7 @@ def test_planted_differences_of_values_are_measured(tmp_path):
         assert by_name[name] == ArrayDiff(name, "", N, changed[0], 0, *changed[1:])
     assert not difference.equal
     apart = f"{most:.6g}"
-    assert in_words(difference, "a", "b") == [
+    assert describe_differences(difference, "a", "b") == [
         "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000",
         f"values of toy/frames: 1 of 70 clips differ, by at most {apart} (c066), smallest cosine 1.000000000",
     ]
@@ -70,7 +70,7 @@ def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path
     assert difference.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
     assert difference.clips["status"] == ("c004", "c007")
     assert all(array.clips == N - 4 and not array.changed for array in difference.arrays)
-    words = in_words(difference, "a", "b", most=1)
+    words = describe_differences(difference, "a", "b", most=1)
     assert "clips: 1 only in a: c069" in words
     assert "clips: 1 failed in a, ok in b" in words
     assert "clips: status differs for 2: c004 and 1 more" in words
@@ -79,7 +79,7 @@ def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path
 def test_provenance_that_forbids_mixing_is_marked(tmp_path):
     device = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
     difference = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
-    assert in_words(difference, "a", "b") == [
+    assert describe_differences(difference, "a", "b") == [
         'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
         'provenance of toy: contact is "" in a, "lab b" in b',
     ]
@@ -95,7 +95,7 @@ def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
     pooled, frames = values()
     mine = store(tmp_path, "a", groups=("toy", "mine"))
     theirs = store(tmp_path, "b", pooled[:, :3].copy(), frames[..., :3].astype(np.float32))
-    words = in_words(diff(mine, theirs), "a", "b")
+    words = describe_differences(diff(mine, theirs), "a", "b")
     assert "features of mine: only in a" in words
     assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in words
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
@@ -106,7 +106,7 @@ def test_another_number_of_numbers_in_frames_of_any_number_is_named(tmp_path):
         seal_frames(tmp_path / name, {"a": "m"}, {"a": np.ones((3, width), np.float32)})
         for name, width in (("a", 4), ("b", 5))
     )
-    words = in_words(diff(open_store(mine), open_store(theirs)), "a", "b")
+    words = describe_differences(diff(open_store(mine), open_store(theirs)), "a", "b")
     assert (
         "values of toy/frames: float32 [any number, 4] a clip against float32 [any number, 5] a clip" in words
     )
@@ -123,7 +123,7 @@ def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_p
     assert diff(stores[0], stores[2]).equal
     difference = diff(stores[0], stores[1])
     assert difference.arrays[0] == ArrayDiff("toy/frames", "", 3, 2, 1, 1.0, "c", pytest.approx(1))
-    assert in_words(difference, "x", "y")[0] == (
+    assert describe_differences(difference, "x", "y")[0] == (
         "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
         "smallest cosine 1.000000000"
     )

@@ -10,7 +10,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_features import declaration
 from obygaze_features.exchange.import_files import array_files, torch_files
-from obygaze_features.exchange.import_items import ImportItem, match
+from obygaze_features.exchange.import_items import ImportItem, match_to_clips
 from obygaze_features.store import PlannedClip, same_numerics, verify
 
 from ..store.toy_stores import provenance
@@ -164,14 +164,14 @@ def test_clips_whose_features_are_one_number_are_said(tmp_path):
 
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
     items = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
-    deep, unknown = match(items, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
+    deep, unknown = match_to_clips(items, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: item.where for clip, item in deep.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert unknown == ("m1/y", "z")
-    assert match(items, {"a": "y"})[0]["a"].where == "m1/y.npy"
+    assert match_to_clips(items, {"a": "y"})[0]["a"].where == "m1/y.npy"
     with pytest.raises(StoreError, match=r"m2/x\.npy and m1/x\.npy"):
-        match(items, {"a": "x"})
+        match_to_clips(items, {"a": "x"})
     with pytest.raises(StoreError, match="clips a and b"):
-        match(items, {"a": "x", "b": "x"})
+        match_to_clips(items, {"a": "x", "b": "x"})
 
 
 def test_npy_files_are_found_and_never_unpickled(tmp_path):
@@ -214,7 +214,7 @@ def test_two_files_of_one_name_and_two_suffixes_are_refused(tmp_path):
 
 def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_called_so():
     named = {"tt1_scene_1.avi": row("a"), "tt1_scene_2.MP4": row("b"), "c.mp4": row("c"), "d.txt": row("d")}
-    matched, unknown = match(
+    matched, unknown = match_to_clips(
         items(**named), {"1": "tt1_scene_1", "2": "tt1_scene_2", "3": "c.mp4", "4": "d"}, VIDEOS
     )
     assert [matched[clip].where for clip in "123"] == [
@@ -224,4 +224,4 @@ def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_cal
     ]
     assert (unknown, matched.keys()) == (("d.txt",), set("123"))
     with pytest.raises(StoreError, match="both"):
-        match(items(**{"a.avi": row("a"), "a.mkv": row("b")}), {"1": "a"}, VIDEOS)
+        match_to_clips(items(**{"a.avi": row("a"), "a.mkv": row("b")}), {"1": "a"}, VIDEOS)

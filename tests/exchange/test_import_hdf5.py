@@ -10,7 +10,7 @@ import pytest
 
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import match
+from obygaze_features.exchange.import_items import match_to_clips
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.store import PlannedClip, open_store, same_numerics
 from obygaze_features.store.format import ARRAYS
@@ -34,7 +34,7 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path, name, exp
     export(source, "toy", tmp_path / name)
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
     with read(tmp_path / name) as (items, texts):
-        matched, _ = match(items, {clip.clip_id: clip.clip_id for clip in clips})
+        matched, _ = match_to_clips(items, {clip.clip_id: clip.clip_id for clip in clips})
         declared = json.loads(texts["provenance"])
         store = imported(tmp_path, matched, known=declared, clips=clips, allow_missing=True)
     assert texts["backbone"] == "toy"
@@ -57,7 +57,7 @@ def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
     with hdf5_items(tmp_path / "x.h5") as (items, texts):
         assert list(items) == ["m/a", "m/b", "m/c"]
         assert texts == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
+        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
     assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
 
 
@@ -215,7 +215,7 @@ READERS = """
 import json, resource, sys
 from pathlib import Path
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import end_reader
+from obygaze_features.exchange.import_items import end_worker
 from obygaze_features.exchange.import_tables import table_items
 
 def memory(name):
@@ -236,7 +236,7 @@ for name in sys.argv[1:]:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
         print(json.dumps([path.stem, reader, said]))
-end_reader()
+end_worker()
 print(json.dumps([memory("VmHWM") >> 20, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10]))
 """
 

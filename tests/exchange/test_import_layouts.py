@@ -17,7 +17,7 @@ from obygaze_features.exchange import row_ids
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import ImportItem, TableOptions, match
+from obygaze_features.exchange.import_items import ImportItem, TableOptions, match_to_clips
 from obygaze_features.exchange.import_tables import parquet_rows, table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.file_kinds import FILM_SUFFIXES
@@ -389,12 +389,12 @@ def test_names_match_in_any_form_of_unicode(form):
     name = "Amélie – Ünïcode"
     items = {normalize(form, name): ImportItem("x", dict)}
     for wanted in ("NFC", "NFD"):
-        assert list(match(items, {"1": normalize(wanted, name)})[0]) == ["1"]
+        assert list(match_to_clips(items, {"1": normalize(wanted, name)})[0]) == ["1"]
 
 
 @pytest.mark.parametrize("path", ["C:\\films\\a.mp4", "/films/a.mp4", "films/a", "'a.WAV'"])
 def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
-    assert list(match({path: ImportItem("x", dict)}, {"1": "a"}, FILM_SUFFIXES)[0]) == ["1"]
+    assert list(match_to_clips({path: ImportItem("x", dict)}, {"1": "a"}, FILM_SUFFIXES)[0]) == ["1"]
 
 
 @pytest.mark.parametrize(

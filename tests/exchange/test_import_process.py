@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.exchange import import_hdf5
-from obygaze_features.exchange.import_items import DAMAGED, end_reader
+from obygaze_features.exchange.import_items import DAMAGED, end_worker
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze
@@ -24,7 +24,7 @@ ASKED = "store import films.csv x.h5 lab --from hdf5 --backbone lab --licence MI
 def _planted_readers_can_be_imported_in_other_processes():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parents[2])
-        end_reader()
+        end_worker()
         yield
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.import_items import match
+from obygaze_features.exchange.import_items import match_to_clips
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids, row_items
 
@@ -82,7 +82,7 @@ def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
     write, ids = TABLES[name]
     write(tmp_path / name)
     with table_items(tmp_path / name, ids) as (items, _):
-        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
+        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
 
@@ -100,7 +100,7 @@ def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
         pytest.importorskip("pyarrow")
         table.reset_index().to_parquet(path)
     with table_items(path, None, {"Weapon"}) as (items, about):
-        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
+        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
     assert store["lab"].shape("pooled") == (3, D)
     assert "Weapon" in about["left_out"]
 

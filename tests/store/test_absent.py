@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from obygaze.cli import root_command
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.diff import diff, in_words
+from obygaze_features.exchange.diff import describe_differences, diff
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import card_files
@@ -166,7 +166,7 @@ def test_diff_compares_what_both_have_and_names_clips_absent_in_one(store, tmp_p
         "wave/pooled": len(DONE_CLIPS) - 3,
     }
     assert not any(array.changed for array in difference.arrays)
-    assert any("absent" in line and SILENT[0] in line for line in in_words(difference, "a", "b"))
+    assert any("absent" in line and SILENT[0] in line for line in describe_differences(difference, "a", "b"))
 
 
 def test_exports_leave_absent_clips_of_their_group_out(store, tmp_path):

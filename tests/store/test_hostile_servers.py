@@ -10,7 +10,7 @@ import pytest
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_obstore import _known_hosts
+from obygaze_features.store.files_obstore import _only_known_hosts
 from obygaze_features.store.store import locate
 
 from .serving import Handler, serving
@@ -250,7 +250,7 @@ def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
 
 def test_a_proxy_of_the_environment_stays(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    assert _known_hosts() == {}
+    assert _only_known_hosts() == {}
     monkeypatch.delenv("HTTPS_PROXY")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://s3.lab.example:9000/x")
-    assert _known_hosts()["proxy_excludes"].startswith("s3.lab.example,amazonaws.com,")
+    assert _only_known_hosts()["proxy_excludes"].startswith("s3.lab.example,amazonaws.com,")

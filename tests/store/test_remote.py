@@ -5,7 +5,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_hub import HubFiles, place_of
+from obygaze_features.store.files_hub import HubFiles, parse_hub_url
 
 from .toy_stores import read_all
 
@@ -94,7 +94,7 @@ def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder():
         "lab/films@v1/": HubFiles("lab/films", "v1", ""),
         "lab/films@v1/stores/toy-1.0.0": HubFiles("lab/films", "v1", "stores/toy-1.0.0/"),
     }.items():
-        assert place_of(f"hf://datasets/{place}") == files
+        assert parse_hub_url(f"hf://datasets/{place}") == files
 
 
 def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.diff import diff, in_words
+from obygaze_features.exchange.diff import describe_differences, diff
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import pack
@@ -117,7 +117,7 @@ def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
     second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     difference = diff(store, second)
     assert difference.clips["text"] == ("a-01",)
-    assert "clips: text differs for 1: a-01" in in_words(difference, "1", "2")
+    assert "clips: text differs for 1: a-01" in describe_differences(difference, "1", "2")
     with pytest.raises(StoreError, match="clip a-01"):
         merge([store, second], tmp_path / "merged")
 

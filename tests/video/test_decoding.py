@@ -143,16 +143,16 @@ def test_an_error_of_each_is_not_taken_for_one_of_the_file(films):
 
 @pytest.mark.parametrize("last", [40, -1])
 def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, last):
-    sparse = Decoder.sparse
+    decode_sparsely = Decoder.decode_sparsely
 
     def odd(decoder, targets):
-        for number, frame in sparse(decoder, targets):
+        for number, frame in decode_sparsely(decoder, targets):
             if number > last:
                 break
             yield number, frame
         raise NotSafe("a frame did not come out of the decoder")
 
-    monkeypatch.setattr(Decoder, "sparse", odd)
+    monkeypatch.setattr(Decoder, "decode_sparsely", odd)
     frames = read_frames(films["pyramid.mp4"], uniform(8))
     assert frames.method == "sequential"
     assert frames.why_sequential
@@ -164,7 +164,7 @@ def test_sparse_decoding_notices_another_file_in_the_old_ones_place(films):
     decoder = Decoder(films["pyramid.mp4"])
     decoder.path = films["uneven.mp4"]
     with pytest.raises(NotSafe, match="other packets"):
-        list(decoder.sparse([50]))
+        list(decoder.decode_sparsely([50]))
 
 
 def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(films):

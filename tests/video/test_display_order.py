@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.video import display_order, index, read_frames, uniform
-from obygaze_features.video.display_order import numbered
+from obygaze_features.video.display_order import number_frames
 from tests.video.conftest import draw, numbers_of, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import with_wrong_counter
@@ -113,8 +113,8 @@ def test_damage_where_the_order_is_looked_for_is_no_error(recording, monkeypatch
         yield from (next(packets) for _ in range(20))
         raise display_order.FFmpegError(1, "damaged")
 
-    stamped = display_order.labelled
-    monkeypatch.setattr(display_order, "labelled", lambda packets: damaged(stamped(packets)))
+    stamped = display_order.number_packets
+    monkeypatch.setattr(display_order, "number_packets", lambda packets: damaged(stamped(packets)))
     assert display_order.reorders(recording("h264", ".ts"), np.arange(PICTURES) == 0)
 
 
@@ -136,10 +136,10 @@ class Frame:
     ],
 )
 def test_labels_hold_until_one_steps_back(packets, numbers):
-    frames = numbered(map(Frame, packets), {packet: packet for packet in range(9)}, rising=True)
+    frames = number_frames(map(Frame, packets), {packet: packet for packet in range(9)}, rising=True)
     assert [number for number, *_ in frames] == numbers
 
 
 def test_labels_may_step_back_where_stamps_do():
-    frames = numbered(map(Frame, [0, 2, 1]), {0: 0, 2: 1, 1: 2}, rising=False)
+    frames = number_frames(map(Frame, [0, 2, 1]), {0: 0, 2: 1, 1: 2}, rising=False)
     assert [number for number, *_ in frames] == [0, 1, 2]

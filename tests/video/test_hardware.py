@@ -11,8 +11,8 @@ from obygaze_features.video.hardware import (
     NotDecoded,
     NotOnCard,
     NvidiaCard,
+    check_for_gpu,
     find_difference,
-    first_look,
     group_around,
     to_core_format,
 )
@@ -83,9 +83,9 @@ def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
 
 def test_only_pictures_from_a_size_on_go_to_a_card(tmp_path):
     film = encode(tmp_path / "f.mp4", map(draw, range(10)))
-    assert first_look(film, 96 * 64) == ("", 96, 64)
-    assert first_look(film, 96 * 64 + 1).reason != ""
-    assert first_look(tmp_path / "still.png", 0).reason != ""
+    assert check_for_gpu(film, 96 * 64) == ("", 96, 64)
+    assert check_for_gpu(film, 96 * 64 + 1).reason != ""
+    assert check_for_gpu(tmp_path / "still.png", 0).reason != ""
 
 
 def test_a_driver_that_is_not_there_is_named(monkeypatch):

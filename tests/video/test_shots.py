@@ -13,7 +13,7 @@ from obygaze.demo_corpus import FILMS, DemoClip, draw_clip
 from obygaze_features.errors import ShotError
 from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
-from obygaze_features.video.cuts import OwnDetector
+from obygaze_features.video.cuts import DifferenceDetector
 from tests.video.encoding import encode
 from tests.video.test_stream import clap, with_box
 
@@ -242,7 +242,7 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
     shots = find_shots(written(tmp_path / "a.mp4", still(count=1)))
     assert [(shot.start_s, shot.flags) for shot in shots] == [(0.0, ())]
-    assert OwnDetector().cuts() == []
+    assert DifferenceDetector().cuts() == []
 
 
 def test_pyscenedetect_is_fed_by_our_decoder(film):

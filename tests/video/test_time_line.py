@@ -283,7 +283,7 @@ def test_too_many_parts_are_refused_in_time():
     ticks = np.tile(np.arange(40), MOST_PARTS + 1)
     every = np.ones(len(ticks), np.bool_)
     with pytest.raises(VideoError, match="times start again"):
-        time_line(ticks, step=1, longest=np.full(len(ticks), 90_000), key=every, shown=every)
+        time_line(ticks, step=1, longest_pause=np.full(len(ticks), 90_000), key=every, shown=every)
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):

@@ -56,12 +56,12 @@ def assert_same(result, alone) -> None:
 
 
 def assert_as_alone(path: Path, windows, *, strict: bool = False) -> None:
-    wishes = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
-    together = dict(read_windows(path, windows, wishes, strict=strict))
+    requests = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
+    together = dict(read_windows(path, windows, requests, strict=strict))
     assert sorted(together) == list(range(len(windows)))
     for number, (start, end) in enumerate(windows):
         result = together[number]
-        ((_, alone),) = read_windows(path, [(start, end)], wishes, strict=strict)
+        ((_, alone),) = read_windows(path, [(start, end)], requests, strict=strict)
         if isinstance(result, VideoError):
             assert str(alone) == str(result)
         else:
@@ -129,7 +129,7 @@ def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
 
 def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
-    monkeypatch.setattr(PacketTable, "number", lambda *_: -1)
+    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)
     assert_as_alone(films["pyramid.mp4"], WINDOWS)
     frames = read_frames(films["pyramid.mp4"], at([10, 80]))
     assert (frames.method, numbers_of(frames.images)) == ("sparse", [10, 80])
