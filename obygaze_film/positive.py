@@ -54,7 +54,7 @@ class Positive:
             return name
         for concept in builtin_codebook(self.codebook).concepts:
             if concept.name == name:
-                return concept.told(language).title
+                return concept.in_language(language).title
         return name
 
     def in_language(self, language: str) -> "Positive":
@@ -72,8 +72,8 @@ class Positive:
             name, title, text = meaning
             part = concepts.get(name) if self.is_concept else levels.get(name)
             if part is not None:
-                told = part.told(language)
-                is_builtin_text = text == part.told("en").means
+                told = part.in_language(language)
+                is_builtin_text = text == part.in_language("en").means
                 text = told.means if is_builtin_text else text
                 if self.is_concept:
                     name = told.title

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, seen_of, split_concepts
+from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, parse_seen_score, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import propose
@@ -220,7 +220,7 @@ class OwnTables:
             "annotator": annotator,
         }
         if file.account.kind == JUDGEMENTS:
-            completed[SEEN_SCORE] = seen_of(completed[SEEN_SCORE])
+            completed[SEEN_SCORE] = parse_seen_score(completed[SEEN_SCORE])
             completed["clip_id"] = self._judgement_id(completed)
         return Row(line, completed)
 

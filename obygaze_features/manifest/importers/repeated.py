@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest.clip import seen_of
+from obygaze_features.manifest.clip import parse_seen_score
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 
 SITTING = timedelta(hours=4)
@@ -80,7 +80,7 @@ def _may_have_kept_ticks(before: _Decision, decision: _Decision) -> bool:
     """
     concepts = decision.cells.get("concepts")
     has_same_concepts = bool(concepts) and concepts == before.cells.get("concepts")
-    seen_scores = {seen_of(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
+    seen_scores = {parse_seen_score(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
     is_one_sitting = decision.judged_at - before.judged_at <= SITTING
     were_seen = seen_scores == {"1"}
     return were_seen and has_same_concepts and is_one_sitting
