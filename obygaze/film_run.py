@@ -492,12 +492,12 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
         Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
     """
     from obygaze_features.backbones.registry import backbone_call
-    from obygaze_features.commands.extract_command import addressed
+    from obygaze_features.commands.extract_command import values_by_backbone
 
     owners = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
     weights_of: dict[str, str] = {}
     for text in weights:
-        weights_of |= addressed(text, [*owners, *owners.values()])
+        weights_of |= values_by_backbone(text, [*owners, *owners.values()])
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
     wants_answers = False

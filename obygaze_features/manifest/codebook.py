@@ -26,7 +26,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
 )
 from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, error_context, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text
 from obygaze_features.text import composed
@@ -94,7 +94,7 @@ class Codebook:
     constructs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with placed(f"codebook {self.name!r}"):
+        with error_context(f"codebook {self.name!r}"):
             check_codebook(self)
 
     @cached_property
@@ -523,7 +523,7 @@ def load_codebook(path: str | Path) -> Codebook:
     """
     path = local_path(path)
     text = text_of(path)
-    with placed(path):
+    with error_context(path):
         codebook = codebook_of_text(text)
     if codebook.name in BUILTIN and codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(

@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, placed
+from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, error_context
 from obygaze_features.text import composed, first_few, number_of
 
 MOST_LEVELS = 12
@@ -244,7 +244,7 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     draft_of_levels = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
     problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concepts else ""
-    with placed(f"{file.path}: {problem}", remedy):
+    with error_context(f"{file.path}: {problem}", remedy):
         # How a cell of concepts is divided depends on the words of levels.
         words = LabelWords(Codebook(**codebook_parameters(draft_of_levels.to_toml())))
         draft = replace(draft_of_levels, concepts=tuple(_count_concepts(table, concepts, words)))
@@ -311,8 +311,8 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
 
 def _absent_column(table: Table, heading: str) -> ManifestError:
     """Return the error for a heading that the person names and the table does not have."""
-    found = first_few(table.columns, MOST_SHOWN)
-    return ManifestError(f"{table.path}: no column {heading!r}; found {found}")
+    columns = first_few(table.columns, MOST_SHOWN)
+    return ManifestError(f"{table.path}: no column {heading!r}; found {columns}")
 
 
 def _are_few(cells: Sequence[str]) -> bool:

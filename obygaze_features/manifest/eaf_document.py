@@ -18,7 +18,7 @@ from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.eaf import DECISIONS
-from obygaze_features.manifest.spans.textgrid import apart
+from obygaze_features.manifest.spans.textgrid import spread_over_tiers
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
     DECIDED_CONCEPTS,
@@ -175,7 +175,7 @@ def _with_overlaps_on_further_tiers(tiers: Sequence[EafTier]) -> list[EafTier]:
         if tier.kind in {"level", "concepts"}:
             disjoint_tiers.append(tier)
             continue
-        for name, spans in apart(tier.name, tier.spans):
+        for name, spans in spread_over_tiers(tier.name, tier.spans):
             disjoint_tiers.append(replace(tier, name=name, spans=spans))
     return disjoint_tiers
 
