@@ -46,7 +46,7 @@ class Gamma:
     observed, expected
         Disorder as annotated, and by chance; None if there is no clip.
     value
-        gamma; None where it is undefined: no clip, or one level everywhere, so that chance has no disorder.
+        gamma; None if it is undefined: no clip, or one level everywhere, so that chance has no disorder.
     """
 
     n_clips: int

@@ -33,7 +33,7 @@ SHOWN_DIGITS: Final = 12
 
 
 class Window(NamedTuple):
-    """A span of a film's video; without times the whole file, told apart by its id."""
+    """A span of a film's video; without times a whole file, whose id stands for an unknown video."""
 
     movie: str
     video: str

@@ -99,7 +99,7 @@ def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
 
 
 def _alpha(observed: float, expected: float) -> float | None:
-    """Return 1 - observed / expected disagreement; None where chance has no disagreement."""
+    """Return 1 - observed / expected disagreement; None if the expected one is 0."""
     if expected <= 0:
         return None
     return 1 - observed / expected
@@ -126,9 +126,9 @@ class UnitisedAlpha:
     values : float or None
         Of the values where two annotators marked: cu-alpha, nominal.
     coverage : float
-        The share of what was annotated that `values` rests on.
+        The share of the annotated time on which `values` is computed.
 
-    None where a coefficient is undefined: chance has no disagreement.
+    A coefficient is None if it is undefined: chance has no disagreement.
     """
 
     segments: float | None

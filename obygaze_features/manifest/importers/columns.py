@@ -224,7 +224,7 @@ class LabelColumn(NamedTuple):
     role
         What its cells are: `level` or `concepts`.
     label
-        The label that its marks say yes or no to; "" where its cells are labels themselves.
+        The label that its marks say yes or no to; "" if its cells are labels themselves.
     """
 
     column: str
@@ -280,7 +280,7 @@ class LabelReader:
     annotators
         Annotator -> the columns that hold this annotator's labels alone.
     notes
-        What is to be said of columns that are left out.
+        Notices on columns that are left out.
     respelled
         (text of a cell, label of the codebook) -> how many cells were read so.
     has_single_labels

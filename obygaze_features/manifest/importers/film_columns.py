@@ -13,7 +13,7 @@ from obygaze_features.workbook import SHEET
 
 
 class FilmColumns:
-    """Finds the unread column that says which film a row is of: by its files, heading, or repeated names."""
+    """Finds the unread column that names the film of each row: by its files, heading, or repeated names."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         """Keep what is known of the table's columns; see `UnreadColumns`."""

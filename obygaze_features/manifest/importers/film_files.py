@@ -41,7 +41,7 @@ class FilmFiles:
     Parameters
     ----------
     folder
-        Folder of the videos; None where the person gives none.
+        Folder of the videos; None if the person gives none.
     root
         Folder of the manifest.
 

@@ -107,7 +107,7 @@ class FilmSpans(NamedTuple):
     remainder_s
         Seconds at the end of the film that fill no window, or come after its last scene.
     notices
-        What is to be said of the cuts, a line each.
+        Notices on how the film was cut.
     """
 
     spans: list[tuple[float, float]]

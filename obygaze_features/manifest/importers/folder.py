@@ -31,7 +31,7 @@ def import_folder(source: Path | str, root: Path | str, codebook: Codebook | Non
     source
         The folder, searched recursively; hidden files and linked folders are passed over.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     codebook
         Of the levels and concepts that the clips may get; by default `obygaze12`.
 
@@ -69,7 +69,7 @@ def import_images(source: Path, root: Path) -> Imported:
     source
         The folder, searched recursively; hidden files and linked folders are passed over.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
 
     Notes
     -----
@@ -190,7 +190,7 @@ def whole_files(
     files
         Paths below it.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     movie
         Function that names the movie of a file.
 

@@ -98,7 +98,7 @@ class PersonTables:
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     annotator
         Who annotated, where a table does not say it.
     ids

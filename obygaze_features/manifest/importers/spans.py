@@ -92,7 +92,7 @@ def import_spans(
         transcripts; markers and timelines of video editors; projects of REFI-QDA; annotations of the web;
         answers of machines; judgements of scored films; tables with the columns of a manifest.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     kind
         One of `SOURCES`; by default each file's content tells.
     tiers
@@ -191,9 +191,9 @@ class _ReadOptions(NamedTuple):
     Attributes
     ----------
     kind
-        The kind of all files; "" where the content of each tells it.
+        The kind of all files; "" if the content of each file decides.
     codebook
-        The person's codebook, or the one that earlier files chose; None where there is neither.
+        The person's codebook, or the one that an earlier file names; None if there is neither.
     words
         Words of the file -> the level or concept that each stands for.
     annotator
@@ -212,7 +212,7 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
     Raises
     ------
     ManifestError
-        The file is of no kind that is read.
+        The file is of no kind that is read, and is no table.
     """
     try:
         return kind_of(file)
@@ -348,7 +348,7 @@ class _ManifestMaker:
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     words
         The words of labels that the codebook knows.
     annotator

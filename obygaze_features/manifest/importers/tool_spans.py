@@ -71,7 +71,7 @@ class ToolSpans:
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     words
         The words of labels that the codebook knows.
     roles

@@ -228,7 +228,7 @@ def _label_of_marks(column: str, words: LabelWords) -> str:
 
 
 def _is_exact(column: str, name: str) -> bool:
-    """Return whether a heading is, but for a remark in brackets, a known word for a manifest's column."""
+    """Return whether a heading, without remarks in brackets, is a known word for a manifest's column."""
     return bare_heading(column) in KNOWN_HEADINGS.get(name, ())
 
 

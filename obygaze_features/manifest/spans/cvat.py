@@ -23,7 +23,7 @@ NOT_CHOSEN = {"", "false", "__undefined__"}
 
 
 class Statement(NamedTuple):
-    """What is said of a frame.
+    """What a tag, or a track with its attributes, says of a frame.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Statement(NamedTuple):
     text
         The value of the attribute, or the label.
     seen_score
-        "1" where a model helped; else "".
+        "1" if a model helped, else "".
     """
 
     tier: str
@@ -41,7 +41,7 @@ class Statement(NamedTuple):
 
 
 class TrackFrames(NamedTuple):
-    """Frames of a track's shapes: those in which it shows, and those in which it is outside the picture."""
+    """Frames of a track's shapes: those in which it is visible, and those in which it is outside the picture."""
 
     shown: set[int]
     outside: set[int]

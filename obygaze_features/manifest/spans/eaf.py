@@ -469,7 +469,7 @@ def _slot_behind(annotation_id: str) -> str:
 
 
 def _longest(ancestries: Sequence[Sequence[Element]]) -> int:
-    """Return how many annotations stand one above the other at most; 0 for an empty tier."""
+    """Return the length of the longest chain of annotations that refer to each other; 0 for an empty tier."""
     return max(map(len, ancestries), default=0)
 
 
@@ -530,7 +530,7 @@ def _other_signature(tier: Element, annotator: str) -> str:
 
 
 def _annotator(tier: Element) -> str:
-    """Return who signed a tier: its attribute, else what stands behind an @ in its name."""
+    """Return who signed a tier: its attribute `ANNOTATOR`, else the text behind an @ in its name."""
     attribute = tier.get("ANNOTATOR", "").strip()
     name_end = tier.get("TIER_ID", "").partition("@")[2].strip()
     return composed(attribute or name_end)

@@ -90,7 +90,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
 
 
 class _Guess(NamedTuple):
-    """The likeliest encoding, and what is said of it and the next ones."""
+    """The likeliest encoding, and a notice on it and the next ones."""
 
     name: str
     notice: str

@@ -46,7 +46,7 @@ class Format:
     name, tool
         What it is called, and by what it is written.
     kind
-        The kind of files that reads it (kinds.toml); "" where it is not read.
+        The kind of files as which it is read (kinds.toml); "" if it is not read.
     way_out
         What to do with a file that is not read, by the tool's own menu.
     source
@@ -141,7 +141,7 @@ def _begins(file: SpanFile, pattern: str) -> bool:
 
 
 def _has_within(file: SpanFile, pattern: str) -> bool:
-    """Return whether a pattern stands anywhere in the first characters of a file."""
+    """Return whether a pattern is found anywhere in the first characters of a file."""
     return anywhere_pattern(pattern).search(file.head) is not None
 
 

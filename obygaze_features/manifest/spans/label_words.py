@@ -91,7 +91,7 @@ class LabelWords:
     Raises
     ------
     ManifestError
-        A word would stand for what is no level and no concept of the codebook.
+        A word would stand for a label that the codebook does not have.
     """
 
     def __init__(self, codebook: Codebook, meanings: Mapping[str, str] | None = None) -> None:

@@ -54,9 +54,9 @@ class Layout(NamedTuple):
     start, end
         Columns of time codes.
     texts
-        What a marker is called, or what is said of it.
+        Columns of a marker's name or text.
     comments
-        What is said of a marker beside its name.
+        Columns of comments on a marker.
     tiers
         Its type or colour.
     has_points_of_a_frame

@@ -76,7 +76,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _interaction(value: Any) -> str:
-    """Write an interaction as `who: what: whom`; "" where it does not say what."""
+    """Write an interaction as `who: what: whom`; "" if it does not say what."""
     if not isinstance(value, dict):
         return _text(value)
     if not _text(value.get("what")):

@@ -16,7 +16,7 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_s, end_s
         Times in seconds of the film; NaN where they cannot be read.
     text
-        What is said of the span: a label, a level, names of concepts, words.
+        The text of the span: a label, a level, names of concepts, or words.
     tier
         The tier, track or category that it is on.
     cells

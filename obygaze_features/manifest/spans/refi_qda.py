@@ -274,7 +274,7 @@ class CodedSpan:
     coder
         Who coded it.
     comment
-        What is said of it; "" if nothing is.
+        A comment on it; "" for none.
     """
 
     start_s: float

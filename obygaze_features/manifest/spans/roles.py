@@ -56,7 +56,7 @@ class Tier:
     is_said
         Whether its texts are what films say, or names of speakers.
     n_texts, n_labels
-        How many texts it has, and how many of them are of the codebook.
+        How many texts it has, and how many of them are labels of the codebook.
     words
         Levels and concepts that are used, with their counts.
     n_with_level

@@ -75,7 +75,7 @@ class SpanSource:
 
 
 def _read_nothing(_: SpanFile) -> Iterable[RawSpan]:
-    """Yield nothing: tables of ours are read by their columns."""
+    """Yield nothing: tables of people are read by their columns, in `importers`."""
     return ()
 
 
@@ -179,7 +179,7 @@ def kind_of(file: SpanFile) -> str:
     Raises
     ------
     ManifestError
-        It is of no kind that is known.
+        The file is of no known kind.
     """
     for kind, source in SOURCES.items():
         if source.is_of(file) and not (kind == TABLE and _is_table_of_a_tool(file)):

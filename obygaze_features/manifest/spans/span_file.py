@@ -74,7 +74,7 @@ class Reading:
     tiers
         Tier -> its role; no other tier is read then, if there are any.
     headings
-        Which headings of tables stand for columns of ours.
+        Which headings of tables stand for which columns of a manifest.
     """
 
     rate: Fraction | None = None

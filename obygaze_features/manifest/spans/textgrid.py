@@ -29,7 +29,7 @@ S = TypeVar("S", bound=tuple[float, float, str])
 
 
 class Token(NamedTuple):
-    """A text, number or flag that stands free, as Praat reads it, with its line."""
+    """A text, number or flag of a file, as Praat reads it, with its line."""
 
     text: str
     line: int
@@ -249,5 +249,5 @@ def _number(value: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text on one line that stands in quotes."""
+    """Write a text on one line, with its quotes doubled, as it is between quotes."""
     return one_line(text).replace('"', '""')

@@ -15,7 +15,7 @@ class TimeLine(NamedTuple):
     Attributes
     ----------
     rate
-        Frames per second; None where nobody says it.
+        Frames per second; None if it is not known.
     start_s
         Seconds of the time code that the film's first frame has.
     """

@@ -488,7 +488,7 @@ def _is_beside(node: Element) -> bool:
 
 
 def _text_outside_spans(node: Element) -> str:
-    """Return the text that stands directly in an element, outside of elements inside."""
+    """Return the text directly in an element, without that of elements inside."""
     return " ".join([node.text or "", *(child.tail or "" for child in node)])
 
 

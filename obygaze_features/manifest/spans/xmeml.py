@@ -29,7 +29,7 @@ class Owner(NamedTuple):
     Attributes
     ----------
     rate
-        Frames per second; None where nothing says it.
+        Frames per second; None if it is not known.
     media
         Path or name of the media file; "" for a sequence.
     """
