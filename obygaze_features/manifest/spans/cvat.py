@@ -41,7 +41,7 @@ class Statement(NamedTuple):
 
 
 class TrackFrames(NamedTuple):
-    """Frames of a track's shapes: those in which it is visible, and those in which it is outside the picture."""
+    """Frames of a track's shapes: those in which it is visible, and those in which it is outside."""
 
     shown: set[int]
     outside: set[int]
