@@ -503,13 +503,13 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
         Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
     """
     from obygaze_features.backbones.registry import backbone_call
-    from obygaze_features.commands.extract_command import addressed
+    from obygaze_features.commands.extract_command import values_by_backbone
 
     # A backbone may fill several groups: its own, and side groups, whose provenance names it as "beside".
     backbone_of = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
     weights_of: dict[str, str] = {}  # group or backbone -> its weights
     for text in weights:
-        weights_of |= addressed(text, [*backbone_of, *backbone_of.values()])
+        weights_of |= values_by_backbone(text, [*backbone_of, *backbone_of.values()])
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
     has_answers = False

@@ -353,7 +353,7 @@ def extract(
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
     ctx = click.get_current_context()
-    own_shard = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
+    shard_of_job = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
     gpu_indices = _parse_gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -409,7 +409,7 @@ def extract(
         citation=citation,
         version=version,
         append=append,
-        shard=own_shard,
+        shard=shard_of_job,
         limit=limit,
         sealing=ARRAY_TASK not in os.environ,  # other tasks may write: a later job seals
         shots=shots,
@@ -421,7 +421,7 @@ def extract(
         return diagnosed(examine_run(work))
     if dry_run:
         return estimated(work.estimate(), work.unit)
-    return _run(work, store, own_shard, json=json)
+    return _run(work, store, shard_of_job, json=json)
 
 
 def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, json: bool) -> Answer:
@@ -434,7 +434,7 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
     store
         The store, as it was given.
     shard
-        Which shard this is, from 0, and of how many.
+        (number of this shard, from 0; number of shards).
     json
         Whether the answer is printed as JSON, which has the remarks itself.
     """
@@ -452,9 +452,9 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         return replace(answer, remarks=remarks, code=stop.exit_code)
     is_shared = n_parts > 1 or ARRAY_TASK in os.environ
     if is_shared and not stage.missing(shard):
-        stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
-        seal = f"obygaze store seal {quote(str(store))} --licence {stated}"
-        remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal}")
+        licence = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
+        seal_command = f"obygaze store seal {quote(str(store))} --licence {licence}"
+        remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal_command}")
         not_begun = shares_not_begun(stage.path)
         if not_begun:
             remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
@@ -497,9 +497,9 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
-    """Choose the shard to do (see `choose_shard`); turn errors into usage errors.
+    """Choose the shard to do (see `choose_shard`), and turn errors into usage errors.
 
-    The exit code of a usage error tells a job script not to ask for another turn, in which the same command
+    A job script starts the command again after other errors, but not after a usage error, as the same command
     would fail again.
     """
     try:
@@ -614,7 +614,7 @@ def read_recipes(
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for option_name, texts in named.items():
         for text in texts:
-            for name, value in addressed(text, names).items():
+            for name, value in values_by_backbone(text, names).items():
                 if option_name not in known[name]:
                     raise click.UsageError(_not_taken_message(name, option_name, value, names))
                 is_file = option_name in {"weights", "questions"}
@@ -655,7 +655,7 @@ def with_layers(
     names = [recipe.name for recipe in recipes]
     wanted: dict[str, backbones.Layers] = {}
     for text in layers:
-        for name, value in addressed(text, names).items():
+        for name, value in values_by_backbone(text, names).items():
             if "layers" not in backbones.backbone_options(name):
                 raise click.UsageError(_not_taken_message(name, "layers", value, names))
             wanted[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
@@ -690,11 +690,11 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
     return tuple(answering)
 
 
-def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the value of an option for each backbone that it is for, by the backbone's name.
+def values_by_backbone(text: str, names: Iterable[str]) -> dict[str, str]:
+    """Return backbone -> the value of an option, for the backbones that the option is for.
 
-    `NAME=VALUE` is for one backbone, any other text is the value for all. A value may hold "=" itself, so
-    that only the name of a backbone counts as a name.
+    `NAME=VALUE` is for one backbone, any other text is the value for all. A value may hold "=" itself: what
+    is before a "=" counts as a name only if it is one of `names`.
 
     Parameters
     ----------
@@ -712,7 +712,7 @@ def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
 def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
     """Return the message for an option that a backbone does not take.
 
-    If there are other backbones, it says how to give the option to one of them alone.
+    If there are other backbones, it says how to give the option to only one of them.
     """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]
@@ -722,9 +722,6 @@ def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[
 
 
 def _absolute_path(weights: str) -> str:
-    """Make the path of an existing file absolute, as workers run in another folder.
-
-    Return other names as typed.
-    """
+    """Return the absolute path of an existing file, as workers run elsewhere; other names as typed."""
     path = Path(weights).expanduser()
     return str(path.absolute()) if path.exists() else weights

@@ -148,7 +148,7 @@ def variables(
 def _read_shots(
     windows: Mapping[Path, Sequence[Window]], shots: Path | None, source: Path | None
 ) -> "dict[str, list[manifests.FilmPart]]":
-    """Read a table of shots; return movie -> its shots, and warn of movies that it has none of.
+    """Read a table of shots; return movie -> its shots, and warn of movies without shots in it.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _read_shots(
     shots
         The table given with --shots, if any.
     source
-        The manifest of the windows, beside which the table may lie.
+        The manifest of the windows. Without --shots, a table of shots next to it is read, if there is one.
     """
     movies = [film_windows[0].movie for film_windows in windows.values()]
     if shots is not None:
@@ -171,8 +171,9 @@ def _read_shots(
     parts = {}
     for name, film_parts in manifests.read_parts(table, movies if len(movies) == 1 else None).items():
         parts[manifests.find_film(name, movies) or name] = film_parts
-    if without := [movie for movie in movies if movie not in parts]:
-        click.echo(f"{table}: no shots of {', '.join(without)}: they are found", err=True)
+    movies_without_shots = [movie for movie in movies if movie not in parts]
+    if movies_without_shots:
+        click.echo(f"{table}: no shots of {', '.join(movies_without_shots)}: they are found", err=True)
     return parts
 
 
@@ -184,10 +185,10 @@ class Clips(NamedTuple):
 
 
 def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
-    """Find the windows of each film: return the film's file -> its windows.
+    """Return the file of each film -> its windows.
 
-    These are the clips whose video is this file, and the clips with times of the movie that the file is named
-    after. A clip without times is the whole of its own file, and of no other.
+    The windows of a film are the clips whose video is its file, and the clips with times whose movie the file
+    is named after. A clip without times is a window only of the file that is its video.
 
     Parameters
     ----------
@@ -201,29 +202,29 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
     ManifestError
         If a film has no window, or a window belongs to several files.
     """
-    known = [_read_film(path) for path in films]
-    clips, file_of = _read_clips(known, source)
-    film_at = {film.path.resolve(): film for film in known}
+    read_films = [_read_film(path) for path in films]
+    clips, file_of_clip = _read_clips(read_films, source)
+    film_of_file = {film.path.resolve(): film for film in read_films}
     movies = {clip.movie: "" for clip in clips}
-    movie_of = {film.path: manifests.find_film(film.movie, movies) for film in known}
-    windows: dict[Path, list[Window]] = {path: [] for path in movie_of}
+    movie_of_file = {film.path: manifests.find_film(film.movie, movies) for film in read_films}
+    windows: dict[Path, list[Window]] = {path: [] for path in movie_of_file}
     for clip in clips:
-        file = file_of.get(clip.clip_id)
-        if file in film_at:
-            matching = [film_at[file]]
+        file = file_of_clip.get(clip.clip_id)
+        if file in film_of_file:
+            films_of_clip = [film_of_file[file]]
         elif clip.start_s is not None:
-            matching = [film for film in known if movie_of[film.path] == clip.movie]
+            films_of_clip = [film for film in read_films if movie_of_file[film.path] == clip.movie]
         else:
-            matching = []
-        if len(matching) > 1:
+            films_of_clip = []
+        if len(films_of_clip) > 1:
             raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
-        for film in matching:
+        for film in films_of_clip:
             window = Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s)
             windows[film.path].append(window)
-    for film in known:
+    for film in read_films:
         if not windows[film.path]:
             hint = manifests.name_hint(film.movie, movies)
-            if movie_of[film.path]:
+            if movie_of_file[film.path]:
                 hint = ": its clips are whole files: give these, and their manifest"
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
     n_taken = sum(len(film_windows) for film_windows in windows.values())
@@ -233,22 +234,23 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
 
 
 def _read_clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
-    """Read the clips of a store or a manifest; without one, cut the films into windows of equal length."""
+    """Read the clips of a store, or those of a manifest with their files; else cut films into windows."""
     if source is not None and source.is_dir():
         return Clips(of.open_store(source).clips, {})
     if source is None:
         manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
     else:
         manifest = manifests.merge_annotators(of.read_manifest(source))
-    file_of = {}
+    file_of_clip = {}
     for clip in manifest:
-        if path := manifest.video_path(clip):
-            file_of[clip.clip_id] = path.resolve()
-    return Clips(manifest.clips, file_of)
+        path = manifest.video_path(clip)
+        if path is not None:
+            file_of_clip[clip.clip_id] = path.resolve()
+    return Clips(manifest.clips, file_of_clip)
 
 
 def _read_film(path: Path) -> "manifests.Film":
-    """Read the time at which a film ends."""
+    """Read a film's name and the time at which it ends, from its file."""
     probed = of.probe(path)
     return manifests.Film(path, probed.start_s + probed.duration_s)
 
@@ -261,10 +263,7 @@ def _read_camera_rows(source: Path | None) -> "Mapping[str, Rows] | None":
 
 
 def _read_people_rows(source: Path | None) -> "Mapping[str, Rows] | None":
-    """Return clip -> its features of people and their times, if `source` is a store that has them.
-
-    Else None.
-    """
+    """Return clip -> its features of people and their times, if `source` is a store with these; else None."""
     from obygaze_features.backbones.people import FEATURES, N_FRAMES
 
     return _read_rows(source, "people", FEATURES, least=N_FRAMES)
@@ -273,7 +272,7 @@ def _read_people_rows(source: Path | None) -> "Mapping[str, Rows] | None":
 def _read_rows(
     source: Path | None, name: str, features: Sequence[str], least: int
 ) -> "Mapping[str, Rows] | None":
-    """Read the frame features and their times of each usable clip of a store, by clip id.
+    """Return id of each usable clip of a store -> its features of frames and their times.
 
     None if `source` is no store, or if its group has other features or too few frames in a clip.
 
@@ -296,9 +295,9 @@ def _read_rows(
     group = store[name]
     if group.provenance["architecture"].get("features") != [*features] or group.n_frames < least:
         return None
-    found = {}
+    rows_of_clip = {}
     rows = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
     for clip_id, usable, frames, time_s in rows:
         if usable:
-            found[clip_id] = (frames, time_s)
-    return found
+            rows_of_clip[clip_id] = (frames, time_s)
+    return rows_of_clip

@@ -160,7 +160,7 @@ def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]")
 
 
 def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
-    """Format the frames as a plain table, headed by how they were read."""
+    """Format the frames as a plain table of indices and times, below lines on how they were read."""
     size = f"{taken.width}x{taken.height}"
     if taken.rotation:
         size += f", turned {taken.rotation} degrees clockwise"

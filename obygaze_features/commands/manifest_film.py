@@ -135,7 +135,7 @@ def film(
 
 
 def _parse_seconds(text: str, word: str, option_name: str) -> float | None:
-    """Parse an option that takes seconds or one word, such as --window train; None stands for the word.
+    """Parse an option that takes seconds or one word, such as `--window train`; return None for the word.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
 
 
 def _clips_of_films(imported: "manifests.Imported") -> list[dict[str, object]]:
-    """List the number of clips of each film, and the seconds at its end that are in no clip."""
+    """Return for each film its movie, number of clips, and the seconds at its end that are in no clip."""
     n_clips = Counter(clip.movie for clip in imported.manifest)
     rows: list[dict[str, object]] = []
     for movie, remainder_s in imported.remainder_s.items():

@@ -155,7 +155,7 @@ def project(
 
 
 def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
-    """Count the clips, movies, levels, annotators, seconds and videos of a manifest: fact -> value."""
+    """Return fact -> value for a manifest: its numbers of clips, movies, levels, videos and the like."""
     from obygaze_features.video.file_facts import is_here
 
     codebook = manifest.codebook
@@ -201,7 +201,7 @@ def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
 
 
 def _number_of(number: float, name: str) -> str:
-    """Write a number with its name, which is in the plural where it names things."""
+    """Write a number with its name; a plural noun in it becomes singular for the number 1."""
     noun, _, rest = name.partition(" ")
     if number == 1 and noun in {"clips", "files", "seconds"}:
         noun = noun.removesuffix("s")

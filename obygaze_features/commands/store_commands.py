@@ -92,7 +92,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
 
 
 def _find_stages(folders: Sequence[Path]) -> list[Path]:
-    """Return the stages that lie in some folders."""
+    """Return the stages that are directly in some folders."""
     paths: list[Path] = []
     for folder in folders:
         paths += _paths_in(folder, "rm --sealed-stages")
@@ -122,9 +122,11 @@ def _kind_of_removable(path: Path) -> str:
 
 
 def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
-    """Remove folders, after they were listed with their sizes and, without `yes`, confirmed.
+    """List folders with their sizes, ask for confirmation unless `yes` is true, and remove them.
 
-    Return their paths.
+    Returns
+    -------
+    The paths of the removed folders.
     """
     from obygaze_features.store.growth import discard
 
@@ -200,7 +202,10 @@ def ls(
 
 
 def _paths_in(folder: Path, command: str) -> list[Path]:
-    """Return the sorted paths in a folder; without the folder, an error says how to call the command."""
+    """Return the sorted paths in a folder; refuse a folder that does not exist.
+
+    `command` is the part of the command after `obygaze store`, for the message.
+    """
     if not folder.is_dir():
         raise StoreError(
             f"{folder}: no such folder; name the one that holds stores: obygaze store {command} FOLDER"
@@ -330,27 +335,27 @@ def _group_record(group: "stores.Group") -> dict[str, Any]:
     return {"arrays": arrays, "provenance": group.provenance}
 
 
-def _flatten(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
+def _flatten(record: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Flatten a nested record into pairs of dotted name, such as "corpus.name", and formatted value.
 
     Parameters
     ----------
     record
         The record.
-    where
-        What stands before the names, for an inner record.
+    prefix
+        Prefix of all names: the name of the outer record with a dot.
     """
-    lines = []
+    pairs = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
-            lines += _flatten(value, f"{where}{name}.")
+            pairs += _flatten(value, f"{prefix}{name}.")
         else:
-            lines.append((where + name, _format_value(value)))
-    return lines
+            pairs.append((prefix + name, _format_value(value)))
+    return pairs
 
 
 def _format_value(value: object) -> str:
-    """Format a value on one line; of a long list only the ends, as --json has the full value."""
+    """Format a value on one line; a long list is shortened to its ends, as --json has the full value."""
 
     def text_of(item: object) -> str:
         """Return a text as it is, and anything else as JSON."""

@@ -38,11 +38,11 @@ _ROWS = "rows"
 """Key under which a table whose rows are frames says which columns give clip and time."""
 
 
-def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
-    """Return the name that each clip has in another tool's files, by its id, built from a pattern.
+def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
+    """Return clip id -> the name that the clip has in another tool's files, built from a pattern.
 
-    The fields of the pattern, as in {movie}/{video}, are columns of the manifest. A clip without a value for
-    one of them has no name, and so no features.
+    The fields of the pattern, as in {movie}/{video}, are columns of the manifest. Clips without a value for
+    one of them are left out: they have no name, and so no features.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def open_source(
     source: Path,
     kind: str,
     ids: str | None,
-    asked: Sequence[str],
+    patterns: Sequence[str],
     labels: Collection[str],
     clips: Collection[str],
     times: str | None,
@@ -117,7 +117,7 @@ def open_source(
         Kind of the files, as in --from.
     ids
         Column or file of ids, for tables.
-    asked
+    patterns
         Patterns of the columns or arrays that are features.
     labels
         Columns of the manifest and concepts, which are no features.
@@ -149,10 +149,12 @@ def open_source(
         open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
     if kind == "hdf5":
         clip_names = {name.rpartition("/")[2] for name in clips}
-        return hdf5_items(source, asked, clip_names, times_array)
+        return hdf5_items(source, patterns, clip_names, times_array)
     if kind == "table":
-        return table_items(source, ids, labels, asked, of_frames=of_frames, times=times, at_a_rate=at_a_rate)
-    choice = ArrayChoice(tuple(asked), times=times_array)
+        return table_items(
+            source, ids, labels, patterns, of_frames=of_frames, times=times, at_a_rate=at_a_rate
+        )
+    choice = ArrayChoice(tuple(patterns), times=times_array)
     if kind == "npy" and source.is_file() and what(source).name == NPZ:
         return npz_clips(source, choice)
     read_files = array_files if kind == "npy" else torch_files
@@ -282,7 +284,7 @@ def import_(
         chosen.append(glob.escape(key))
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
-    clip_names = names_of(table, pattern)
+    clip_names = names_by_pattern(table, pattern)
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
     opened = open_source(
@@ -389,7 +391,7 @@ def _match_clips(
     features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
         return _Matched(features, not_features)
-    times_of_clips, not_times = match_to_clips(items, names_of(table, times), FILM_SUFFIXES)
+    times_of_clips, not_times = match_to_clips(items, names_by_pattern(table, times), FILM_SUFFIXES)
     unknown = tuple(name for name in not_features if name in not_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 
@@ -407,7 +409,7 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
 
 
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
-    """Return the order of axes given with --axes; where each row is a frame, only TD is possible."""
+    """Return the order of axes given with --axes; in a table with a row for each frame it must be TD."""
     if _ROWS not in about:
         return axes
     if axes not in (None, "TD"):

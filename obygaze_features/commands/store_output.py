@@ -65,10 +65,15 @@ class Growth(NamedTuple):
 
 
 def growth_of(path: Path, older: Path | str) -> Growth:
-    """Describe how many chunks of frames a grown store shares with its older version, as text and JSON.
+    """Describe how many chunks of frames a store shares with the older version that it grew from.
 
-    If clips have different numbers of frames, their frames are stored one after the other, so that a clip
-    that is inserted moves the frames of all later clips.
+    If clips have different numbers of frames, their frames are stored one after the other. A new clip in
+    between then moves the frames of all later clips, whose chunks are written anew.
+
+    Returns
+    -------
+    Growth
+        The description as fields of a JSON document, and as lines of text.
     """
     from obygaze_features.store.growth import moved_frames
 

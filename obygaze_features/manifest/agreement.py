@@ -25,7 +25,7 @@ from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.projection import project, windows
 
 Span = tuple[str, float | None, float | None]
-"""Video, start and end; without times of the whole file."""
+"""A video with a start and an end in seconds; both None for a whole file."""
 
 DEFAULT_WINDOW_S = 46.0
 """Length of the windows that free segments are projected onto, in seconds.
@@ -46,7 +46,7 @@ class Gamma:
     observed, expected
         Disorder as annotated, and by chance; None if there is no clip.
     value
-        gamma; None where it is undefined: no clip, or one level everywhere, so that chance has no disorder.
+        gamma; None if it is undefined: no clip, or one level everywhere, so that chance has no disorder.
     """
 
     n_clips: int
@@ -87,7 +87,7 @@ class PairLevels:
     annotators: tuple[str, str]
     counts: Mapping[tuple[str, str], int]
 
-    def parted(self, lowest: str) -> dict[str, int]:
+    def counts_by_outcome(self, lowest: str) -> dict[str, int]:
         """Count the spans by how the two annotators' levels compare.
 
         Parameters
@@ -97,8 +97,10 @@ class PairLevels:
 
         Returns
         -------
-        Numbers of spans: all (`spans`), of equal levels (`alike`), of which one annotator alone gave the
-        lowest level (`overlooked`), and of two other levels (`other readings`).
+        dict
+            `spans`: the number of all spans. It is the sum of three numbers: `alike` (both gave the same
+            level), `overlooked` (exactly one gave the lowest level) and `other readings` (two different
+            levels, neither of them the lowest).
         """
         n_alike = 0
         n_overlooked = 0
@@ -116,26 +118,31 @@ class PairLevels:
 
 @checked
 def distances(codebook: Codebook) -> NDArray[np.float64]:
-    """Compute the distance of every two levels of a codebook, from 0 to 1.
+    """Compute the distance between every two levels of a codebook.
 
     Returns
     -------
-    Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
-    equal steps where the codebook has none; the lowest and the highest level are 1 apart.
+    Distances, [n_levels, n_levels]. Each is the difference of two levels' positions (`positions`), divided by
+    the largest difference, so that the lowest and the highest level are 1 apart. For `obygaze12` they are
+    those of eq. 2.
     """
-    places = positions(codebook)
-    differences = np.abs(places[:, None] - places[None, :])
-    largest = differences.max() or 1.0  # of a single level it is 0
-    # Rounded, so that .7 - .3 is .4.
+    level_positions = positions(codebook)
+    differences = np.abs(level_positions[:, None] - level_positions[None, :])
+    largest = differences.max() or 1.0  # a codebook of one level has only the difference 0
+    # Rounded, as .7 - .3 is not exactly .4 in floating point.
     return np.round(differences / largest, 12)
 
 
 def positions(codebook: Codebook) -> NDArray[np.float64]:
-    """Return the positions of a codebook's levels on their axis, [n_levels]; 0, 1, 2, ... if it has none."""
-    places = []
+    """Return the positions of a codebook's levels on their axis, [n_levels].
+
+    A codebook that states no positions has its levels in equal steps: 0, 1, 2, ...
+    """
+    level_positions = []
     for rank, level in enumerate(codebook.levels):
-        places.append(float(rank if level.position is None else level.position))
-    return np.array(places)
+        position = rank if level.position is None else level.position
+        level_positions.append(float(position))
+    return np.array(level_positions)
 
 
 @checked
@@ -148,6 +155,11 @@ def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Ga
         Their levels of the same clips, in the same order, [n_clips] each.
     codebook
         Gives the order of the levels and their distances.
+
+    Returns
+    -------
+    Gamma
+        With the value None if there is no clip, or if chance has no disorder, as both gave one level only.
 
     Raises
     ------
@@ -169,19 +181,22 @@ def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Ga
     return Gamma(len(first_ranks), observed, expected, value)
 
 
-def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray[np.float64]) -> float:
+def expected_disorder(
+    first_ranks: NDArray[np.int64], second_ranks: NDArray[np.int64], distance: NDArray[np.float64]
+) -> float:
     """Compute the mean distance between the levels of two annotators if their clips were paired at random.
 
     Parameters
     ----------
-    a, b
-        Rank of the level of each clip, [n_clips], by each annotator.
-    apart
-        Distance of every two levels, [n_levels, n_levels].
+    first_ranks, second_ranks
+        Rank of the level that the first and the second annotator gave each clip, [n_clips].
+    distance
+        Distance between every two levels, [n_levels, n_levels].
     """
-    share_of_a = np.bincount(a, minlength=len(apart)) / len(a)  # of clips at each level
-    share_of_b = np.bincount(b, minlength=len(apart)) / len(b)
-    return float(share_of_a @ apart @ share_of_b)
+    n_levels = len(distance)
+    first_shares = np.bincount(first_ranks, minlength=n_levels) / len(first_ranks)  # share of each level
+    second_shares = np.bincount(second_ranks, minlength=n_levels) / len(second_ranks)
+    return float(first_shares @ distance @ second_shares)
 
 
 @checked
@@ -212,7 +227,9 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
 
 @checked
 def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
-    """Count each two levels that every pair of annotators of every movie gave to spans that both labelled.
+    """Count, for every pair of annotators of a movie, how often they gave a span the levels A and B.
+
+    Only spans that both labelled are counted.
 
     Raises
     ------
@@ -265,9 +282,10 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
     Returns
     -------
     Manifest
+        The rows, of windows if labels were projected.
     float or None
-        Seconds of a window, the mean clip of MovieGraphs; None where annotators of a movie labelled the same
-        clips or spans, even if not all of them, so that nothing is projected.
+        Length of a window in seconds (`DEFAULT_WINDOW_S`); None if nothing was projected, because annotators
+        were given the same clips or spans.
     """
     if manifest.is_per_annotator:
         return manifest, None
@@ -278,7 +296,7 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
 
 
 def _has_free_segments(manifest: Manifest) -> bool:
-    """Return whether, in some movie, annotators labelled segments that they drew as they liked."""
+    """Return whether the annotators of any movie chose the bounds of their segments themselves."""
     spans_of_movies: dict[str, dict[str, set[Span]]] = {}  # movie -> annotator -> spans
     for clip in manifest:
         spans_of_annotators = spans_of_movies.setdefault(clip.movie, {})
@@ -302,14 +320,20 @@ def _with_one_id_per_span(manifest: Manifest) -> Manifest:
 def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
     """Return whether annotators of a movie drew their own segments, and were not given the same spans.
 
-    So where their spans are not all the same, and either two of them overlap, or one annotator has no span in
-    common with another.
+    Spans that are given do not overlap, and an annotator who skips some still shares the others. So segments
+    were drawn freely if the annotators' spans differ and two spans overlap, or if an annotator shares no span
+    with anybody.
+
+    Parameters
+    ----------
+    spans_of_annotators
+        The spans that each annotator of the movie labelled.
     """
     all_spans = set[Span]().union(*spans_of_annotators)
     if all(spans == all_spans for spans in spans_of_annotators):
         return False
-    in_time = sorted((video, start or 0.0, end or math.inf) for video, start, end in all_spans)
-    for (video, _, end), (next_video, next_start, _) in pairwise(in_time):
+    sorted_spans = sorted((video, start or 0.0, end or math.inf) for video, start, end in all_spans)
+    for (video, _, end), (next_video, next_start, _) in pairwise(sorted_spans):
         if video == next_video and end > next_start:
             return True
     n_annotators: Counter[Span] = Counter()
@@ -320,7 +344,7 @@ def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
 
 
 def mean_defined(gammas: Iterable[float | None]) -> float | None:
-    """Average the gammas that are defined; None if none is."""
+    """Return the mean of the gammas that are not None; None if all are."""
     values = [value for value in gammas if value is not None]
     return sum(values) / len(values) if values else None
 
@@ -333,8 +357,10 @@ def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
 
 
 def _span(clip: Clip) -> Span:
-    """Return a clip's video (else, of a whole file, the clip's id), start and end."""
-    # Clips that are files of another lab's, without times and video, are told apart by their ids.
+    """Return the span of a clip: its video, start and end.
+
+    A clip that has neither a video nor times is a whole file whose path is not known: its id stands for it.
+    """
     file = clip.video
     if not file and clip.start_s is None:
         file = clip.clip_id

@@ -16,7 +16,8 @@ from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, SEEN_
 from obygaze_features.text import composed, number_of, unsuitable
 
 CONCEPT_SEPARATOR = ";"
-_NO_EXTRAS = {*FIELDS, CODEBOOK_COLUMN}
+_RESERVED_COLUMNS = {*FIELDS, CODEBOOK_COLUMN}
+"""Columns of a manifest file that cannot be the name of an extra column."""
 OVERHANG_S = 1 / 24
 """Seconds by which a clip may end after its film: a frame."""
 
@@ -69,6 +70,7 @@ class Clip:
     extras: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        """Write names with composed accents and times as floats; refuse a value that is not allowed."""
         for column in ("clip_id", "movie", "annotator"):
             object.__setattr__(self, column, composed(getattr(self, column)))
         for column, problem in chain(self._wrong_texts(), self._wrong_times()):
@@ -88,11 +90,11 @@ class Clip:
 
     def _wrong_texts(self) -> Iterator[tuple[str, str]]:
         """Yield (column, problem) for each text that is not allowed, such as an empty clip id."""
-        named = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
-        # One search for all: a corpus has tens of thousands of clips.
-        if unsuitable("".join((*named.values(), *self.extras, *self.extras.values()))):
-            yield from self._unsuitable_texts(named)
-        for column, text in named.items():
+        text_columns = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
+        # All texts are searched as one, for speed: a corpus has tens of thousands of clips.
+        if unsuitable("".join((*text_columns.values(), *self.extras, *self.extras.values()))):
+            yield from self._unsuitable_texts(text_columns)
+        for column, text in text_columns.items():
             if text != text.strip():
                 yield column, f"{text!r} begins or ends with a space"
             if not text and column in {"clip_id", "movie"}:
@@ -102,12 +104,15 @@ class Clip:
         if "\\" in self.movie or ".." in self.movie.split("/"):
             yield "movie", "holds a backslash, or leads upwards"
         for column in self.extras:
-            if not column or column in _NO_EXTRAS:
+            if not column or column in _RESERVED_COLUMNS:
                 yield column, "is no name for an extra column"
 
-    def _unsuitable_texts(self, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield (column, problem) for each text with characters that a manifest cannot hold."""
-        for column, text in named.items():
+    def _unsuitable_texts(self, text_columns: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield (column, problem) for each text with characters that a manifest cannot hold.
+
+        `text_columns` maps the columns of a manifest to the clip's texts; extra columns are checked too.
+        """
+        for column, text in text_columns.items():
             problem = unsuitable(text)
             if problem:
                 yield column, f"{text!r} {problem}"
@@ -154,19 +159,19 @@ def absolute(path: Path) -> Path:
 def stored_path(video: Path, root: Path) -> str:
     """Write a video's path as a manifest in folder `root` should hold it.
 
-    Relative where the video lies beneath the folder or in a neighbour of it, so that manifest and films move
-    together; absolute elsewhere.
+    The path is relative if the video lies in that folder or in a sibling folder, so that manifest and films
+    can be moved together. Otherwise it is absolute.
     """
     folder = absolute(root)
     file = absolute(video)
     if file.is_relative_to(folder):
         return file.relative_to(folder).as_posix()
     # The system resolves ".." through real folders, not through links.
-    real_here = folder.resolve()
-    real_there = file.parent.resolve() / file.name
-    beside = real_here.parent
-    if beside != beside.parent and real_there.is_relative_to(beside):
-        return (Path("..") / real_there.relative_to(beside)).as_posix()
+    real_parent = folder.resolve().parent
+    real_file = file.parent.resolve() / file.name
+    is_root_of_disk = real_parent == real_parent.parent
+    if not is_root_of_disk and real_file.is_relative_to(real_parent):
+        return (Path("..") / real_file.relative_to(real_parent)).as_posix()
     return file.as_posix()
 
 
@@ -178,9 +183,10 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
     clips
         The rows, all with the same extra columns.
     codebook
-        Of their labels; its name is a column, unless it is the default codebook (`BUILTIN[0]`).
+        The codebook of the clips' labels. Its name is written in a column of its own, unless it is the
+        default codebook (`BUILTIN[0]`).
     spreadsheet_safe
-        Whether cells that a spreadsheet would run as a formula begin with an apostrophe.
+        Whether to put an apostrophe in front of cells that a spreadsheet would run as a formula.
     """
     write_line = sheet_line if spreadsheet_safe else csv_line
     extra_names = tuple(clips[0].extras) if clips else ()
@@ -204,9 +210,12 @@ class ClipsById:
         self._of_annotator: dict[tuple[str, str], Clip] = {}
 
     def add(self, clip: Clip) -> Clip | None:
-        """Add a clip and return None; or return the earlier clip whose id it repeats wrongly, without adding.
+        """Add a clip if its id allows it.
 
-        It does so where the id is there by the same annotator, or is of another span.
+        Returns
+        -------
+        None if the clip was added. Otherwise the earlier clip of the same id that forbids it: one by the same
+        annotator, or one of another span.
         """
         first = self._first.setdefault(clip.clip_id, clip)
         key = (clip.clip_id, clip.annotator)
@@ -220,7 +229,7 @@ class ClipsById:
 
 
 class Collected:
-    """The clips of a file, without those that repeat an id wrongly, which are noted as problems.
+    """The clips of a file. A clip with an id that is taken (`ClipsById`) is left out and noted as a problem.
 
     Parameters
     ----------
@@ -228,6 +237,11 @@ class Collected:
         Collects what is wrong in the file.
     column
         The column that a repeated id is in, for messages.
+
+    Attributes
+    ----------
+    clips
+        The clips that were added, in the order of their lines.
     """
 
     def __init__(self, problems: Problems, column: str = "clip_id") -> None:
@@ -235,24 +249,27 @@ class Collected:
         self._problems = problems
         self._column = column
         self._by_id = ClipsById()
-        self._lines: dict[tuple[str, str], int] = {}
+        self._lines: dict[tuple[str, str], int] = {}  # (clip id, annotator) -> line
 
     def add(self, clip: Clip | None, line: int) -> None:
-        """Add the clip of a line; None is ignored, and an id that is there already is a problem."""
+        """Add the clip that was read from a line; None stands for a line that could not be read."""
         if clip is None:
             return
-        twin = self._by_id.add(clip)
-        if twin is None:
+        earlier = self._by_id.add(clip)
+        if earlier is None:
             self.clips.append(clip)
             self._lines[clip.clip_id, clip.annotator] = line
         else:
-            first_line = self._lines[twin.clip_id, twin.annotator]
+            first_line = self._lines[earlier.clip_id, earlier.annotator]
             problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
             self._problems.add(line, problem, self._column)
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
-    """Return whether two clips of the same id are of the same span, by two annotators who are named."""
+    """Return whether two clips of one id are two annotators' labels of the same span.
+
+    Both annotators must be named, and must differ.
+    """
     if not clip.annotator or not other.annotator or clip.annotator == other.annotator:
         return False
     span = (clip.movie, clip.video, clip.start_s, clip.end_s)
@@ -262,24 +279,25 @@ def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
 
 @checked
 def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool = False) -> Clip | None:
-    """Read a row of a manifest as a clip; return None and note the problems if any cell is wrong.
+    """Read a row of a manifest as a clip; return None and note the problems if a cell cannot be read.
 
     Parameters
     ----------
     row
-        Needs clip_id and movie; any other column of FIELDS may be absent, others become extras.
+        Needs the columns clip_id and movie. The other columns of FIELDS may be absent; further columns become
+        the clip's extras.
     problems
         Collects what is wrong.
     codebook
-        Knows levels and concepts.
+        The codebook of the row's level and concepts.
     spelled
-        Also accept the codebook's titles and synonyms for levels and concepts.
+        Whether to accept also the codebook's titles and synonyms of levels and concepts.
     """
     return clip_of_row(row, problems, codebook, spelled=spelled)
 
 
 def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool) -> Clip | None:
-    """Read a row as `clip_of` does, without checking the types of arguments, for files of many rows."""
+    """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows."""
     n_before = len(problems.messages)
     cells = row.cells
     start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
@@ -289,14 +307,14 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
         level_of = codebook.level_spelled if spelled else codebook.level_named
         level = problems.attempt(row.line, "level", level_of, cells["level"])
     concepts = problems.attempt(row.line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
-    seen_score = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
+    seen_score = problems.attempt(row.line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
         problems.add(
             row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
         )
     if len(problems.messages) > n_before:
         return None
-    extras = {column: text for column, text in cells.items() if column not in _NO_EXTRAS}
+    extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:
         extras[SEEN_SCORE] = seen_score or ""
     return problems.attempt(
@@ -316,15 +334,20 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 
 
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
-    """Read the concepts of a row by the codebook's names, or with `spelled` by its synonyms too."""
+    """Read the cell `concepts` of a row as names of concepts; with `spelled` synonyms are accepted too."""
     text = cells.get("concepts", "")
     if spelled:
         return tuple(codebook.concept_spelled(name) for name in codebook.split_concepts(text))
     return tuple(codebook.concept_named(name) for name in split_concepts(text))
 
 
-def seen_of(text: str) -> str:
-    """Read a cell that says whether a model's score was in sight as "1" or "0"; "" if it is empty."""
+def parse_seen_score(text: str) -> str:
+    """Read a cell of the column `seen_score`: whether the annotator saw a model's score while labelling.
+
+    Returns
+    -------
+    "1" if the score was visible, "0" if not, "" for an empty cell. Numbers such as 1.0 and 0,0 are read too.
+    """
     if not text.strip():
         return ""
     number = number_of(text.replace(",", "."))
@@ -349,7 +372,7 @@ def _field_cells(clip: Clip) -> tuple[str, ...]:
 
 
 def numbered_ids(stem: str, count: int) -> list[str]:
-    """Make ids numbered from 1: as wide as the count and at least four digits, so that they sort in time.
+    """Make ids numbered from 1, with zeros in front so that they sort: at least four digits.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
 )
 from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, error_context, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text
 from obygaze_features.text import composed
@@ -94,12 +94,12 @@ class Codebook:
     constructs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with placed(f"codebook {self.name!r}"):
+        with error_context(f"codebook {self.name!r}"):
             check_codebook(self)
 
     @cached_property
     def _name_of_spelling(self) -> Mapping[str, Mapping[str, str]]:
-        """The names of levels and of concepts by their spellings, by kind: `level` or `concept`."""
+        """Kind (`level` or `concept`) -> spelling as `plain` writes it -> name of that level or concept."""
         return {"level": spellings_of(self.levels), "concept": spellings_of(self.concepts)}
 
     @cached_property
@@ -132,9 +132,9 @@ class Codebook:
         return tuple(name for name in self.concept_names if name in named)
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some concepts that an image can show, in their order."""
-        visual = self.visual_concepts
-        return tuple(name for name in concepts if self.concept_named(name) in visual)
+        """Return the concepts among `concepts` that an image can show, in the order given."""
+        visual_concepts = self.visual_concepts
+        return tuple(name for name in concepts if self.concept_named(name) in visual_concepts)
 
     def level_named(self, name: str) -> str:
         """Return a level's name if it is exactly one of this codebook's.
@@ -197,7 +197,7 @@ class Codebook:
 
     @cached_property
     def has_commas_between(self) -> bool:
-        """Whether a comma in a list of concepts divides them: no concept has one in its spellings."""
+        """Whether a comma separates concepts in a list: it does if no concept's spelling has a comma."""
         return not any("," in " ".join(concept.spellings) for concept in self.concepts)
 
     def task(self, name: str) -> Task:
@@ -221,7 +221,7 @@ class Codebook:
         return self._find("scale", self.scales, name)
 
     def record(self) -> dict[str, Any]:
-        """Return the codebook as plain values, in the keys of its file, without what is empty or default."""
+        """Return the codebook as plain values under the keys of its file, without empty and default ones."""
         parts = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
         tasks = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
         record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**parts | {"tasks": tasks}))
@@ -252,7 +252,7 @@ class Codebook:
         return tuple(sorted(languages | set(self.constructs)))
 
     def texts(self, language: str) -> CodebookTexts:
-        """Return what it says in a language other than English, without what it does not translate.
+        """Return the codebook's texts that are translated into a language other than English.
 
         Examples
         --------
@@ -267,9 +267,9 @@ class Codebook:
         )
 
     def digest(self) -> str:
-        """Hash the record as JSON with sorted keys and without blanks: SHA-256, hexadecimal.
+        """Hash what defines the labels, as JSON with sorted keys and without blanks: SHA-256, hexadecimal.
 
-        Without `construct`, `means`, `modality` and translations, which explain labels and change none.
+        The texts that only explain labels are left out: `construct`, `means`, `modality` and translations.
         """
         record = self.record()
         for part in (record, *record["levels"], *record.get("concepts", ())):
@@ -285,8 +285,8 @@ class Codebook:
     def definition(self) -> str:
         """Hash the texts that annotators read: names, titles and meanings of labels (SHA-256, hexadecimal).
 
-        It changes with every wording, where `digest` does not; codebooks that differ in name, version,
-        source, tasks, spellings or translations alone have one definition.
+        Every change of these words changes it, though it may not change `digest`. Name, version, source,
+        tasks, synonyms and translations of the codebook do not count.
 
         Examples
         --------
@@ -309,7 +309,10 @@ class Codebook:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def _named(self, kind: str, name: str, names: Sequence[str]) -> str:
-        """Return the name of a level or concept (`kind`) with composed accents; refuse one not in `names`."""
+        """Return the name with composed accents; refuse it if it is not in `names`.
+
+        `kind` is what it names, `level` or `concept`.
+        """
         name = composed(name)
         if name in names:
             return name
@@ -317,7 +320,10 @@ class Codebook:
         raise self._error_of_unknown_name(kind, name, self._name_of_spelling[kind], column)
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
-        """Return the task or scale (`kind`) of a name; refuse a name that none of `items` has."""
+        """Return the item with a name; refuse a name that none of `items` has.
+
+        `kind` is what the items are, `task` or `scale`.
+        """
         for item in items:
             if item.name == name:
                 return item
@@ -340,8 +346,8 @@ class Codebook:
             Column of a manifest that the name is in.
         """
         parts = text.split(",")
-        are_several = len(parts) > 1 and all(plain(part) in spellings for part in parts)
-        if are_several:
+        is_list_of_known_names = len(parts) > 1 and all(plain(part) in spellings for part in parts)
+        if is_list_of_known_names:
             hint = " (separate several by ;)"
         else:
             hint = suggestion(text, spellings) or f" (it has no {kind}s)"
@@ -397,15 +403,15 @@ class CodebookFile(Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 def codebook_parameters(text: str) -> dict[str, Any]:
-    """Read TOML text as the parameters of a codebook.
+    """Read the TOML text of a codebook file as the keyword arguments of `Codebook`.
 
     Raises
     ------
     ManifestError
-        Naming the key: text that is not TOML, an unknown or missing key, a value of another type.
+        The text is not TOML, a key is unknown or missing, or a value has another type; names the key.
     """
     try:
-        tables = _tables(parse_toml(text))
+        tables = _as_in_schema(parse_toml(text))
         if isinstance(tables.get("construct"), dict):
             constructs = tables["construct"]
             tables |= {"construct": constructs.pop(ENGLISH, ""), "constructs": constructs}
@@ -422,8 +428,8 @@ def codebook_parameters(text: str) -> dict[str, Any]:
 def _separate_translations(part: dict[str, Any]) -> None:
     """Move the translated texts of a level or concept, such as `means.fr`, to its key `translations`.
 
-    The English text stays: `{"means": {"en": "x", "fr": "y"}}` becomes `{"means": "x", "translations": {"fr":
-    {"means": "y"}}}`.
+    It changes `part`. The English text stays: `{"means": {"en": "x", "fr": "y"}}` becomes `{"means": "x",
+    "translations": {"fr": {"means": "y"}}}`.
     """
     translations: dict[str, dict[str, str]] = {}
     for name in TRANSLATED:
@@ -441,9 +447,9 @@ def _separate_translations(part: dict[str, Any]) -> None:
 
 
 def _join_translations(part: dict[str, Any]) -> None:
-    """Put the translations of a level or concept beside its texts, as a file has them: `means.fr`.
+    """Move the translations of a level or concept back to its texts, as a file has them: `means.fr`.
 
-    It undoes `_separate_translations`.
+    It changes `part`, and undoes `_separate_translations`.
     """
     for language, translation in part.pop("translations", {}).items():
         for name, text in translation.items():
@@ -454,8 +460,8 @@ def _join_translations(part: dict[str, Any]) -> None:
             texts[language] = text
 
 
-def _tables(value: Any, key: str = "") -> Any:
-    """Return parsed TOML in the form of `CodebookFile`.
+def _as_in_schema(value: Any, key: str = "") -> Any:
+    """Return a value of a parsed codebook file in the form of `CodebookFile`, without its short forms.
 
     A text in a list of levels, concepts or instances becomes a table with that name, and texts that are given
     by language become translations.
@@ -465,21 +471,21 @@ def _tables(value: Any, key: str = "") -> Any:
     value
         A table, a list, or any other value of a codebook file.
     key
-        The key that it stands under; "" for the whole file and in lists.
+        The key of that value; "" for the whole file and for items of lists.
     """
     if isinstance(value, dict):
-        tables = {name: _tables(inner, name) for name, inner in value.items()}
-        is_translated = any(isinstance(tables.get(name), dict) for name in TRANSLATED)
-        if "name" in tables and is_translated:
-            _separate_translations(tables)
-        return tables
+        table = {name: _as_in_schema(inner, name) for name, inner in value.items()}
+        is_translated = any(isinstance(table.get(name), dict) for name in TRANSLATED)
+        if "name" in table and is_translated:
+            _separate_translations(table)
+        return table
     if isinstance(value, list):
         items = []
         for item in value:
             if key in NAMED and isinstance(item, str):
                 items.append({"name": item})
             else:
-                items.append(_tables(item))
+                items.append(_as_in_schema(item))
         return items
     return value
 
@@ -491,7 +497,7 @@ def codebook_of_text(text: str) -> Codebook:
     Raises
     ------
     ManifestError
-        As `codebook_parameters`, or the parts make no codebook.
+        The text is no codebook file (`codebook_parameters`), or its parts make no valid codebook.
     """
     return Codebook(**codebook_parameters(composed(text)))
 
@@ -503,7 +509,8 @@ def load_codebook(path: str | Path) -> Codebook:
     Raises
     ------
     ManifestError
-        Naming file and key of what is wrong; or if another codebook than a built-in one has its name.
+        The file is no valid codebook (names file and key), or it has the name of a built-in codebook and
+        differs from it.
 
     Examples
     --------
@@ -516,7 +523,7 @@ def load_codebook(path: str | Path) -> Codebook:
     """
     path = local_path(path)
     text = text_of(path)
-    with placed(path):
+    with error_context(path):
         codebook = codebook_of_text(text)
     if codebook.name in BUILTIN and codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(

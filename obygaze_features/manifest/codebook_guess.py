@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, placed
+from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, error_context
 from obygaze_features.text import composed, first_few, number_of
 
 MOST_LEVELS = 12
@@ -142,7 +142,7 @@ class GuessedCodebook:
         return "\n".join(lines)
 
     def _task_to_fill_in(self) -> list[str]:
-        """Return the lines of a task that is commented out, as a person has to choose its levels."""
+        """Return the lines of a task, commented out: a person has to choose its levels and uncomment it."""
         if len(self.levels) < LEAST_LEVELS_OF_TASK:
             return []
         return [
@@ -184,20 +184,20 @@ class GuessedCodebook:
 
 @checked
 def guess_codebook(path: Path | str, headings: Headings | None = None) -> GuessedCodebook:
-    r"""Collect the words of a table's columns of levels and concepts.
+    r"""Draft a codebook of the words in a table's columns of levels and concepts.
 
     Parameters
     ----------
     path
         A table as `import_spans` reads it: CSV or .xlsx, whatever its headings are.
     headings
-        Which columns hold levels and concepts, by the names `level` and `concepts`, or are of one annotator
-        each (`wide`). By default columns that are named so, in several languages.
+        Which columns hold levels (`level`) and concepts (`concepts`), and the annotators who have a column of
+        levels each (`wide`). By default columns headed as levels or concepts in several languages.
 
     Raises
     ------
     ManifestError
-        It is no table; a heading that is named is not there; or no column is known to hold levels or
+        It is no table, a heading that is named is not in it, or no column is known to hold levels or
         concepts.
 
     Examples
@@ -215,7 +215,7 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
 
 
 def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
-    """Guess the codebook of a table, in the child process that reads its file; return it as JSON."""
+    """Draft the codebook of a table in the child process that reads its file; return it as JSON in `more`."""
     guessed = _guess(file, _table(file), file.reading.headings)
     return FileContent(file, more=json.dumps(asdict(guessed)).encode())
 
@@ -230,7 +230,9 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     """
     levels = _label_columns(table, headings, "level")
     concepts = _label_columns(table, headings, "concepts")
-    may_be_levels = () if levels else tuple(_columns_of_few_words(table, concepts)[:SHOWN])
+    may_be_levels: tuple[str, ...] = ()
+    if not levels:
+        may_be_levels = tuple(_columns_of_few_words(table, concepts)[:SHOWN])
     if not levels and not concepts:
         advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
@@ -239,19 +241,19 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     for column in levels:
         cells += _readable_labels(table, column)
     level_words = tuple(sorted(_count_words(cells), key=_sort_key_of_level))
-    levels_alone = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
-    with placed(
-        f"{file.path}: the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook",
-        "; write ; between the concepts of a cell" if concepts else "",
-    ):
-        words = LabelWords(Codebook(**codebook_parameters(levels_alone.to_toml())))
-        guessed = replace(levels_alone, concepts=tuple(_count_concepts(table, concepts, words)))
-        Codebook(**codebook_parameters(guessed.to_toml()))
-    return guessed
+    draft_of_levels = GuessedCodebook(_codebook_name(file.path), level_words, (), columns, may_be_levels)
+    problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
+    remedy = "; write ; between the concepts of a cell" if concepts else ""
+    with error_context(f"{file.path}: {problem}", remedy):
+        # How a cell of concepts is divided depends on the words of levels.
+        words = LabelWords(Codebook(**codebook_parameters(draft_of_levels.to_toml())))
+        draft = replace(draft_of_levels, concepts=tuple(_count_concepts(table, concepts, words)))
+        Codebook(**codebook_parameters(draft.to_toml()))  # raises if the draft is not valid
+    return draft
 
 
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
-    """Count the concepts in some columns, whose cells may list several, as an import divides them."""
+    """Count the concepts in some columns; cells that list several are divided as an import divides them."""
     concepts: list[str] = []
     for column in columns:
         for concepts_of_cell in listed_parts(_readable_labels(table, column), words):
@@ -260,7 +262,7 @@ def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> 
 
 
 def _table(file: SpanFile) -> Table:
-    """Read a table of any headings."""
+    """Read a table whatever its headings are; refuse a file in which no row can be the header."""
     layout = read_layout(file)
     if layout is None:
         raise file.error("no row of it is the header of a table, of two columns or more")
@@ -268,7 +270,16 @@ def _table(file: SpanFile) -> Table:
 
 
 def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
-    """Return the columns of levels, or of concepts (`name`): those that the person names, else by headings.
+    """Return the columns of levels or concepts: those that the person names, else the one headed so.
+
+    Parameters
+    ----------
+    table
+        The person's table.
+    headings
+        The headings and annotators that the person names.
+    name
+        `level` or `concepts`.
 
     Raises
     ------
@@ -300,8 +311,8 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
 
 def _absent_column(table: Table, heading: str) -> ManifestError:
     """Return the error for a heading that the person names and the table does not have."""
-    found = first_few(table.columns, MOST_SHOWN)
-    return ManifestError(f"{table.path}: no column {heading!r}; found {found}")
+    columns = first_few(table.columns, MOST_SHOWN)
+    return ManifestError(f"{table.path}: no column {heading!r}; found {columns}")
 
 
 def _are_few(cells: Sequence[str]) -> bool:
@@ -310,7 +321,10 @@ def _are_few(cells: Sequence[str]) -> bool:
 
 
 def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
-    """Return the columns of few words that may hold levels: neither `taken`, nor headed as something else."""
+    """Return the columns of few different words that may hold levels.
+
+    Columns in `taken`, and those headed as something else than levels, are left out.
+    """
     columns = []
     for column in table.columns:
         if not column or column in (*taken, *OUR_COLUMNS):
@@ -322,9 +336,9 @@ def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
 
 
 def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a heading means another column of a manifest than levels.
+    """Return whether a heading means a column of a manifest other than levels.
 
-    A heading that means times counts only where every cell has a digit.
+    A heading that means times counts only if every filled cell has a digit.
     """
     names = names_of_heading(column)
     if not names or names[0] == "level":
@@ -336,13 +350,19 @@ def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
 
 
 def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
-    """Return the end of a message that names the options to read columns which may hold levels."""
+    """Return the end of a message: the options with which some columns would be read as levels.
+
+    Parameters
+    ----------
+    columns
+        The columns that may hold levels; none if there is no candidate.
+    """
     if not columns:
         return ": name it with --column level=HEADING"
     typed = " or ".join(option("level", column) for column in columns)
     words = [set(cells_of(table, column)) for column in columns]
-    are_alike = len(columns) > 1 and bool(set.intersection(*words))
-    several = f", or {wide_option(columns)} where each is an annotator's" if are_alike else ""
+    share_words = len(columns) > 1 and bool(set.intersection(*words))
+    several = f", or {wide_option(columns)} where each is an annotator's" if share_words else ""
     return f": give {typed}{several}"
 
 
@@ -352,13 +372,16 @@ def _readable_labels(table: Table, column: str) -> list[str]:
 
 
 def _count_words(cells: Iterable[str]) -> list[CountedWord]:
-    """Count words, the most frequent first; spellings that differ in case or blanks alone are one word."""
+    """Count words, the most frequent first; spellings that differ only in case or blanks are one word.
+
+    Each word gets as its twin the more frequent word that it may be a misspelling of, if there is one.
+    """
     counts = Counter(without_zeros(cell) for cell in cells)
     spellings_of_word: dict[str, list[str]] = {}
     for spelling, _ in counts.most_common():
         spellings_of_word.setdefault(plain(spelling), []).append(spelling)
     words: list[CountedWord] = []
-    name_of_word: dict[str, str] = {}  # of the more frequent words, which a rarer one may be mistyped from
+    name_of_word: dict[str, str] = {}  # the words so far, which are more frequent than the next ones
     for word, spellings in spellings_of_word.items():
         name, *other_spellings = spellings
         is_short = len(word) <= LONGEST_COMPARED
@@ -382,7 +405,7 @@ def _sort_key_of_level(word: CountedWord) -> tuple[float, str]:
 
 
 def _codebook_name(path: Path) -> str:
-    """Return a name for the codebook of a table: that of its file, which no built-in codebook has."""
+    """Return a name for the codebook of a table: its file's name, changed if a built-in codebook has it."""
     name = slug(path.stem).lower()
     if name in BUILTIN:
         return f"{name}-words"

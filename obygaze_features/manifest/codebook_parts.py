@@ -88,11 +88,14 @@ class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Everything the level is called: name, title, synonyms."""
+        """All texts that stand for the level: name, title, synonyms."""
         return tuple(spelling for spelling in (self.name, self.title, *self.synonyms) if spelling)
 
-    def told(self, language: str) -> Translation:
-        """Return the level's title (else its name) and meaning in a language, else untranslated."""
+    def in_language(self, language: str) -> Translation:
+        """Return the level's title and meaning in a language, or in English where they are not translated.
+
+        A level without a title has its name in place of it.
+        """
         translation = self.translations.get(language, Translation())
         title = translation.title or self.title or self.name
         return Translation(title, translation.means or self.means)
@@ -140,20 +143,23 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     modality: Literal["", "visual", "moving", "heard", "said", "told"] = ""
     translations: dict[str, Translation] = {}
 
-    def told(self, language: str) -> Translation:
-        """Return the concept's name and meaning (else definition) in a language, else untranslated."""
+    def in_language(self, language: str) -> Translation:
+        """Return the concept's name and meaning in a language, or in English where they are not translated.
+
+        A concept without a meaning has its definition in place of it.
+        """
         translation = self.translations.get(language, Translation())
         means = translation.means or self.means or self.definition
         return Translation(translation.title or self.name, means)
 
     @property
     def conveyed(self) -> str:
-        """How a film conveys it, one of MODALITIES; "" where the codebook does not say."""
+        """The modality in which a film conveys it, one of MODALITIES; "" if the codebook does not say."""
         return self.modality or ("visual" if self.visual else "")
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Everything the concept is called: name and synonyms."""
+        """All texts that stand for the concept: name and synonyms."""
         return (self.name, *self.synonyms)
 
 
@@ -200,10 +206,11 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
             raise ManifestError(
                 f"{cell!r} is no level of {self.name}: expected {names}{or_number}", self.name
             )
-        # A number on a cut is of the level nearer to the middle: above it in the lower half, else below.
+        # A number that equals a cut gets the level nearer to the middle of the scale: the one above the cut
+        # in the lower half of the cuts, the one below it in the upper half.
         middle = (len(self.cuts) + 1) // 2
-        n_below = bisect_right(self.cuts[:middle], number) + bisect_left(self.cuts[middle:], number)
-        return self.levels[n_below].name
+        n_cuts_below = bisect_right(self.cuts[:middle], number) + bisect_left(self.cuts[middle:], number)
+        return self.levels[n_cuts_below].name
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,23 +240,23 @@ class Task:
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
 
 
-def spellings_of(named: Sequence[Level | Concept]) -> dict[str, str]:
-    """Return spelling -> name for levels or concepts; spellings are as names are compared (`plain`)."""
+def spellings_of(parts: Sequence[Level | Concept]) -> dict[str, str]:
+    """Return a look-up of levels or concepts: spelling as `plain` writes it -> name."""
     name_of: dict[str, str] = {}
-    for part in named:
+    for part in parts:
         for spelling in part.spellings:
             name_of[plain(spelling)] = part.name
     return name_of
 
 
-def check_named(named: Sequence[Level | Concept], key: str) -> None:
+def check_names_and_spellings(parts: Sequence[Level | Concept], key: str) -> None:
     """Refuse levels or concepts with invalid or repeated names, or with a spelling that two of them share.
 
-    `key` names them in messages: `levels` or `concepts`.
+    `key` is their key in the codebook file, for messages: `levels` or `concepts`.
     """
     name_of_spelling: dict[str, str] = {}
-    check_once([part.name for part in named], key)
-    for part in named:
+    check_unique([part.name for part in parts], key)
+    for part in parts:
         check_word(part.name, f"{key}: name")
         for spelling in part.spellings:
             check_text(spelling, f"{key}: {part.name}: synonyms", empty=False)
@@ -259,7 +266,7 @@ def check_named(named: Sequence[Level | Concept], key: str) -> None:
 
 
 def check_positions(levels: tuple[Level, ...]) -> None:
-    """Refuse levels of which some have a position and others none, or whose positions do not rise."""
+    """Refuse levels if only some of them have a position, or if the positions do not rise."""
     positions = [level.position for level in levels if level.position is not None]
     if positions and len(positions) != len(levels):
         raise ManifestError("levels: position: give it for all levels, or for none")
@@ -274,7 +281,7 @@ def check_scale(scale: Scale) -> None:
         raise ManifestError(f"{key}: every manifest has a column of this name: choose another")
     if len(scale.levels) < 2:
         raise ManifestError(f"{key}: levels: at least two are needed")
-    check_named(scale.levels, f"{key}: levels")
+    check_names_and_spellings(scale.levels, f"{key}: levels")
     if scale.cuts and len(scale.cuts) != len(scale.levels) - 1:
         raise ManifestError(
             f"{key}: cuts: {len(scale.levels)} levels need {len(scale.levels) - 1}, found {len(scale.cuts)}"
@@ -283,15 +290,15 @@ def check_scale(scale: Scale) -> None:
 
 
 def check_rising(numbers: Sequence[float], key: str) -> None:
-    """Refuse numbers that are not finite, or of which one is not larger than the one before."""
+    """Refuse numbers that are not finite or not strictly increasing."""
     are_finite = all(math.isfinite(number) for number in numbers)
     are_rising = all(low < high for low, high in pairwise(numbers))
     if not are_finite or not are_rising:
         raise ManifestError(f"{key}: must rise, found {', '.join(map(str, numbers))}")
 
 
-def check_once(names: Iterable[str], key: str) -> None:
-    """Refuse names of which one is repeated; `key` says in the message what they are of."""
+def check_unique(names: Iterable[str], key: str) -> None:
+    """Refuse names if one is there twice; `key` is their key in the codebook file, for the message."""
     names_before: set[str] = set()
     for name in names:
         if name in names_before:
@@ -300,7 +307,7 @@ def check_once(names: Iterable[str], key: str) -> None:
 
 
 def check_word(word: str, key: str) -> None:
-    """Refuse a name that cannot stand in manifests, options and names of files; `key` is for the message."""
+    """Refuse a name that cannot be used in manifests, options and file names; `key` is for the message."""
     check_text(word, key, empty=False)
     if any(sign in word for sign in "/\\;") or word.startswith((".", "-")):
         raise ManifestError(
@@ -309,7 +316,7 @@ def check_word(word: str, key: str) -> None:
 
 
 def check_text(text: str, key: str, *, empty: bool = True) -> None:
-    """Refuse a text with control characters or with spaces around it, or one that must not be empty.
+    """Refuse a text with control characters or spaces around it, and an empty one unless `empty` is true.
 
     Parameters
     ----------
@@ -341,20 +348,20 @@ def check_codebook(codebook: "Codebook") -> None:
     check_word(codebook.version, "version")
     if not codebook.levels:
         raise ManifestError("levels: there are none; a codebook needs at least one")
-    check_named(codebook.levels, "levels")
-    check_named(codebook.concepts, "concepts")
+    check_names_and_spellings(codebook.levels, "levels")
+    check_names_and_spellings(codebook.concepts, "concepts")
     check_positions(codebook.levels)
     for task in codebook.tasks:
         _check_task(task, codebook)
-    check_once([task.name for task in codebook.tasks], "tasks")
+    check_unique([task.name for task in codebook.tasks], "tasks")
     for policy in codebook.policies:
         if policy not in POLICIES:
             near = suggestion(policy, POLICIES)
             raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
-    check_once(codebook.policies, "policies")
+    check_unique(codebook.policies, "policies")
     for scale in codebook.scales:
         check_scale(scale)
-    check_once([scale.name for scale in codebook.scales], "scales")
+    check_unique([scale.name for scale in codebook.scales], "scales")
     _check_languages(codebook.constructs, "construct")
     parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
     for part in parts:
@@ -405,7 +412,7 @@ def _check_modality(concept: Concept) -> None:
 
 
 def _check_task(task: Task, codebook: "Codebook") -> None:
-    """Refuse a task with an invalid name, or whose two sides are not disjoint sets of known labels."""
+    """Refuse a task with an invalid name, or whose two sides are not disjoint, non-empty sets of labels."""
     key = f"tasks.{task.name}"
     check_word(task.name, key)
     if task.name == ORDINAL_TASK or ":" in task.name:
@@ -417,7 +424,7 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
     for side, names in (("negative", task.negatives), ("positive", task.positives)):
         if not names:
             raise ManifestError(f"{key}: {side}: names no level")
-        check_once(names, f"{key}: {side}")
+        check_unique(names, f"{key}: {side}")
         for name in names:
             if name not in level_names:
                 near = suggestion(name, spellings_of(codebook.levels))

@@ -32,7 +32,7 @@ class ConceptText(NamedTuple):
 
 @checked
 def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
-    """Return the texts that a codebook has of its visual concepts: definitions, instances and examples."""
+    """Return the texts that describe a codebook's visual concepts: definitions, instances and examples."""
     texts = []
     for concept in codebook.concepts:
         if not concept.visual:
@@ -49,17 +49,19 @@ def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
 
 @checked
 def codebook_questions(codebook: Codebook, perceives: Sequence[str] = PICTURES) -> dict[str, str]:
-    """Write yes-or-no questions to a machine: one for each level, and for each concept that it can perceive.
+    """Write yes-or-no questions for a vision-language model: on each level, and each concept it can perceive.
 
     Parameters
     ----------
     codebook
     perceives
-        What the machine perceives, of MODALITIES; `unperceived` lists what it is not asked, with the reason.
+        Which of MODALITIES the model perceives. No question is asked on concepts that `unperceived` lists.
 
     Returns
     -------
-    ``level:NAME`` or ``concept:NAME`` -> the question, with what it means, its instances and their examples.
+    dict
+        ``level:NAME`` or ``concept:NAME`` -> the question, which explains the level or concept with its
+        meaning, instances and examples.
 
     Examples
     --------
@@ -70,15 +72,15 @@ them)? Typical instances: Voyeurism (such as character watching another one with
 Non-reciprocal gaze (such as woman looking at man who does not look back). Answer yes or no.'
     """
     texts = {f"level:{level.name}": _level_question(level, codebook) for level in codebook.levels}
-    absent = unperceived(codebook, perceives)
+    not_asked = unperceived(codebook, perceives)
     for concept in codebook.concepts:
-        if concept.name not in absent:
+        if concept.name not in not_asked:
             texts[f"concept:{concept.name}"] = _concept_question(concept)
     return {name: f"{text} {ANSWER}" for name, text in texts.items()}
 
 
 def _level_question(level: Level, codebook: Codebook) -> str:
-    """Write the question whether a passage is of a level, after what the levels measure."""
+    """Write the question whether a passage has a level; a sentence before it says what the levels measure."""
     meaning = f" ({level.means})" if level.means else ""
     question = f"Is this passage of a film {level.title or level.name}{meaning}?"
     if not codebook.construct:

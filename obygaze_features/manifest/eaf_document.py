@@ -18,7 +18,7 @@ from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.eaf import DECISIONS
-from obygaze_features.manifest.spans.textgrid import apart
+from obygaze_features.manifest.spans.textgrid import spread_over_tiers
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
     DECIDED_CONCEPTS,
@@ -166,13 +166,16 @@ def _add_annotations(
 
 
 def _with_overlaps_on_further_tiers(tiers: Sequence[EafTier]) -> list[EafTier]:
-    """Move spans that overlap others to further tiers; tiers of levels and concepts have no overlaps."""
+    """Move spans that overlap others to further tiers, as a tier of ELAN cannot hold overlaps.
+
+    Tiers of levels and concepts stay as they are: their spans do not overlap.
+    """
     disjoint_tiers: list[EafTier] = []
     for tier in tiers:
         if tier.kind in {"level", "concepts"}:
             disjoint_tiers.append(tier)
             continue
-        for name, spans in apart(tier.name, tier.spans):
+        for name, spans in spread_over_tiers(tier.name, tier.spans):
             disjoint_tiers.append(replace(tier, name=name, spans=spans))
     return disjoint_tiers
 
@@ -182,16 +185,17 @@ def _annotation_numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
     numbers = []
     next_number = 1
     for tier in tiers:
-        behind_last = next_number + len(tier.spans)
-        numbers.append([*range(next_number, behind_last)])
-        next_number = behind_last
+        first_of_next_tier = next_number + len(tier.spans)
+        numbers.append([*range(next_number, first_of_next_tier)])
+        next_number = first_of_next_tier
     return numbers
 
 
 def _time_slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_TimeSlot]:
     """Return the starts and ends of all annotations on tiers without a parent, sorted by time.
 
-    An annotation whose start and end round to one millisecond lasts one.
+    Annotations on tiers with a parent have no times of their own. An annotation whose start and end round to
+    the same millisecond is made one millisecond long.
     """
     slots = []
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
@@ -205,7 +209,10 @@ def _time_slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> l
 
 
 def _decisions_property(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> str:
-    """Write the header's property `DECISIONS`: `a3=ID` for annotation 3, which shows decision ID."""
+    """Write the header's property `DECISIONS`, which says which decision of the ledger an annotation shows.
+
+    It reads `a3=ID a7=ID`: annotation 3 shows the first decision. "" if no annotation shows any.
+    """
     pairs = []
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
         for number, decision in zip(tier_numbers, tier.decisions, strict=False):
@@ -227,8 +234,8 @@ def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_a
     """Add the header: the film's file, the properties, and the last number given to an annotation."""
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
-        places = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
-        _add(header, "MEDIA_DESCRIPTOR", MIME_TYPE="video/*", **places)
+        urls = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
+        _add(header, "MEDIA_DESCRIPTOR", MIME_TYPE="video/*", **urls)
     for name, value in properties.items():
         _add(header, "PROPERTY", value, NAME=name)
     _add(header, "PROPERTY", str(n_annotations), NAME="lastUsedAnnotationId")
@@ -245,7 +252,7 @@ def _add_tier(root: Element, tier: EafTier) -> Element:
 
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
-    """Add the types of tiers, and how tiers may depend on others."""
+    """Add the types of tiers, the language of vocabularies, and the constraints on tiers with a parent."""
     types: dict[str, dict[str, str]] = {"model": {}, "note": {}}
     for kind, vocabulary in VOCABULARY_OF.items():
         if vocabulary in vocabularies:
@@ -266,7 +273,7 @@ def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
-    """Add the values that annotations of a type are chosen from."""
+    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier."""
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     for place, value in enumerate(values, start=1):
@@ -295,10 +302,10 @@ def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) 
 # ---------------------------------------------------------------------------
 @checked
 def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *, media: str = "") -> str:
-    """Write a document to annotate a film in, with the codebook's words and no model's opinion.
+    """Write an ELAN document in which to annotate a film: empty tiers, and nothing that a model says.
 
-    Each annotator has a tier of levels and one of concepts, whose names are joined by semicolons; without
-    names there is one for whoever signs it in ELAN.
+    Each annotator has a tier of levels and one of concepts, in which several concepts are joined by
+    semicolons. Without annotators there is one unsigned pair of tiers, which the person signs in ELAN.
     """
     tiers = []
     for name in annotators or [""]:
@@ -308,10 +315,11 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
 
 @checked
 def conflicts_document(manifest: Manifest, movie: str) -> str:
-    """Write a document of a film with all annotators' tiers, where they differ, and tiers for decisions.
+    """Write an ELAN document of a film in which a person decides where annotators gave different levels.
 
-    Decisions are made on the empty tiers "human: decision level" and "human: decision concepts", which
-    `import_spans` reads with who signed them and when.
+    It has each annotator's tiers, a tier `conflicts` with the spans in which they differ, and two empty tiers
+    for the decisions, "human: decision level" and "human: decision concepts". `import_spans` reads these
+    with who signed them and when.
     """
     clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]
     names = sorted({clip.annotator for clip in clips})

@@ -33,35 +33,46 @@ N_COMPARED_BYTES = 1 << 20
 """Bytes at the beginning and at the end of videos of one size that are compared."""
 
 _Places = Mapping[str, tuple[object, str]]
-"""A name, with the file and the place in it that name it first."""
+"""Name -> the file in which it is read first ("" for none), and the place there, such as a line."""
 
 
 @checked
 def refuse_twins(column: str, names: _Places) -> None:
-    """Refuse two spellings of one name, as `same_names` compares them; of films also two forms of an id.
+    """Refuse two spellings of one name (`same_names`); for films, also two forms of one IMDb id.
 
     Parameters
     ----------
     column
-        The manifest's column of the names; "movie" also has IMDb ids, and articles in front or behind.
+        The manifest's column of the names, `movie` or `annotator`. Names of movies are also compared by IMDb
+        id, and with an article in front or behind ("Birds, The").
     names
         Each name, in the order of reading, with the file and place where it is first.
 
     Raises
     ------
     ManifestError
-        Naming both, with their places.
+        Two spellings are one name; names both, with their places.
     """
     _refuse_one_name_in_two_spellings(column, names, _same_names(column, names))
 
 
 def _refuse_one_name_in_two_spellings(column: str, names: _Places, found: SameNames) -> None:
-    """Refuse the first pair of names that were found to be one name; the message names both places."""
+    """Refuse the first pair of names that were found to be one name; the message gives the place of each.
+
+    Parameters
+    ----------
+    column
+        The manifest's column of the names.
+    names
+        Each name with its file and place.
+    found
+        The pairs of spellings that `_same_names` found.
+    """
     for name, twin in found.one:
         file, place = names[name]
-        at = f"{file}: {place}" if file else place
+        place_of_name = f"{file}: {place}" if file else place
         raise ManifestError(
-            f"{at}: {column} {name!r} and {twin!r} ({names[twin][1]}) are one name"
+            f"{place_of_name}: {column} {name!r} and {twin!r} ({names[twin][1]}) are one name"
             f"{_note_on_foreign_letter(name, twin)}: spell both alike",
             column,
         )
@@ -81,24 +92,25 @@ def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]:
-    """Refuse films, annotators and videos that surely have two names, and note those that may have.
+    """Refuse films and annotators with two spellings, and videos of two films at once; note what is doubtful.
 
     Parameters
     ----------
     clips
         The clips of one manifest.
     root
-        Folder that their videos are under; None if videos' contents are not compared.
+        Folder that their videos are under, to compare the contents of files; None if they are not compared.
 
     Returns
     -------
     list of str
-        Notes: names that look alike, movies of one id, a video of two movies, two videos of one content.
+        A note for each doubt: names that look alike, movies that share an IMDb id, a video that holds two
+        movies, and videos of different movies with the same content.
 
     Raises
     ------
     ManifestError
-        Two names of films or annotators are one, or one video is of two movies at the same time.
+        One film or annotator has two spellings, or one stretch of a video belongs to two movies.
 
     Examples
     --------
@@ -127,7 +139,11 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
 
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
-    """Find spellings of one name; in column "movie" also by IMDb ids, however written, and articles."""
+    """Find names that are spellings of one name, or may be.
+
+    In the column `movie` names are also equal if they are forms of one IMDb id, or differ in where the
+    article stands.
+    """
     if column != "movie":
         return same_names(names)
     first_of_key: dict[str, str] = {}
@@ -152,7 +168,7 @@ def _note_on_foreign_letter(name: str, twin: str) -> str:
 
 
 def movies_of_one_id(movies: Iterable[str]) -> list[str]:
-    """Return a note for each IMDb id that several movies' names begin with, as they may be one film."""
+    """Return a note for each IMDb id with which the names of several movies begin: they may be one film."""
     movies_of: dict[str, list[str]] = {}
     for movie in dict.fromkeys(movies):
         match = _IMDB_ID.match(movie)
@@ -177,17 +193,18 @@ def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
     Raises
     ------
     ManifestError
-        Naming video and movies whose spans lie between each other's, or are the whole file.
+        Two movies of a video overlap in time; names the video and both. A movie reaches from the start of its
+        first clip to the end of its last one, and a clip without times is the whole file.
     """
     notes = []
     for video, ranges in _ranges_of_movies(clips).items():
         if len(ranges) == 1:
             continue
-        in_time = sorted(ranges, key=lambda movie: ranges[movie])
-        for before, behind in pairwise(in_time):
-            if ranges[behind].start_s < ranges[before].end_s:
+        movies_by_start = sorted(ranges, key=lambda movie: ranges[movie])
+        for movie, next_movie in pairwise(movies_by_start):
+            if ranges[next_movie].start_s < ranges[movie].end_s:
                 raise ManifestError(
-                    f"video {Path(video).name}: is of movies {before!r} and {behind!r} at the same time: "
+                    f"video {Path(video).name}: is of movies {movie!r} and {next_movie!r} at the same time: "
                     "one film would be trained on and tested; name it once, or give each its own video",
                     "movie",
                 )
@@ -212,16 +229,16 @@ def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
             continue
         start_s = 0.0 if clip.start_s is None else clip.start_s
         end_s = math.inf if clip.end_s is None else clip.end_s
-        of_video = ranges.setdefault(normpath(clip.video), {})
-        known = of_video.get(clip.movie, _Range(start_s, end_s))
-        of_video[clip.movie] = _Range(min(known.start_s, start_s), max(known.end_s, end_s))
+        ranges_of_video = ranges.setdefault(normpath(clip.video), {})
+        known = ranges_of_video.get(clip.movie, _Range(start_s, end_s))
+        ranges_of_video[clip.movie] = _Range(min(known.start_s, start_s), max(known.end_s, end_s))
     return ranges
 
 
 def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
     """Return a note for each group of videos of different movies that seem to be copies of one file.
 
-    They are of one size, and equal in their first and last bytes (`N_COMPARED_BYTES`).
+    Files count as copies if they have the same size and the same first and last bytes (`N_COMPARED_BYTES`).
     """
     movie_of_video = {clip.video: clip.movie for clip in clips if clip.video}
     by_size: dict[int, dict[Path, str]] = {}  # size -> path -> movie

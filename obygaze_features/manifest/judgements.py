@@ -29,11 +29,11 @@ JUDGED_AT: Final = "judged_at"
 MOST_PLACES: Final = 1e9
 
 SHOWN_DIGITS: Final = 12
-"""Digits of a definition's digest that people are shown."""
+"""How many digits of a definition's digest a message shows."""
 
 
 class Window(NamedTuple):
-    """A span of a film's video; without times the whole file, told apart by its id."""
+    """A span of a film's video; without times a whole file, whose id stands for an unknown video."""
 
     movie: str
     video: str
@@ -43,26 +43,30 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one judge said of one window.
+    """The level that one judge gave one window.
 
     Attributes
     ----------
     judge : str
-        Empty where nobody is named.
+        Name of the person; empty if the row names nobody.
     window : Window
+        The span that was judged.
     level : str
+        A level of the codebook.
     place : int
-        Of the window in the draw of its film, from 1; 0 where it was not drawn.
+        Place of the window in the random order of its film's windows, from 1; 0 if it was not drawn at
+        random.
     content_s : float or None
-        Seconds of it that could be judged when it was drawn; None where nothing says.
+        Seconds of the window that could be judged when it was drawn; None if the row does not say.
     is_blind : bool or None
-        Whether the model's score was out of sight; None where nothing says.
+        Whether the judge did not see the model's score; None if the row does not say.
     definition : str
-        Digest of the definitions it was judged under (`Codebook.definition`); empty where nothing says.
+        Digest of the definitions of labels that the judge read (`Codebook.definition`); empty if the row does
+        not say.
     judged_at : str
-        Time for people.
+        The time of the judgement, for people to read; nothing is computed from it.
     clip : Clip
-        The row, with concepts and further columns.
+        The manifest's row, with concepts and further columns.
     """
 
     judge: str
@@ -83,9 +87,9 @@ class Judgements:
     Attributes
     ----------
     every : tuple of Judgement
-        In the order of their rows.
+        The judgements, in the order of their rows.
     codebook : Codebook
-        Of their levels.
+        The codebook of their levels.
 
     Examples
     --------
@@ -116,7 +120,10 @@ class Judgements:
 
     @property
     def definitions(self) -> Mapping[str, int]:
-        """Definition -> number of judgements made under it, the most first; unknown definitions left out."""
+        """Definition -> number of judgements made under it, the most frequent definition first.
+
+        Judgements that do not say their definition are not counted.
+        """
         known = [judgement.definition for judgement in self.every if judgement.definition]
         return dict(Counter(known).most_common())
 
@@ -139,12 +146,13 @@ class Judgements:
     def by_judge(self) -> dict[str, dict[Window, Judgement]]:
         """Return judge -> window -> judgement, with judges sorted by name.
 
-        Of two judgements on one window, the blind one counts, not the one in sight of the model's score.
+        If a judge judged a window both blind and with the model's score visible, the blind judgement counts.
 
         Raises
         ------
         ManifestError
-            A judge said two things of a window in the same way; names the row.
+            A judge judged a window twice in the same way: both times blind, both times not, or both times
+            without saying so. Names the row.
         """
         judged: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
         for judgement in self.every:
@@ -170,28 +178,28 @@ class Judgements:
         return [window for window in self.windows if names <= judged_by[window]]
 
     def refuse_two_definitions(self) -> None:
-        """Refuse judgements that were made under two definitions or more.
+        """Refuse judgements that were made under more than one definition of the labels.
 
-        Those that do not say under which they were made pass.
+        Judgements that do not say their definition are ignored.
 
         Raises
         ------
         ManifestError
-            Says how many each judge made under each, and what to do.
+            Says how many judgements each judge made under each definition, and what to do.
         """
         if len(self.definitions) < 2:
             return
-        parts = []
+        summaries = []
         for definition in self.definitions:
             judges = [judgement.judge for judgement in self.every if judgement.definition == definition]
             n_by_judge = Counter(judges)
             counts = ", ".join(f"{judge or 'nobody named'} {n}" for judge, n in sorted(n_by_judge.items()))
-            judged = counted(n_by_judge.total(), "judgement")
-            parts.append(f"{judged} under {definition[:SHOWN_DIGITS]} ({counts})")
+            n_judgements = counted(n_by_judge.total(), "judgement")
+            summaries.append(f"{n_judgements} under {definition[:SHOWN_DIGITS]} ({counts})")
         raise ManifestError(
-            f"what a label means was changed in between: {'; '.join(parts)}. Keep those of one definition "
-            "(column definition), judge the others again (film open), or declare there with --same-meaning "
-            "that the words mean the same"
+            f"what a label means was changed in between: {'; '.join(summaries)}. Keep those of one "
+            "definition (column definition), judge the others again (film open), or declare there with "
+            "--same-meaning that the words mean the same"
         )
 
 
@@ -212,7 +220,7 @@ def judgement_of(clip: Clip) -> Judgement | None:
         return None
     video = clip.video
     if not video and clip.start_s is None:
-        video = clip.clip_id  # a whole file whose video is not known is told apart by its id
+        video = clip.clip_id  # the id stands for a whole file whose video is not known
     seen_score = clip.extras.get(SEEN_SCORE, "")
     content = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
     return Judgement(
@@ -230,7 +238,10 @@ def judgement_of(clip: Clip) -> Judgement | None:
 
 @checked
 def place_in(clip: Clip) -> int:
-    """Read a window's place in its film's random order from its extra column `place`; 0 if it has none."""
+    """Read a clip's extra column `place`: its place in the random order of its film's windows, from 1.
+
+    0 if the column is absent or empty, or holds no such number.
+    """
     place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
     if place.is_integer() and 0 < place < MOST_PLACES:
         return int(place)

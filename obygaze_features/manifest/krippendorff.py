@@ -41,14 +41,14 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
     values : array-like, shape [n_annotators, n_clips]
         Numbers; NaN where an annotator gave none.
     metric : str
-        "nominal": any two values differ as much. "ordinal": by how many values were given between them.
-        "interval": by their distance, squared.
+        How two values are compared. "nominal": they are equal or not. "ordinal": by the number of given
+        values that lie between them. "interval": by their squared distance.
 
     Returns
     -------
     float or None
-        None where it is undefined: no clip has two labels, or all of these are alike, so that chance has no
-        disagreement.
+        None if it is undefined: no clip has two labels, or all labels of such clips are equal, so that
+        random labels would not disagree either.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
     if not len(counts):
         return None
     n_labels = counts.sum(axis=1)
-    # Each pair of labels of a clip counts one over the number of annotators whom each could agree with.
+    # A label is paired with the n - 1 other labels of its clip, and each pair has the weight 1 / (n - 1).
     weighted = counts / (n_labels - 1)[:, None]
     coincidences = weighted.T @ counts - np.diag(weighted.sum(0))  # [n_values, n_values]
     totals = coincidences.sum(axis=1)
@@ -99,7 +99,7 @@ def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
 
 
 def _alpha(observed: float, expected: float) -> float | None:
-    """Return 1 - observed / expected disagreement; None where chance has no disagreement."""
+    """Return 1 - observed / expected disagreement; None if the expected one is 0."""
     if expected <= 0:
         return None
     return 1 - observed / expected
@@ -126,9 +126,9 @@ class UnitisedAlpha:
     values : float or None
         Of the values where two annotators marked: cu-alpha, nominal.
     coverage : float
-        The share of what was annotated that `values` rests on.
+        The share of the annotated time on which `values` is computed.
 
-    None where a coefficient is undefined: chance has no disagreement.
+    A coefficient is None if it is undefined: chance has no disagreement.
     """
 
     segments: float | None
@@ -143,19 +143,20 @@ def unitised_alpha(
 ) -> UnitisedAlpha:
     """Measure the agreement of annotators on segments that they delimited as they liked.
 
-    What two annotators marked at once coincides, by length (eq. 1 of Krippendorff et al. 2016). By chance
-    each piece coincides with all others but itself, where a segment is one piece, and what is unmarked has
-    as many pieces as it has grains (eq. 4). Where two annotators marked, a segment's piece is what of it the
-    other marked too (eq. 10).
+    The observed coincidences of two values are the lengths over which two annotators gave them at the same
+    time (eq. 1 of Krippendorff et al. 2016). Those expected by chance pair every piece of the continuum with
+    every other piece, but not with itself. A segment is one piece; what is unmarked has a piece for every
+    `grain` (eq. 4). For the agreement on values alone, the piece of a segment is the part of it that the
+    other annotator marked too (eq. 10).
 
     Parameters
     ----------
     annotations : sequence of sequence of Segment
-        Of each annotator, two or more; one annotator's do not overlap.
+        The segments of each of two or more annotators; those of one annotator do not overlap.
     start, end : float
-        Of what was annotated.
+        Where the annotated continuum starts and ends.
     grain : float
-        Length of the shortest piece that could be marked; 1 as in the paper, whose lengths are whole.
+        Length of the shortest segment that could be marked; 1 as in the paper, whose lengths are integers.
 
     Examples
     --------
@@ -166,16 +167,17 @@ def unitised_alpha(
     """
     partitions = [_partition(segments, start, end) for segments in annotations]
     n_values = 1 + _highest_value(partitions)
-    coincidences = np.zeros((n_values, n_values))  # lengths that pairs of annotators gave each two values
-    # What a piece would share with itself, which chance leaves out, by its value.
+    # Length over which one annotator gave the row's value and another one the column's.
+    coincidences = np.zeros((n_values, n_values))
+    # For each value, the sum of what its pieces share with themselves: pairs that chance leaves out.
     with_itself = np.zeros(n_values)
     marked_with_itself = np.zeros(n_values)
     n_others = len(partitions) - 1
     for parts in partitions:
         for part in parts:
             length = part.end - part.start
-            piece = grain if part.value == GAP else length
-            with_itself[part.value] += length * piece
+            piece_length = grain if part.value == GAP else length
+            with_itself[part.value] += length * piece_length
     for first, second in permutations(partitions, 2):
         for part in first:
             shared = _shared_by_value(part, second, n_values) / n_others
@@ -235,19 +237,21 @@ def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) 
 def _coincidences_by_chance(coincidences: Floats, with_itself: Floats) -> Floats:
     """Compute the coincidences that chance would give, [n_values, n_values].
 
+    They have the same sum as the observed ones; zeros if no pair of different pieces is possible.
+
     Parameters
     ----------
     coincidences
-        Those that were observed, [n_values, n_values].
+        The observed coincidences, [n_values, n_values].
     with_itself
-        What pieces of each value would share with themselves, which is left out, [n_values].
+        For each value, the sum of what its pieces share with themselves, which is left out, [n_values].
     """
     totals = coincidences.sum(axis=1)
     total = coincidences.sum()
-    possible = total**2 - with_itself.sum()
-    if possible <= 0:
+    n_possible_pairs = total**2 - with_itself.sum()
+    if n_possible_pairs <= 0:
         return np.zeros_like(coincidences)
-    return np.asarray((np.outer(totals, totals) - np.diag(with_itself)) * total / possible)
+    return np.asarray((np.outer(totals, totals) - np.diag(with_itself)) * total / n_possible_pairs)
 
 
 def _off_diagonal(matrix: Floats) -> float:
@@ -280,27 +284,27 @@ class LevelAlphas:
 
 @checked
 def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
-    """Measure the agreement of all annotators of a manifest on the clips that two of them or more labelled.
+    """Measure the agreement of all annotators of a manifest on the clips that at least two of them labelled.
 
     Returns
     -------
     all_levels, labels_only : LevelAlphas
-        The second without levels that are in no task, such as NS.
+        Over all levels, and without the levels that are in no task, such as NS.
 
     Raises
     ------
     ManifestError
-        Judgements were made under two definitions, or somebody labelled one span twice.
+        Labels were given under two definitions, or one annotator labelled a span twice.
     """
     judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     labels = manifest.codebook.labels
-    sure = judged.where(lambda judgement: judgement.level in labels)
-    return _level_alphas(judged, manifest.codebook), _level_alphas(sure, manifest.codebook)
+    with_labels = judged.where(lambda judgement: judgement.level in labels)
+    return _level_alphas(judged, manifest.codebook), _level_alphas(with_labels, manifest.codebook)
 
 
 def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
-    """Measure the agreement of all judges on the levels of the windows that two of them or more judged."""
+    """Measure the agreement of all judges on the levels of the windows that at least two of them judged."""
     by_judge = judged.by_judge()
     # [n_judges, n_windows], NaN where a judge gave no level.
     ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
@@ -348,8 +352,8 @@ class FilmUnitisedAlpha:
 def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """Measure the agreement of all annotators of each film on freely delimited segments.
 
-    The lowest level is no segment: it is what annotators leave unmarked. Where segments of one annotator
-    overlap, the higher level counts.
+    A span of the lowest level counts as unmarked, not as a segment. Where segments of one annotator overlap,
+    the higher level counts.
 
     Raises
     ------
@@ -384,9 +388,9 @@ def _film_alpha(
     for name in names:
         segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
         all_segments += segments
-        flat = without_overlaps([segment for segment in segments if segment.value != GAP])
-        annotations.append(flat.segments)
-        n_cut += flat.n_cut
+        marked = without_overlaps([segment for segment in segments if segment.value != GAP])
+        annotations.append(marked.segments)
+        n_cut += marked.n_cut
     first_s = min(segment.start for segment in all_segments)
     last_s = max(segment.end for segment in all_segments)
     n_segments = tuple(len(segments) for segments in annotations)
@@ -408,7 +412,12 @@ class FlatSegments(NamedTuple):
 
 
 def without_overlaps(segments: Sequence[Segment]) -> FlatSegments:
-    """Cut segments that overlap, so that at every time only the segment of the highest value is left.
+    """Cut segments that overlap: at every time only the segment of the highest value is left.
+
+    Returns
+    -------
+    FlatSegments
+        The remaining segments in time, and how many of the given ones were cut or covered.
 
     Examples
     --------

@@ -29,9 +29,9 @@ from obygaze_features.manifest.text_tables import (
     FIELDS,
     Row,
     Table,
-    placed,
+    error_context,
     read_table,
-    uncollected,
+    without_gc,
 )
 from obygaze_features.text import counted
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FIRST_ROWS = 10
-"""Of a manifest, shown in a notebook."""
+"""How many rows of a manifest a notebook shows."""
 
 
 def default_codebook() -> Codebook:
@@ -76,6 +76,7 @@ class Manifest:
     codebook: Codebook = field(default_factory=default_codebook, repr=False)
 
     def __post_init__(self) -> None:
+        """Put concepts in the codebook's order; refuse clips that do not fit together, as the class says."""
         clips = tuple(_in_terms_of_codebook(clip, self.codebook) for clip in self.clips)
         object.__setattr__(self, "clips", clips)
         by_id = ClipsById()
@@ -172,22 +173,25 @@ class Manifest:
         return replace(self, clips=tuple(clips))
 
     def spelled_as(self, movies: Iterable[str]) -> "Manifest":
-        """Return the manifest with its movies spelled as in a list, where that has them (`find_film`)."""
+        """Return the manifest with its movies spelled as in `movies`; others stay as they are.
+
+        A movie is found in `movies` whatever form its name or IMDb id has (`find_film`).
+        """
         films = tuple(movies)
         spelling_of = {movie: find_film(movie, films) or movie for movie in self.movies}
-        are_equal = all(name == movie for movie, name in spelling_of.items())
-        if are_equal:
+        is_unchanged = all(name == movie for movie, name in spelling_of.items())
+        if is_unchanged:
             return self
         return self.with_clips(replace(clip, movie=spelling_of[clip.movie]) for clip in self)
 
     def video_path(self, clip: Clip) -> Path | None:
-        """Return the path of a clip's video in the form it is stored in, None where the manifest has none."""
+        """Return the path of a clip's video, in the Unicode form that the disk has; None without a video."""
         if not clip.video:
             return None
         return in_any_form(self.root, clip.video)
 
     def placed_in(self, folder: Path | str) -> "Manifest":
-        """Return the manifest for another folder, with the paths of its videos rewritten."""
+        """Return the manifest as it is stored in another folder: with the paths of its videos rewritten."""
         folder = local_path(folder)
         if absolute(folder) == absolute(self.root):
             return self
@@ -202,7 +206,7 @@ class Manifest:
     def digest(self) -> str:
         """Hash the canonical CSV bytes: SHA-256, hexadecimal.
 
-        They hold the codebook's name; its content has a digest of its own, `codebook.digest()`.
+        They hold the name of the codebook, and not its content, which `codebook.digest()` hashes.
         """
         return hashlib.sha256(canonical_bytes(self.clips, self.codebook)).hexdigest()
 
@@ -214,9 +218,9 @@ ADVICE = (
 
 
 @checked
-@uncollected()
+@without_gc()
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
-    """Return the error for a clip id that is there twice, and not by two annotators of one span."""
+    """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
     names = annotator
@@ -233,16 +237,24 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
-    The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`. Times are seconds or clock. A spreadsheet may have
-    saved the table, with semicolons or tabs between cells and decimal commas in seconds, or as a workbook.
-    With `spreadsheet_safe`, a person may have filled it in: levels and concepts in any case or by their
-    titles, blanks around cells, and apostrophes before cells that a spreadsheet would run.
+    The codebook is the file next to the manifest (`films.codebook.toml` for `films.csv`), else the built-in
+    codebook that the column `codebook` names, else `obygaze12`. Times are seconds, or hh:mm:ss. The table may
+    have been saved by a spreadsheet: as a workbook, or with semicolons or tabs between cells and decimal
+    commas.
+
+    Parameters
+    ----------
+    path
+        The manifest file.
+    spreadsheet_safe
+        Whether a person filled the table in. Levels and concepts may then have any case or be titles, cells
+        may have blanks around them, and an apostrophe before a cell is left out.
 
     Raises
     ------
     ManifestError
-        Naming file, line and column of the first few problems, and how many there are; or the codebook file.
+        The table has problems (names file, line and column of the first few, and how many there are), or the
+        codebook file has.
 
     Examples
     --------
@@ -264,7 +276,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
         read_row = _stripped(row) if spreadsheet_safe else row
         clip = clip_of_row(read_row, table.problems, codebook, spelled=spreadsheet_safe)
         collected.add(clip, row.line)
-    with placed(path):
+    with error_context(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
 
@@ -279,7 +291,7 @@ def _stripped(row: Row) -> Row:
 
 @checked
 def codebook_file(manifest: Path) -> Path:
-    """Return where the codebook of a manifest file lies: `films.codebook.toml` beside `films.csv`."""
+    """Return the path of the codebook of a manifest file: `films.codebook.toml` next to `films.csv`."""
     return manifest.with_suffix(".codebook.toml")
 
 
@@ -293,15 +305,25 @@ def write_manifest(
 ) -> Manifest:
     """Write a manifest atomically, and return it as it was written.
 
-    Video paths are rewritten if the file lies in another folder than the manifest's. A codebook that is not
-    built in is written beside it; a file that holds the same one stays as it is, comments and all. With
-    `spreadsheet_safe`, cells that a spreadsheet would run begin with an apostrophe. `beside` are further
-    files, such as its shots, which are written with it: before it, and none of them unless all are.
+    Video paths are rewritten if the file is written to another folder than the manifest's. A codebook that is
+    not built in is written next to it, unless the file there holds the same codebook already.
+
+    Parameters
+    ----------
+    manifest
+        The manifest.
+    path
+        The file to write.
+    spreadsheet_safe
+        Whether to put an apostrophe in front of cells that a spreadsheet would run as a formula.
+    beside
+        Path -> content of further files, such as the table of shots. They are written before the manifest;
+        if one file cannot be written, none is.
 
     Raises
     ------
     ManifestError
-        If another codebook lies where readers would take it for this manifest's.
+        Another codebook is where readers would look for this manifest's.
 
     Examples
     --------
@@ -332,7 +354,7 @@ def write_manifest(
             f"the codebook {placed.codebook.name!r} is written beside the manifest: name a file"
         )
     elif not holds_codebook(codebook, placed.codebook):
-        # First, so that no moment has a manifest without its codebook.
+        # Written first, so that the manifest is never there without its codebook.
         files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
     further_files = {local_path(place): content for place, content in (beside or {}).items()}
     write_together({**further_files, **files})
@@ -349,7 +371,7 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
 
 
 def _in_terms_of_codebook(clip: Clip, codebook: Codebook) -> Clip:
-    """Return a clip with its concepts in the codebook's order; refuse a level or concept that it lacks."""
+    """Return a clip with its concepts in the codebook's order; refuse what the codebook does not have."""
     try:
         level = None if clip.level is None else codebook.level_named(clip.level)
         concepts = codebook.in_order(clip.concepts)
@@ -361,28 +383,30 @@ def _in_terms_of_codebook(clip: Clip, codebook: Codebook) -> Clip:
 
 
 def _codebook_of(table: Table) -> Codebook:
-    """Return the codebook of a manifest file: that of the file beside it, else the built-in one it names.
+    """Return the codebook of a manifest file: that of the file next to it, else the built-in one it names.
 
     Raises
     ------
     ManifestError
-        The manifest names another codebook than that of the file beside it, or one that is not built in.
+        The manifest names another codebook than the file next to it holds, or one that is not built in.
     """
     named = _named_codebook(table)
-    beside = codebook_file(table.path)
-    if beside.is_file():
-        codebook = load_codebook(beside)
+    codebook_path = codebook_file(table.path)
+    if codebook_path.is_file():
+        codebook = load_codebook(codebook_path)
         if named not in {"", codebook.name}:
             raise ManifestError(
                 f"{table.path}: its column {CODEBOOK_COLUMN} says {named!r}, "
-                f"and {beside.name} beside it is {codebook.name!r}: one of them belongs elsewhere",
+                f"and {codebook_path.name} beside it is {codebook.name!r}: one of them belongs elsewhere",
                 CODEBOOK_COLUMN,
             )
         return codebook
     if not named:
         return default_codebook()
-    where = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {beside.name} beside it"
-    with placed(where, f"; a table that was renamed needs its codebook's file of that name, {beside.name}"):
+    where = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {codebook_path.name} beside it"
+    with error_context(
+        where, f"; a table that was renamed needs its codebook's file of that name, {codebook_path.name}"
+    ):
         return builtin_codebook(named)
 
 

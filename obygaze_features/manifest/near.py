@@ -25,9 +25,9 @@ class Pairs(NamedTuple):
 
 @checked
 def overlapping(first: Floats, second: Floats) -> Pairs:
-    """Find all pairs of an interval of one list and one of another that overlap or touch.
+    """Find all pairs of an interval of one list and an interval of another that overlap or touch.
 
-    Memory and time grow with the number of pairs, as long as long intervals are rare.
+    Memory and time grow with the number of pairs, if few intervals are much longer than the others.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     Returns
     -------
     Pairs
-        In the order of the first list.
+        The indices of both intervals of each pair, sorted by the index in the first list.
 
     Examples
     --------

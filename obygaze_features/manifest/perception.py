@@ -29,17 +29,17 @@ __all__ = [
 
 @checked
 def why_unperceived(concept: Concept, perceives: Sequence[str]) -> str:
-    """Say why a source that perceives some of MODALITIES cannot know of a concept; "" where it can.
+    """Say why a source, such as a model, cannot perceive a concept; "" if it can.
 
-    A source of which `perceives` says nothing is taken to know of all concepts. A concept with
-    `visual = false` and no modality is unknown to sources that perceive pictures alone.
+    If `perceives` is empty, the source is taken to perceive all concepts. A concept with `visual = false` and
+    no modality cannot be perceived by sources that perceive only pictures.
 
     Parameters
     ----------
     concept
         A concept of a codebook.
     perceives
-        What the source perceives, such as `["visual"]` for pictures.
+        Which of MODALITIES the source perceives, such as `["visual"]` for pictures.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def merge(
     clip
         The clip, whose own labels are replaced.
     marks
-        The annotations; those without a level are ignored.
+        Annotations of the clip's span; those without a level are ignored.
     codebook
         Gives the order of levels and concepts.
     how
@@ -89,16 +89,16 @@ def project(
 ) -> Projection:
     """Label every clip from the annotations that overlap it enough.
 
-    An annotation counts if it shares at least `threshold` of the clip's duration; of those that count, the
-    highest level wins and the concepts given at that level are united. A clip that nothing touches gets the
-    lowest level (EN).
+    An annotation counts if it covers at least the share `threshold` of the clip. The clip gets the highest
+    level of the annotations that count, and all concepts that were given at that level. A clip for which no
+    annotation counts gets the lowest level (EN).
 
     Parameters
     ----------
     annotations
         Annotated spans of movies.
     clips
-        The spans to label; their own labels are replaced, and their codebook by that of the annotations.
+        The spans to label. Their own labels and codebook are replaced by those of the annotations.
     threshold
         Share of the clip's duration, 0 to 1.
     per_annotator
@@ -137,7 +137,7 @@ def project(
 
 @checked
 def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "") -> Manifest:
-    """Make one row of every clip that is there once for each annotator.
+    """Merge the rows of each clip by several annotators into one row.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
         level, with all concepts; ``both``: the lowest level, with the concepts that all gave; ``expert``:
         the labels of one annotator alone.
     expert
-        That annotator.
+        Name of the annotator for the rule ``expert``.
 
     Raises
     ------
@@ -179,12 +179,13 @@ def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -
 
     Returns
     -------
-    Threshold -> the projection, merged over annotators, in the order given.
+    dict
+        Threshold -> the projection, merged over annotators, in the order of `thresholds`.
 
     Raises
     ------
     ManifestError
-        As `project` does; or if there is no threshold, or one of them is given twice.
+        There is no threshold, one of them is given twice, or `project` refuses the annotations.
     """
     if not thresholds or len(set(thresholds)) < len(thresholds):
         raise ManifestError("a sweep needs thresholds that differ, such as 0.1, 0.2, 0.3, 0.4")
@@ -214,7 +215,7 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
         end_s = float(_times_of_clips(marks)[:, 1].max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""
-        # A remainder of less than a nanosecond is rounding, not a window.
+        # A last window of less than a nanosecond would come from rounding alone.
         n_windows = max(int(np.ceil((end_s - SLACK_S) / seconds)), 1)
         for number, clip_id in enumerate(numbered_ids(movie, n_windows)):
             window_end_s = min((number + 1) * seconds, end_s)
@@ -225,7 +226,7 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
 def _label_movie(
     clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool, codebook: Codebook
 ) -> list[list[Clip]]:
-    """Label the clips of one movie by its annotations, merged or for each annotator apart.
+    """Label the clips of one movie by its annotations: merged over annotators, or for each one separately.
 
     Parameters
     ----------
@@ -262,15 +263,17 @@ def _label_movie(
 
 
 def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
-    """List for each clip the annotations that cover at least a share `threshold` of it, in their order."""
+    """Return for each clip the annotations that cover at least the share `threshold` of it."""
     clip_spans = _times_of_clips(clips)
     mark_spans = _times_of_clips(marks)
     pairs = overlapping(clip_spans, mark_spans)
-    # Spans of both sides of each pair: [P pairs, 2].
-    clip_side = clip_spans[pairs.first]
-    mark_side = mark_spans[pairs.second]
-    shared_s = np.minimum(clip_side[:, 1], mark_side[:, 1]) - np.maximum(clip_side[:, 0], mark_side[:, 0])
-    needed_s = threshold * (clip_side[:, 1] - clip_side[:, 0])
+    # Start and end of the clip and of the annotation of each pair: [P pairs, 2].
+    clip_of_pair = clip_spans[pairs.first]
+    mark_of_pair = mark_spans[pairs.second]
+    shared_starts_s = np.maximum(clip_of_pair[:, 0], mark_of_pair[:, 0])
+    shared_ends_s = np.minimum(clip_of_pair[:, 1], mark_of_pair[:, 1])
+    shared_s = shared_ends_s - shared_starts_s
+    needed_s = threshold * (clip_of_pair[:, 1] - clip_of_pair[:, 0])
     is_enough = (shared_s + SLACK_S >= needed_s) & (shared_s > 0)
     clip_places = pairs.first[is_enough].tolist()
     mark_places = pairs.second[is_enough].tolist()

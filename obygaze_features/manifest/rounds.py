@@ -14,37 +14,40 @@ from obygaze_features.text import composed, counted
 
 CALIBRATION = "calibration"
 ORDER = "order"
-"""Columns of a round: 1 for a film that all annotate; an annotator's films by number, from 1."""
+"""Columns of a round: 1 for a film that all annotate; the number of a film in an annotator's order."""
 
 
 @checked
 def assign(
     clips: Manifest, annotators: Sequence[str], each: int, *, calibration: int = 0, seed: int = 0
 ) -> Manifest:
-    """Assign each film to some annotators, so that films, lengths and pairs are spread evenly.
+    """Assign films to annotators, so that all get about as many films and seconds, and pairs vary.
 
     Parameters
     ----------
     clips
-        Of all films. A film is as long as its clips together; where some have no times, their number counts.
+        The clips of all films. The length of a film is the sum of its clips' durations, or their number if a
+        clip has no times.
     annotators
-        Names, each once.
+        The annotators' names.
     each
-        How many annotate a film.
+        How many annotators a film gets.
     calibration
-        Number of films, drawn at random, that all annotate: they stand evenly through everybody's order.
+        Number of films, drawn at random, that all annotate. They are spread evenly over everybody's order.
     seed
-        Of the draws.
+        Seed of the random draws.
 
     Returns
     -------
-    A row for each annotator of each clip, without a level, by annotator and their order, with the columns
-    `calibration` and `order`.
+    Manifest
+        A row without a level for each clip of each annotator's films, sorted by annotator and by their order
+        of films, with the columns `calibration` and `order`.
 
     Raises
     ------
     ManifestError
-        Names are there twice, there are fewer annotators than `each`, or more films to calibrate than films.
+        A name is there twice, there are fewer annotators than `each`, or `calibration` is larger than the
+        number of films.
     """
     names = [composed(name) for name in annotators]
     films = list(clips.movies)
@@ -59,8 +62,9 @@ def assign(
     annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
     rows = []
     for annotator, name in enumerate(names):
-        own_films = [film for film in shared_out_films if annotator in annotators_of[film]]
-        shuffled_films = [own_films[place] for place in rng.permutation(len(own_films)).tolist()]
+        films_of_annotator = [film for film in shared_out_films if annotator in annotators_of[film]]
+        order = rng.permutation(len(films_of_annotator)).tolist()
+        shuffled_films = [films_of_annotator[place] for place in order]
         for number, film in enumerate(_mix_evenly(common_films, shuffled_films), start=1):
             calibration_cell = "1" if film in common_films else "0"
             for clip in clips_of[film]:
@@ -71,18 +75,17 @@ def assign(
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
-    """Refuse a round that cannot be planned, as `assign` says."""
+    """Refuse a round that cannot be planned, for the reasons that `assign` lists."""
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
-    have_twins = len({plain(name) for name in names}) < len(names)
-    if have_twins or not 1 <= each <= len(names):
+    are_repeated = len({plain(name) for name in names}) < len(names)
+    if are_repeated or not 1 <= each <= len(names):
         raise ManifestError(
-            f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each "
-            "once, and at least as many "
-            "as a film gets"
+            f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
+            "and at least as many as a film gets"
         )
     # All clips of a manifest have the same further columns.
     taken_columns = sorted({CALIBRATION, ORDER}.intersection(clips.clips[0].extras))
@@ -105,9 +108,16 @@ def _film_lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> di
 
 
 def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[str]:
-    """Return an annotator's own films with the films that all annotate spread evenly among them.
+    """Return an annotator's films in order, with the films that all annotate spread evenly among the others.
 
     The first common film comes first of all.
+
+    Parameters
+    ----------
+    common_films
+        The films that all annotate.
+    own_films
+        The annotator's other films, in order.
     """
     common_before: dict[int, list[str]] = {}  # place among the own films -> common films in front of it
     n_places = max(len(own_films), 1)
@@ -132,7 +142,8 @@ def _choose_annotators(
     Parameters
     ----------
     films
-        In the order of choice: the longest first, so that the short ones even out the annotators' seconds.
+        The films, in the order in which annotators are chosen for them: the longest first, so that the short
+        ones even out the sums of lengths.
     lengths
         Film -> its length.
     each

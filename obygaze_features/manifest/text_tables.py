@@ -122,12 +122,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns and records; `delimiter` stands between its cells, and is empty in a workbook.
+    """The columns and rows of a table file.
 
     Attributes
     ----------
+    path
+        The file.
+    columns
+        The headings, in the order of the file.
+    rows
+        The rows below the header.
+    delimiter
+        The sign between cells; "" for a workbook.
+    notes
+        What was left out of the file or changed, for people.
     read
-        Columns that are read beside those of a manifest: a cell of them that cannot be read is refused.
+        Columns that are read besides those of a manifest. A spreadsheet's error in one of them is refused.
     """
 
     path: Path
@@ -139,18 +149,18 @@ class Table:
 
     @cached_property
     def problems(self) -> "Problems":
-        """What is wrong in its rows; `checked` and `timed` refuse it after their last row."""
+        """The problems of the rows so far; `checked` and `timed` raise them after the last row."""
         return Problems(self.path)
 
     def checked(self) -> Iterator[Row]:
-        """Yield the rows that are not empty and can be read; then refuse the table if it has problems."""
+        """Yield the rows that are not empty and can be read; then raise the table's problems, if any."""
         yield from self._readable_rows(self.rows)
         self.problems.refuse()
 
     def _readable_rows(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows that are not empty, without those in which a needed cell is a spreadsheet's error.
+        """Return the rows that are not empty, without those with a spreadsheet's error in a needed cell.
 
-        Such a cell is noted as a problem.
+        Such a cell is added to the problems.
         """
         read = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
         readable = []
@@ -169,16 +179,17 @@ class Table:
         return readable
 
     def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
-        """Yield the rows that are not empty, with times in seconds; then refuse the table if a time is wrong.
+        """Yield the rows that are not empty, with times in seconds; then raise the table's problems, if any.
 
-        Where semicolons or tabs are between cells, the decimal sign may be a comma.
+        A row with a time that cannot be read is not yielded, and is a problem. If semicolons or tabs separate
+        the cells, the decimal sign may be a comma.
 
         Parameters
         ----------
         rate
             Frames per second of times that end in frames.
         verbatim
-            Whether apostrophes before cells belong to them, as no spreadsheet wrote the table.
+            Whether to keep an apostrophe before a cell, which spreadsheets write to mark a text.
         """
         rows = self._readable_rows(self.rows)
         if not verbatim:
@@ -188,7 +199,7 @@ class Table:
         cells = []
         for name in TIMES:
             cells += [row.cells[name] for row in rows]
-        with placed(f"{self.path}: column {' or '.join(TIMES)}"):
+        with error_context(f"{self.path}: column {' or '.join(TIMES)}"):
             values = instants(cells, decimal_sign, rate, len(TIMES))
         starts = values[: len(rows)]
         ends = values[len(rows) :]
@@ -211,26 +222,29 @@ class Table:
 
     @property
     def _may_have_commas(self) -> bool:
-        """Whether numbers may have a decimal comma: semicolons or tabs stand between cells."""
+        """Whether numbers may have a decimal comma: only if semicolons or tabs separate the cells."""
         return self.delimiter in {";", "\t"}
 
     def numbers(self, names: Sequence[str], clips: Iterable[Any] = ()) -> dict[str, list[float]]:
-        """Read columns of numbers: clip id -> the number in each of `names`, NaN for an empty cell.
-
-        Ids may have blanks around them, and accents in any form.
+        """Read columns of numbers, with a row for each clip.
 
         Parameters
         ----------
         names
-            The columns.
+            The columns of numbers.
         clips
-            Clips that rows are compared with, where a row names a movie or times.
+            The clips that the rows should be of. A row's movie and times, if it has them, must agree with its
+            clip.
+
+        Returns
+        -------
+        dict
+            Clip id -> its number in each of `names`, [n_names]; NaN for an empty cell.
 
         Raises
         ------
         ManifestError
-            A clip has two rows, a cell is no number, or a row has another movie or other times than its clip:
-            it is of another window.
+            A clip has two rows, a cell is no number, or a row has another movie or other times than its clip.
         """
         values_of: dict[str, list[float]] = {}
         clip_of = {clip.clip_id: clip for clip in clips}
@@ -254,15 +268,16 @@ class Table:
         return values_of
 
     def pointed(self, names: Sequence[str]) -> "Table":
-        """Return the table with decimal points in columns of numbers, in place of commas.
+        """Return the table with decimal points in place of decimal commas in columns of numbers.
 
-        Commas may be decimal signs where semicolons or tabs stand between cells. Each column decides its own.
+        There can be decimal commas only if semicolons or tabs separate the cells. The cells of each column
+        together show which sign is its decimal sign.
         """
         if not self._may_have_commas:
             return self
         cells_of_rows = [dict(row.cells) for row in self.rows]
         for name in names:
-            with placed(f"{self.path}: column {name}"):
+            with error_context(f"{self.path}: column {name}"):
                 numbers = pointed([cells[name] for cells in cells_of_rows])
             for cells, number in zip(cells_of_rows, numbers, strict=True):
                 cells[name] = number
@@ -272,7 +287,7 @@ class Table:
         return replace(self, rows=tuple(rows))
 
     def as_csv(self, texts: Collection[str]) -> str:
-        """Write the table as CSV with decimal points in all columns but those of `texts`."""
+        """Write the table as CSV; numbers get decimal points, except in the columns `texts`."""
         number_columns = [name for name in self.columns if name not in texts]
         rows = self.pointed(number_columns).rows
         lines = [csv_line(tuple(row.cells.values())) for row in rows]
@@ -287,8 +302,16 @@ def _agrees(cell: str, value: str | float) -> bool:
 
 
 @contextmanager
-def placed(where: object, remedy: str = "") -> Iterator[None]:
-    """Put a place, such as a file's name, in front of the message of a ManifestError, and a remedy behind."""
+def error_context(where: object, remedy: str = "") -> Iterator[None]:
+    """Raise a ManifestError of the block again, with a place in front of its message and a remedy behind.
+
+    Parameters
+    ----------
+    where
+        The place, such as the path of a file.
+    remedy
+        Text for the end of the message, with its separator.
+    """
     try:
         yield
     except ManifestError as error:
@@ -303,16 +326,16 @@ class Problems:
         self.messages: list[str] = []
 
     def add(self, line: int, message: str, column: str = "") -> None:
-        """Note one problem."""
+        """Add a problem of a line, and of a column if one is named."""
         where = f"line {line}, column {column}" if column else f"line {line}"
         self.messages.append(f"{where}: {shortened(message)}")
 
     def attempt(
         self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T | None:
-        """Call `read`; if it raises a ManifestError, note it and return None.
+        """Return what `read` returns; if it raises a ManifestError, add that as a problem and return None.
 
-        An empty `column` stands for the one that the error itself names.
+        If `column` is empty, the problem is of the column that the error names.
         """
         try:
             return read(*args, **kwargs)
@@ -321,7 +344,7 @@ class Problems:
             return None
 
     def refuse(self) -> None:
-        """Raise a ManifestError with the first problems, and the number of others, if there are any."""
+        """Raise a ManifestError if there are problems: with the first few, and the number of the others."""
         if not self.messages:
             return
         shown = "; ".join(self.messages[:SHOWN_PROBLEMS])
@@ -334,8 +357,8 @@ class Problems:
 def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (), **how: Any) -> Table:
     """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
 
-    Spreadsheets' own forms are read: a line `sep=;`, title rows above the header, empty columns and cells at
-    the right. Cells of a workbook that people see otherwise are warned of (`CellsWarning`).
+    What spreadsheets add is skipped: a line `sep=;`, title rows above the header, empty columns, and empty
+    cells at the right. A `CellsWarning` tells of cells that a spreadsheet shows differently.
 
     Parameters
     ----------
@@ -346,7 +369,7 @@ def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (),
     any_of
         One of these must be there too.
     how
-        As of `table_of`.
+        Further arguments of `table_of`.
 
     Raises
     ------
@@ -357,7 +380,7 @@ def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (),
     path = local_path(path)
     content = content_of(path)
     try:
-        records, delimiter, notes = read_records(path, content, ManifestError, naming(needed, any_of))
+        records, delimiter, notes = read_records(path, content, ManifestError, header_test(needed, any_of))
     except ManifestError as error:
         advice = how.get("advice")
         raise ManifestError(f"{error}; or {advice}" if advice else str(error)) from None
@@ -378,7 +401,7 @@ def table_of(
     advice: str = "",
     is_header: Callable[[Sequence[str]], bool] | None = None,
 ) -> Table:
-    """Make a table of records, after `read_table` has split a file into them.
+    """Make a table of the records into which a file was split.
 
     Parameters
     ----------
@@ -391,19 +414,19 @@ def table_of(
     needed
         Columns that must be there.
     known
-        Further columns whose headings are written as here, whatever their case in the file.
+        Further names of columns. A heading that differs from one only in case or blanks is replaced by it.
     any_of
         One of these columns must be there too.
     named
-        Whether every column must have a name (a pandas index has none).
+        Whether to refuse a column without a name.
     advice
         What to do where a column is missing, for the message.
     is_header
-        Whether cells are those of the header; by default, whether they name all columns that are needed.
+        Test whether the cells of a row are the header; by default, whether they name all needed columns.
     """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    header_number = header_row(records, is_header or naming(needed, any_of))
+    header_number = header_row(records, is_header or header_test(needed, any_of))
     (header_line, header), *body = records[header_number:]
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
@@ -416,8 +439,8 @@ def table_of(
     if any_of and {*any_of}.isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        found = first_few([heading for heading in written if heading], MOST_SHOWN)
-        problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {found}"
+        shown = first_few([heading for heading in written if heading], MOST_SHOWN)
+        problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {shown}"
         raise ManifestError(f"{problem}; {advice}" if advice else problem)
     _refuse_bad_names(columns, f"{path}: line {header_line}", named=named)
     rows = _rows_of_records(path, body, columns, left_out)
@@ -429,9 +452,9 @@ def table_of(
 
 
 def _without_places(cells: list[str], left_out: Collection[int]) -> list[str]:
-    """Return the cells of a row without those at some places (from 0); the same list if there are none."""
+    """Return the cells of a row without those whose index (from 0) is in `left_out`."""
     if not left_out:
-        return cells
+        return cells  # not a copy, as a large table has many rows
     return [cell for n, cell in enumerate(cells) if n not in left_out]
 
 
@@ -466,8 +489,8 @@ def _rows_of_records(
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Switch garbage collection off for a while, as it would go through many new records repeatedly."""
+def without_gc() -> Iterator[None]:
+    """Switch garbage collection off in a block that makes many objects, which it would scan repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -477,13 +500,20 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
-    """Return a test of a header: whether cells have all `needed` names, and one of `any_of` if any."""
+def header_test(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
+    """Return a function that tells whether the cells of a row are a header with certain names.
+
+    Parameters
+    ----------
+    needed
+        Names that must all be there.
+    any_of
+        Names of which one must be there too, unless this is empty.
+    """
     needed_names = {plain(name) for name in needed}
     other_names = {plain(name) for name in any_of}
 
     def is_header(cells: Sequence[str]) -> bool:
-        """Return whether cells name all needed columns, and one of the others if there are any."""
         names = {heading_name(cell) for cell in cells}
         has_other = not other_names or not other_names.isdisjoint(names)
         return needed_names <= names and has_other
@@ -492,7 +522,7 @@ def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Seque
 
 
 def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> None:
-    """Refuse a header in which a name is there twice or, if columns must be `named`, is missing."""
+    """Refuse a header with a repeated name; if `named` is true, also one in which a name is missing."""
     before = set[str]()
     for number, column in enumerate(columns, start=1):
         if named and not column:
@@ -536,19 +566,19 @@ def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
 
 
 def heading_name(cell: str) -> str:
-    """Write a heading as headings are compared (`plain`), with PySceneDetect's names for times as ours."""
+    """Return the form in which headings are compared: `plain`, with PySceneDetect's times named as ours."""
     name = plain(cell)
     return _HEADINGS_OF_SCENES.get(name, name)
 
 
 @checked
 def counted(number: int, singular: str, many: str = "") -> str:
-    """Write a number with its noun: `1 clip`, `2 clips`; `many` is a plural that is not formed by an s."""
+    """Write a number with its noun: `1 clip`, `2 clips`; `many` is a plural that does not end in s alone."""
     return number_with_noun(number, singular, many)
 
 
 def content_of(path: Path) -> bytes:
-    """Read the bytes of a file that is not empty."""
+    """Read the bytes of a file; refuse a folder, an empty file, and the lock file of an open spreadsheet."""
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a file was expected")
     if path.name.startswith(("~$", ".~lock.")):

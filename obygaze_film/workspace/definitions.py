@@ -100,7 +100,7 @@ def _called(name: str, book: Codebook, language: str) -> str:
     parts: tuple[Level | Concept, ...] = (*book.levels, *book.concepts)
     for part in parts:
         if part.name == name and language in part.translations:
-            return part.told(language).title
+            return part.in_language(language).title
     return name
 
 
@@ -108,11 +108,11 @@ def _texts_of(book: Codebook, language: str = ENGLISH) -> dict[str, str]:
     """Write the text that a judge reads of each level and concept; the name of the construct's is empty."""
     texts = {"": book.constructs.get(language, book.construct)}
     for level in book.levels:
-        told = level.told(language)
+        told = level.in_language(language)
         texts[level.name] = ": ".join(filter(None, (told.title, told.means)))
     for concept in book.concepts:
         if language in concept.translations:
-            told = concept.told(language)
+            told = concept.in_language(language)
             texts[concept.name] = "; ".join(filter(None, (told.title, told.means)))
             continue
         instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]

@@ -65,7 +65,7 @@ class Annotated(NamedTuple):
         Digest of the file.
     clips : tuple of Clip
         The annotations, one clip for each.
-    is_beside_model : bool
+    shows_model_output : bool
         Whether the file also holds what a model wrote, which was in sight of whoever changed the file.
     kind : str
         Kind of file, such as `eaf`.
@@ -76,7 +76,7 @@ class Annotated(NamedTuple):
     path: Path
     sha256: str
     clips: tuple[Clip, ...]
-    is_beside_model: bool
+    shows_model_output: bool
     kind: str = ""
     notices: tuple[str, ...] = ()
 
@@ -134,7 +134,7 @@ def read_annotations(
         path,
         sha256_of(read_bytes(path, MOST_BYTES)),
         imported.manifest.clips,
-        account.is_beside_model,
+        account.shows_model_output,
         account.kind,
         imported.notices,
     )
@@ -223,7 +223,7 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
 
 def _is_no_annotation(clip: Clip) -> bool:
     """Whether a span without a level is a note of a person, or a text that names no annotator."""
-    people = PeopleTier.of(clip.extras.get("tier", ""))
+    people = PeopleTier.parse(clip.extras.get("tier", ""))
     return not clip.annotator or (people is not None and people.what == "note")
 
 
@@ -242,7 +242,7 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     tier_states_it = clip.extras.get(HOW, "") != ""
     if tier_states_it:
         return seen
-    if is_blind and file.is_beside_model:
+    if is_blind and file.shows_model_output:
         raise FilmError(said("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
@@ -297,8 +297,8 @@ class _Reader:
         """
         origin = self._origin_of(clip, seen)
         is_same = self._says_what_its_origin_says(clip, origin)
-        is_beside_model = self._file.is_beside_model
-        is_blind_changed = seen == "0" and origin is not None and is_beside_model and not is_same
+        shows_model_output = self._file.shows_model_output
+        is_blind_changed = seen == "0" and origin is not None and shows_model_output and not is_same
         if is_blind_changed:
             # Whoever changed it had the score in sight: the change is added beside the blind judgement.
             seen = "1"

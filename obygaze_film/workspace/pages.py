@@ -397,7 +397,7 @@ def _title(book: Codebook, level_name: str, language: str) -> str:
     """Return the title of a level in a language; its name if it has no title or is not in the codebook."""
     for level in book.levels:
         if level.name == level_name:
-            return level.told(language).title
+            return level.in_language(language).title
     return level_name
 
 

@@ -230,7 +230,7 @@ def disagreements(
     records = []
     for pair in pairs:
         counts = [[pair.counts.get((first, second), 0) for second in levels] for first in levels]
-        record = {"movie": pair.movie, "annotators": pair.annotators, **pair.parted(levels[0])}
+        record = {"movie": pair.movie, "annotators": pair.annotators, **pair.counts_by_outcome(levels[0])}
         records.append({**record, "levels": counts})
     document: dict[str, Any] = {
         "manifest": str(manifest),

@@ -21,7 +21,7 @@ TITLES: "Mapping[Form, str]" = {
 """Form of the test whether a machine may stand in for an annotator -> its title."""
 
 PARTS = ("spans", "alike", "overlooked", "other readings")
-"""Columns of the table of disagreements: counts of spans, as `PairLevels.parted` returns them."""
+"""Columns of the table of disagreements: counts of spans, as `PairLevels.counts_by_outcome` returns them."""
 
 
 def agreement_on_clips(
@@ -167,7 +167,7 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     rows = []
     totals = dict.fromkeys(PARTS, 0)
     for pair in pairs:
-        counts = pair.parted(lowest)
+        counts = pair.counts_by_outcome(lowest)
         rows.append([pair.movie, " / ".join(pair.annotators), *(counts[part] for part in PARTS)])
         for part in PARTS:
             totals[part] += counts[part]

@@ -97,9 +97,9 @@ def _probability_of_positive(clip: Answered, target: "Target", codebook: Codeboo
     For levels it is the probability of the positive levels, divided by that of positive and negative levels.
     """
     if target.concept:
-        concepts = {codebook.concept_spelled(name): p for name, p in clip.of("concept").items()}
+        concepts = {codebook.concept_spelled(name): p for name, p in clip.probabilities("concept").items()}
         return concepts.get(target.concept, np.nan)
-    levels = {codebook.level_spelled(name): p for name, p in clip.of("level").items()}
+    levels = {codebook.level_spelled(name): p for name, p in clip.probabilities("level").items()}
     negative_levels, positive_levels = target.classes
     negative = sum(levels.get(name, 0.0) for name in negative_levels)
     positive = sum(levels.get(name, 0.0) for name in positive_levels)

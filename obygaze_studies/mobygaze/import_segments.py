@@ -195,7 +195,7 @@ def _clip(
         manifests.Clip,
         clip_id=f"{cells['imdb_key']}-{cells['annotator']}-{number:04d}",
         movie=cells["imdb_key"],
-        video=films.film_of(cells["imdb_key"]),
+        video=films.stored_path_of_movie(cells["imdb_key"]),
         start_s=start / rate,
         end_s=(end + 1) / rate,
         level=level,

@@ -36,7 +36,7 @@ LEVELS_OF_HN = {
 
 def means_in(language):
     """What levels and concepts mean, as the codebook says it in a language."""
-    return {part.name: part.told(language).means for part in (*BOOK.levels, *BOOK.concepts)}
+    return {part.name: part.in_language(language).means for part in (*BOOK.levels, *BOOK.concepts)}
 
 
 def of_concept(film, concept="Body"):
@@ -114,7 +114,7 @@ def test_of_several_positive_levels_each_is_named_with_its_meaning(language):
         assert name in said
         assert (means_in(language)[name] if meaning == BOOK.means[name] else meaning) in said
     for level in BOOK.levels:
-        assert (level.told(language).title in said) == (level.name in LEVELS_OF_HN)
+        assert (level.in_language(language).title in said) == (level.name in LEVELS_OF_HN)
 
 
 @pytest.mark.parametrize("seed", range(5))

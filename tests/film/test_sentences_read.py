@@ -380,8 +380,8 @@ def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(la
     claim = claim_of(film, kinds.MarkedPassages)
     (level,) = (one for one in BOOK.levels if one.name == "S")
     (said,) = sentences([claim], language)
-    assert level.told(language).means in said
-    assert level.told(language).title in said
+    assert level.in_language(language).means in said
+    assert level.in_language(language).title in said
 
 
 # --- judges

@@ -131,4 +131,4 @@ def test_scenes_that_one_annotator_overlooked_are_apart_from_other_readings():
     ]
     (pair,) = level_pairs(labelled(*rows, ("m", 9, "a", "S")))
     assert pair.counts == dict.fromkeys(levels, 1)
-    assert [*pair.parted("EN").values()] == [6, 2, 2, 2]
+    assert [*pair.counts_by_outcome("EN").values()] == [6, 2, 2, 2]

@@ -245,10 +245,13 @@ def test_a_codebook_has_texts_by_language():
     violent, other = book.levels
     (blood,) = book.concepts
     assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
-    assert (violent.told("fr").title, violent.told("fr").means) == ("Violent, en français", "un coup est vu")
-    assert (other.told("fr").title, other.told("fr").means) == ("N", "no blow")
-    assert (blood.told("fr").title, blood.told("fr").means) == ("Sang", "blood is seen")
-    assert (blood.told("de").title, book.constructs) == ("Blood", {"fr": "la violence"})
+    assert (violent.in_language("fr").title, violent.in_language("fr").means) == (
+        "Violent, en français",
+        "un coup est vu",
+    )
+    assert (other.in_language("fr").title, other.in_language("fr").means) == ("N", "no blow")
+    assert (blood.in_language("fr").title, blood.in_language("fr").means) == ("Sang", "blood is seen")
+    assert (blood.in_language("de").title, book.constructs) == ("Blood", {"fr": "la violence"})
     assert codebook_of_text(book.to_toml()) == book
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from obygaze_features.manifest.importers.proposal import END, START
-from obygaze_features.manifest.importers.unread_columns import UnreadColumns, said_above
+from obygaze_features.manifest.importers.unread_columns import UnreadColumns, value_in_titles
 from obygaze_features.manifest.spans.headings import DURATION
 from obygaze_features.manifest.spans.names import plain
 
@@ -12,30 +12,35 @@ class AnnotatorColumns:
     """Finds the unread column that says who annotated each row."""
 
     def __init__(self, unread: UnreadColumns) -> None:
+        """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
         self._titles = unread.titles
-        self._given = unread.given
+        self._headings = unread.headings
         self._annotator = unread.annotator
         self._cells = unread.cells
         self._proposal = unread.proposal
 
     def propose_annotators(self) -> None:
-        """Propose the column of annotators: by its heading, else by names that differ in rows of one span.
+        """Propose the column of annotators.
 
-        Where there is no such column, the annotator of all rows is the one that a row above the table names.
+        It is the column that is headed so. If none is, and several rows are about one span, it is a column
+        with different names in the rows of each span. Without such a column, the annotator whom a row above
+        the table names is proposed for all rows.
         """
-        if self._unread.has("annotator") or self._annotator or self._proposal.wide or self._given.wide:
+        is_known = self._unread.has("annotator") or bool(self._annotator)
+        have_own_columns = bool(self._proposal.wide or self._headings.wide)
+        if is_known or have_own_columns:
             return
+        has_rows_of_one_span = self._share_a_span(())
         column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
-        if not column and self._share_a_span(()) and not self._has_one_label_a_row():
+        if not column and has_rows_of_one_span and not self._has_one_label_a_row():
             column = self._column_of_different_names()
         if not column:
-            self._proposal.annotator = said_above(self._titles, "annotator")
+            self._proposal.annotator = value_in_titles(self._titles, "annotator")
             return
-        is_needed = self._share_a_span(())
-        self._unread.take("annotator", [column])
-        if is_needed:
+        self._unread.propose("annotator", [column])
+        if has_rows_of_one_span:
             self._proposal.unread_contents.append(f"annotators ({column!r})")
         else:
             self._proposal.optional.append(f"annotators ({column!r})")
@@ -45,8 +50,8 @@ class AnnotatorColumns:
 
         Of several such columns, it is the one with the fewest names.
         """
-        people = [column for column in self._unread.rest if self._unread.can_be_people(column)]
-        repeated = [column for column in people if self._n_names(column) < len(self._cells[column])]
+        possible = [column for column in self._unread.remaining if self._unread.can_be_people(column)]
+        repeated = [column for column in possible if self._n_names(column) < len(self._cells[column])]
         different = [column for column in repeated if not self._share_a_span((column,))]
         return min(different, key=self._n_names, default="")
 
@@ -57,7 +62,7 @@ class AnnotatorColumns:
     def _has_one_label_a_row(self) -> bool:
         """Return whether a column has levels in some rows and concepts in others.
 
-        Then several rows of one span say its labels one by one, and need not be of several annotators.
+        In such a table each row says one label, so that several rows of one span may be one annotator's.
         """
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
         return any(self._unread.content(column).are_both for column in columns)
@@ -72,12 +77,12 @@ class AnnotatorColumns:
         """
         columns: list[str] = []
         for name in ("clip_id", "movie", "video", START, END, DURATION):
-            columns += self._unread.column_of(name)
+            columns += self._unread.columns_for(name)
         # Rows that are empty in all of these columns, such as remarks, name no span and are not compared.
         needed = (
-            self._unread.column_of(START)
-            or self._unread.column_of("video")
-            or self._unread.column_of("movie")
+            self._unread.columns_for(START)
+            or self._unread.columns_for("video")
+            or self._unread.columns_for("movie")
         )
         keys = []
         for row in self._table.rows:

@@ -84,7 +84,7 @@ class Content(NamedTuple):
     def are_levels(self) -> bool:
         """Whether most cells are labels, and at least a tenth of the labels are levels.
 
-        A smaller share are concepts that happen to be spelled as a level.
+        If fewer are, they are rather concepts that happen to be spelled like a level.
         """
         return self.are_labels and 10 * self.n_levels >= self.n_labels
 
@@ -95,7 +95,7 @@ class Content(NamedTuple):
 
     @property
     def are_both(self) -> bool:
-        """Whether the column has levels in some rows and concepts, at least a fifth, in others."""
+        """Whether the column has levels in some rows, and concepts alone in at least a fifth of them."""
         return self.are_levels and 5 * self.n_concepts >= self.n_labels
 
 
@@ -159,8 +159,9 @@ def range_in(cell: str) -> tuple[str, str] | None:
 def seconds_in(cells: Sequence[str]) -> list[float]:
     """Read the cells of a column as seconds; NaN for a cell that is no time.
 
-    All cells together decide whether a comma or a point is the decimal sign. Frames behind a clock count as
-    hundredths of a second, which is near enough to compare times whose rate is not known.
+    All cells together decide whether a comma or a point is the decimal sign. The frames at the end of a time
+    code are read as hundredths of a second: the rate is not known here, and this is near enough to compare
+    times.
     """
     # Equal cells are read once, as a column may have a few times in very many rows.
     candidates = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
@@ -189,9 +190,9 @@ def _with_hundredths(cell: str) -> str:
 # --- labels
 # ---------------------------------------------------------------------------
 def content_of(cells: Sequence[str], words: LabelWords) -> Content:
-    """Count the cells that are levels, with concepts or without, and those that are concepts alone.
+    """Count the cells that hold a level, with or without concepts, and those that hold only concepts.
 
-    Cells that are empty, errors, or say that there is no label are not counted at all.
+    Cells that are empty, hold a spreadsheet's error, or say that there is no label are not counted at all.
     """
     n_cells = n_levels = n_concepts = 0
     for cell, n_rows in Counter(cells).items():
@@ -210,7 +211,7 @@ def content_of(cells: Sequence[str], words: LabelWords) -> Content:
 
 
 def label_of_heading(heading: str, words: LabelWords) -> str:
-    """Return the level or concept that a column's heading is; "" if it is neither.
+    """Return the level or concept that a column's heading names; "" if it names none.
 
     A remark in brackets is ignored, and so is a word for concepts or levels in front, as in `Concept: Look`.
     """
@@ -239,17 +240,17 @@ def are_marks(cells: Sequence[str]) -> bool:
 
 
 def has_marks(cells: Sequence[str]) -> bool:
-    """Return whether some cell is a mark of yes that is no number: 1 may be a grade instead."""
+    """Return whether a cell is a mark that says yes, such as `x`, but no number: 1 may be a grade."""
     marks = {plain(cell) for cell in cells}
     return any(mark in YES and not mark.isdecimal() for mark in marks)
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
-    """Return whether a column is headed by a label and its cells are marks: yes in rows that have the label.
+    """Return whether a column is headed by a label and its cells are marks of yes or no.
 
-    A column of a concept may hold a few other cells too, such as `?`, which the person is asked about later.
-    In a column of a level all cells must be marks. Where the codebook's own levels look like marks, such as 0
-    and 1, a column with several values holds levels, and not marks.
+    A column of a concept may have other cells besides marks, such as `?`, which the person is asked about
+    later. A column of a level may not. If the codebook's levels look like marks themselves, such as 0 and 1,
+    a column with several values is taken to hold levels.
     """
     label = label_of_heading(column, words)
     if not label:
@@ -262,7 +263,7 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:
-    """Return the level or concept that a heading holds among other words: the longest; "" if it holds none.
+    """Return the longest level or concept among the words of a heading; "" if there is none.
 
     Examples
     --------
@@ -280,10 +281,7 @@ def label_in_heading(heading: str, words: LabelWords) -> str:
 
 
 def whole_numbers(cells: Sequence[str]) -> list[int] | None:
-    """Return the different numbers of a column of whole numbers below 1000, in rising order.
-
-    None if a cell is no such number.
-    """
+    """Return the different numbers of a column in rising order; None if a cell is no integer below 1000."""
     numbers = set[int]()
     for cell in cells:
         text = without_zeros(cell)

@@ -29,16 +29,16 @@ def propose(
     file
         The file of the table.
     layout
-        The table, whose columns have the manifest's names where they were headed or named so.
+        The table. Columns that a heading or an option of the person identifies have a manifest's name.
     read
         Columns that are read already.
     words
         The words of the codebook.
     annotator
-        Who annotated, by the person's option; "" if it is not given.
+        The annotator's name from the person's option; "" if it is not given.
     """
     unread = UnreadColumns(file, layout, read, words, annotator)
-    # Each adds to the proposal of `unread`, and takes its columns from those that the next ones look at.
+    # Each step adds to `unread.proposal`; the columns that it proposes are not considered by later steps.
     TimeColumns(unread).propose_times()
     LabelColumns(unread).propose_labels()
     FilmColumns(unread).propose_films()

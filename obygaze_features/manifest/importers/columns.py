@@ -31,7 +31,7 @@ from obygaze_features.manifest.spans.headings import (
 from obygaze_features.manifest.spans.instant import instants, is_clock
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Table, placed
+from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Table, error_context
 from obygaze_features.text import composed
 
 SIGNS_WITH_COMMAS: Final = {";", "\t", "|"}
@@ -48,11 +48,11 @@ START, END = TIMES
 def with_manifest_names(
     table: Table, headings: Headings, rate: Fraction | None = None, *, is_of_a_workbook: bool = False
 ) -> Table:
-    """Rename the columns that the person's options name as a manifest names them, with times in seconds.
+    """Give the columns that the person's options name the manifest's names, and convert times to seconds.
 
-    Columns of labels keep their headings. A column that has a manifest's name already, while the person names
-    another column for it, is left out with a note. Times become starts and ends in seconds, also where a
-    heading has another unit, where a cell holds both times, and where a table has durations in place of ends.
+    Columns of labels keep their headings. If the person names a column for a name that another column has
+    already, that other column is left out with a note. Times become starts and ends in seconds, whether the
+    table has other units, durations in place of ends, or both times in one cell.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def with_manifest_names(
     rate
         Frames per second, of times that are frames or end in frames.
     is_of_a_workbook
-        Whether the table is a workbook's sheet, whose clocks may have been typed as minutes and seconds.
+        Whether the table is a sheet of a workbook, in which minutes and seconds may be stored as hours and
+        minutes.
     """
     if headings.has_one_column_of_times:
         table = _with_both_times(table, find_column(table, headings.columns[START][0]))
@@ -79,9 +80,9 @@ def with_manifest_names(
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
-    """Return column of the table -> its new name, a manifest's; "" for a column that another one replaces.
+    """Return column of the table -> its new name; "" for a column to leave out, as another one replaces it.
 
-    A column that the person names as ends or as durations replaces the table's own `end_s` and `duration_s`.
+    A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
     """
     new_names: dict[str, str] = {}
     for name, (heading, *_) in headings.columns.items():
@@ -97,7 +98,7 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
 
 
 def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Rename columns of a table; leave out those whose new name is empty, and note what replaces them."""
+    """Rename columns of a table; leave out those whose new name is "", and note what replaces them."""
     if not new_names:
         return table
     notes = list(table.notes)
@@ -115,15 +116,13 @@ def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
 
 
 def _replaced_note(column: str, new_names: Mapping[str, str]) -> str:
-    """Say that a column is left out, as another column is read in its place."""
-    for heading, name in new_names.items():
-        if name in {column, END, DURATION}:
-            return f"column {column!r} left out: {heading!r} is read as {name}"
-    raise KeyError(column)
+    """Say that a column is left out, and which column of `new_names` is read in its place."""
+    heading, name = next(item for item in new_names.items() if item[1] in {column, END, DURATION})
+    return f"column {column!r} left out: {heading!r} is read as {name}"
 
 
 def _with_both_times(table: Table, column: str | None) -> Table:
-    """Divide a column of cells such as `12.5-18` into starts and ends; a cell of one time is a start."""
+    """Split a column of ranges such as `12.5-18` into starts and ends; a cell with one time is a start."""
     if column is None:
         return table
     rows = []
@@ -132,8 +131,8 @@ def _with_both_times(table: Table, column: str | None) -> Table:
         cell = cells.pop(column)
         cells[START], cells[END] = range_in(cell) or (cell, "")
         rows.append(Row(row.line, cells))
-    kept = [name for name in table.columns if name not in {column, START, END}]
-    return replace(table, columns=(*kept, START, END), rows=tuple(rows))
+    other_columns = [name for name in table.columns if name not in {column, START, END}]
+    return replace(table, columns=(*other_columns, START, END), rows=tuple(rows))
 
 
 def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Fraction | None) -> Table:
@@ -172,7 +171,8 @@ def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Frac
 def with_ends(table: Table, rate: Fraction | None) -> Table:
     """Replace the column of durations by one of ends (start plus duration), if the table has no ends.
 
-    A duration stays as it is written where it, or the row's start, is no time.
+    If a row's start or duration cannot be read, the duration is kept as it is written, in the place of the
+    end, so that reading it is refused later.
     """
     if DURATION not in table.columns or END in table.columns or START not in table.columns:
         return table
@@ -192,10 +192,10 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
 
 
 def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
-    """Read a column of times as seconds; an error for a cell that is no time, None for an empty one."""
-    # Where commas do not divide cells, the decimal sign may be a comma: then the cells themselves tell it.
+    """Read a column of times as seconds; None for an empty cell, an error for a cell that is no time."""
+    # If commas do not separate the cells, the decimal sign may be a comma: the cells themselves tell it then.
     decimal_sign = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
-    with placed(f"{table.path}: column {name}"):
+    with error_context(f"{table.path}: column {name}"):
         return instants([row.cells[name] for row in table.rows], decimal_sign, rate)
 
 
@@ -224,7 +224,7 @@ class LabelColumn(NamedTuple):
     role
         What its cells are: `level` or `concepts`.
     label
-        The label that its marks say yes or no to; "" where its cells are labels themselves.
+        The label that its marks say yes or no to; "" if its cells are labels themselves.
     """
 
     column: str
@@ -247,7 +247,9 @@ class LabelCells(NamedTuple):
 
 
 def role_of_heading(heading: str) -> str:
-    """Return what an annotator's column holds, `level` or `concepts`, by its heading without the name.
+    """Return what a column of one annotator holds: `concepts` if its heading means these, else `level`.
+
+    The heading is given without the annotator's name.
 
     Examples
     --------
@@ -278,7 +280,7 @@ class LabelReader:
     annotators
         Annotator -> the columns that hold this annotator's labels alone.
     notes
-        What is to be said of columns that are left out.
+        Notices on columns that are left out.
     respelled
         (text of a cell, label of the codebook) -> how many cells were read so.
     has_single_labels
@@ -286,6 +288,7 @@ class LabelReader:
     """
 
     def __init__(self, table: Table, headings: Headings, words: LabelWords) -> None:
+        """Find the columns of labels of each annotator, and those that all annotators share."""
         self._table = table
         self._words = words
         self.respelled: Counter[tuple[str, str]] = Counter()
@@ -296,11 +299,11 @@ class LabelReader:
             label_columns = self._columns_of_annotator(annotator)
             if label_columns:
                 self.annotators[annotator] = label_columns
-        of_annotators = {label_column.column for label_column in self._annotator_columns()}
-        self._shared: list[LabelColumn] = []  # the columns of all annotators
+        columns_of_annotators = {label_column.column for label_column in self._annotator_columns()}
+        self._shared: list[LabelColumn] = []
         for role in LABEL_COLUMNS:
             for label_column in self._label_columns(role, headings):
-                if label_column.column not in of_annotators:
+                if label_column.column not in columns_of_annotators:
                     self._shared.append(label_column)
         self._refuse_two_kinds_of_columns(headings)
 
@@ -312,9 +315,9 @@ class LabelReader:
         return all_columns
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
-        """Return the columns of levels, or of concepts: those that the person names, else the manifest's.
+        """Return the columns of levels or concepts (`role`): those the person names, else the one so called.
 
-        The manifest's own column is left out with a note where the person names others.
+        If the person names others, the column that is called `level` or `concepts` is left out with a note.
         """
         columns = []
         for heading in headings.columns.get(role, ()):
@@ -332,7 +335,7 @@ class LabelReader:
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
-        """Return the columns whose headings hold an annotator's name: of levels, of concepts, of marks."""
+        """Return the columns of labels whose headings hold an annotator's name."""
         label_columns = []
         for column in columns_headed_by(name, self._table.columns):
             heading = without_name(name, column)
@@ -340,7 +343,7 @@ class LabelReader:
         return label_columns
 
     def _describe_label_column(self, column: str, heading: str, role: str) -> LabelColumn:
-        """Describe a column of labels: its role, and the label in its heading if its cells are marks.
+        """Find out whether a column of labels holds marks, and of which label.
 
         Parameters
         ----------
@@ -364,7 +367,7 @@ class LabelReader:
         Raises
         ------
         ManifestError
-            The table says in two ways what the levels are, or whose they are.
+            The table says in two ways what the levels are, or who gave them.
         """
         other_columns = [label_column.column for label_column in self._shared if label_column.role == "level"]
         if "annotator" in self._table.columns:
@@ -390,9 +393,9 @@ class LabelReader:
         return self._read_labels(row, self._shared)
 
     def labels_by(self, row: Row, annotator: str) -> LabelCells | None:
-        """Read the labels of a row from an annotator's columns and the shared ones.
+        """Read the labels that an annotator gave in a row, from the annotator's columns and the shared ones.
 
-        None where all of the annotator's cells are empty.
+        None if all of the annotator's cells are empty.
         """
         label_columns = self.annotators[annotator]
         if not any(row.cells[label_column.column].strip() for label_column in label_columns):
@@ -400,12 +403,12 @@ class LabelReader:
         return self._read_labels(row, [*label_columns, *self._shared])
 
     def _read_labels(self, row: Row, label_columns: Sequence[LabelColumn]) -> LabelCells:
-        """Read the labels of a row from some columns; note the cells that cannot be read as problems."""
+        """Read the labels of a row from some columns; add cells that cannot be read to the problems."""
         levels: list[str] = []
         concepts: list[str] = []
         for label_column in label_columns:
             cell = composed(row.cells[label_column.column].strip())
-            at = CellPlace(row.line, label_column.column)
+            place = CellPlace(row.line, label_column.column)
             if is_unreadable(cell):
                 self._table.problems.add(
                     row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
@@ -413,16 +416,16 @@ class LabelReader:
             elif label_column.label:
                 is_level = label_column.label in self._words.codebook.level_names
                 marked_labels = levels if is_level else concepts
-                if self._is_marked(at, cell, label_column.label):
+                if self._is_marked(place, cell, label_column.label):
                     marked_labels.append(label_column.label)
             elif label_column.role == "level":
-                self._add_labels(at, cell, levels, concepts)
+                self._add_labels(place, cell, levels, concepts)
             else:
-                concepts += self._concepts_in(at, cell)
+                concepts += self._concepts_in(place, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
 
-    def _is_marked(self, at: CellPlace, cell: str, label: str) -> bool:
-        """Return whether a cell says yes to the label in its heading; note a cell that says neither."""
+    def _is_marked(self, place: CellPlace, cell: str, label: str) -> bool:
+        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
         if mark in YES or label_in_cell == label:
@@ -430,11 +433,14 @@ class LabelReader:
         if cell and mark not in NO and not self._words.is_no_concept(cell):
             typed = shlex.quote(f"{cell}={label}")
             remedy = f"--word {typed} where it is there, --word {shlex.quote(f'{cell}=')} where it is not"
-            self._table.problems.add(at.line, f"{cell!r} is neither yes nor no: {remedy}", at.column)
+            self._table.problems.add(place.line, f"{cell!r} is neither yes nor no: {remedy}", place.column)
         return False
 
-    def _add_labels(self, at: CellPlace, cell: str, levels: list[str], concepts: list[str]) -> None:
-        """Add the labels of a cell of a column of levels to `levels` and `concepts`; note an unknown one."""
+    def _add_labels(self, place: CellPlace, cell: str, levels: list[str], concepts: list[str]) -> None:
+        """Add the labels in a cell of a column of levels to `levels` and `concepts`.
+
+        Such a cell may hold concepts besides its level, or in place of it. An unknown word is a problem.
+        """
         words = self._words
         if not cell or words.is_no_level(cell):
             return
@@ -444,7 +450,7 @@ class LabelReader:
             self._count_respelled(cell, level)
             levels.append(level)
         elif labels is None:
-            self._note_unknown_word(at, cell, words.codebook.level_spelled)
+            self._note_unknown_word(place, cell, words.codebook.level_spelled)
         else:
             if labels.level:
                 levels.append(labels.level)
@@ -452,8 +458,8 @@ class LabelReader:
                 self.has_single_labels = True
             concepts += labels.concepts
 
-    def _concepts_in(self, at: CellPlace, cell: str) -> list[str]:
-        """Return the concepts that a cell lists, by the codebook's names; note unknown ones."""
+    def _concepts_in(self, place: CellPlace, cell: str) -> list[str]:
+        """Return the concepts that a cell lists, by the codebook's names; an unknown word is a problem."""
         words = self._words
         if not cell or words.is_no_concept(cell):
             return []
@@ -464,29 +470,29 @@ class LabelReader:
                 self._count_respelled(text, name)
                 concepts.append(name)
             elif not words.is_no_concept(text):
-                self._note_unknown_word(at, text, words.codebook.concept_spelled)
+                self._note_unknown_word(place, text, words.codebook.concept_spelled)
         return concepts
 
-    def _note_unknown_word(self, at: CellPlace, text: str, spelled: Callable[[str], str]) -> None:
+    def _note_unknown_word(self, place: CellPlace, text: str, look_up: Callable[[str], str]) -> None:
         """Add a problem for a word that the codebook does not have, with the option that explains it.
 
         Parameters
         ----------
-        at
+        place
             The cell of the word.
         text
             The word.
-        spelled
+        look_up
             The codebook's look-up of a level or a concept, whose error names the labels nearest to the word.
         """
         try:
-            spelled(text)
+            look_up(text)
         except ManifestError as error:
             remedy = f"; or say what it stands for: --word {shlex.quote(f'{text}=LABEL')}"
-            self._table.problems.add(at.line, f"{error}{remedy}", at.column)
+            self._table.problems.add(place.line, f"{error}{remedy}", place.column)
 
     def _count_respelled(self, text: str, name: str) -> None:
-        """Count a text that was read as a label which the codebook spells differently."""
+        """Count a text that was read as the label `name`, if the codebook spells that differently."""
         if name != text:
             self.respelled[text, name] += 1
 

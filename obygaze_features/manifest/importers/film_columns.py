@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from obygaze_features.manifest.importers.column_contents import are_clocks, are_files, are_marks
 from obygaze_features.manifest.importers.proposal import START
 from obygaze_features.manifest.importers.table_layout import SECTION
-from obygaze_features.manifest.importers.unread_columns import UnreadColumns, said_above
+from obygaze_features.manifest.importers.unread_columns import UnreadColumns, value_in_titles
 from obygaze_features.manifest.spans.headings import names_of_heading
 from obygaze_features.text import number_of
 from obygaze_features.workbook import SHEET
 
 
 class FilmColumns:
-    """Finds the unread column that says which film a row is of: by its files, heading, or repeated names."""
+    """Finds the unread column that names the film of each row: by its files, heading, or repeated names."""
 
     def __init__(self, unread: UnreadColumns) -> None:
+        """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._file = unread.file
         self._table = unread.table
@@ -24,38 +25,40 @@ class FilmColumns:
         self._proposal = unread.proposal
 
     def propose_films(self) -> None:
-        """Propose the column that names each row's film or video file; else that all rows are of one film."""
-        reading = self._file.reading
-        if self._unread.has("video") or reading.movie:
+        """Propose the columns that name each row's video and film, else that all rows are of one film."""
+        if self._unread.has("video") or self._file.reading.movie:
             return
-        files = [column for column in self._unread.rest if are_files(self._cells[column])]
+        file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
         title_column = self._unread.column_meant_as(
-            "movie", lambda column: column not in files and self._can_be_films(column)
+            "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
-        if files:
-            self._propose_files(files)
+        if file_columns:
+            self._propose_files(file_columns)
         if self._unread.has("movie"):
             return
-        if not files:
-            title_column = title_column or self._column_of_sections() or self._first_column_of_names()
+        if file_columns:
+            # Titles are proposed too, but the table can be read without them.
+            if title_column:
+                self._unread.propose("movie", [title_column])
+            return
+        title_column = title_column or self._column_of_sections() or self._first_column_of_names()
         if title_column:
-            self._unread.take("movie", [title_column])
-            if not files:
-                self._proposal.unread_contents.append(f"films ({title_column!r})")
-        elif not files and not self._propose_ids_as_files():
+            self._unread.propose("movie", [title_column])
+            self._proposal.unread_contents.append(f"films ({title_column!r})")
+        elif not self._propose_ids_as_files():
             self._propose_one_film()
 
-    def _propose_files(self, files: Sequence[str]) -> None:
-        """Propose, of columns that name files, the one that is headed as video, else the first one."""
-        column = self._unread.column_meant_as("video", files.__contains__) or files[0]
-        self._unread.take("video", [column])
+    def _propose_files(self, columns: Sequence[str]) -> None:
+        """Propose one of the columns that name video files: the one that is headed so, else the first."""
+        column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
+        self._unread.propose("video", [column])
         if self._unread.has("movie"):
             self._proposal.optional.append(f"files ({column!r})")
         else:
             self._proposal.unread_contents.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
-        """Propose that all rows are of one film, which a title row names, or else the file."""
+        """Propose that all rows are of one film, named by a row of titles, else by the table's file."""
         title = self._film_by_title()
         self._proposal.movie = title or self._file.path.stem
         self._proposal.unread_contents.append("rows of one film (no column video or movie says which)")
@@ -65,23 +68,28 @@ class FilmColumns:
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""
         for name in (SECTION, SHEET):
-            if name in self._unread.rest:
+            if name in self._unread.remaining:
                 return name
         return ""
 
     def _propose_ids_as_files(self) -> bool:
-        """Propose the column of ids as names of files, if the table has no times; return whether it did."""
+        """Propose the column of ids as names of video files, if the table has no times.
+
+        Returns
+        -------
+        Whether there is such a column.
+        """
         if self._unread.has(START):
             return False
         column = self._unread.column_meant_as("clip_id", self._can_be_ids)
         if not column:
             return False
-        self._unread.take("video", [column])
+        self._unread.propose("video", [column])
         self._proposal.unread_contents.append(f"files ({column!r})")
         return True
 
     def _can_be_ids(self, column: str) -> bool:
-        """Return whether a column can hold ids of files: its cells are all different, and no labels."""
+        """Return whether a column can hold ids of files: its cells are all different and are not labels."""
         cells = self._cells[column]
         are_different = len(set(cells)) == len(cells)
         return bool(cells) and are_different and not self._unread.content(column).are_labels
@@ -93,9 +101,9 @@ class FilmColumns:
         return bool(cells) and not are_labels and not are_clocks(cells)
 
     def _first_column_of_names(self) -> str:
-        """Return the table's first column if it holds names and its heading means nothing else; else ""."""
+        """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
         column = self._table.columns[0]
-        is_unread = column in self._unread.rest
+        is_unread = column in self._unread.remaining
         if is_unread and not names_of_heading(column) and self._has_repeated_names(column):
             return column
         return ""
@@ -110,4 +118,4 @@ class FilmColumns:
 
     def _film_by_title(self) -> str:
         """Return the film that a row of titles names; "" if none does."""
-        return said_above(self._titles, "movie")
+        return value_in_titles(self._titles, "movie")

@@ -41,7 +41,7 @@ class FilmFiles:
     Parameters
     ----------
     folder
-        Folder of the videos; None where the person gives none.
+        Folder of the videos; None if the person gives none.
     root
         Folder of the manifest.
 
@@ -54,6 +54,7 @@ class FilmFiles:
     """
 
     def __init__(self, folder: Path | str | None, root: Path) -> None:
+        """List the videos below the folder, and index them by every form in which they may be named."""
         self.root = root
         self.folder = None if folder is None else local_path(folder)
         self.files: list[PurePosixPath] = []
@@ -63,8 +64,8 @@ class FilmFiles:
         self._files_by_end = _files_by_end(self.files)
         self._files_by_name = _files_by_name(self.files)
         self._file_of_bare_name = {bare_name(file.stem): file for file in reversed(self.files)}
-        self._named: set[PurePosixPath] = set()
-        self._missing: dict[str, str] = {}
+        self._named: set[PurePosixPath] = set()  # the files that were found so far
+        self._missing: dict[str, str] = {}  # video or movie as it is named -> text of a notice
         # Cached, as many spans are of few films.
         self.find = cache(self._find)
         self.video = cache(self._video)
@@ -77,18 +78,18 @@ class FilmFiles:
         ManifestError
             Several files fit equally well.
         """
-        found = self._with_longest_end(place) or self._of_film(place)
-        if len(found) > 1:
+        files = self._files_with_longest_end(place) or self._files_of_film(place)
+        if len(files) > 1:
             raise ManifestError(
-                f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
+                f"{place!r} could be {' or '.join(map(str, files))}: give more of its path", "video"
             )
-        self._named.update(found)
-        return found[0] if found else None
+        self._named.update(files)
+        return files[0] if files else None
 
-    def _with_longest_end(self, place: str) -> list[PurePosixPath]:
-        """Return the files whose paths end like a given path, in as many parts of it as possible.
+    def _files_with_longest_end(self, place: str) -> list[PurePosixPath]:
+        """Return the files whose paths have the most last parts in common with a given path or URL.
 
-        Case and blanks are ignored (`plain`), unless a single file has the very same ones.
+        Case and blanks are ignored (`plain`), unless exactly one of these files has the same ones.
         """
         parts = path_of(composed(place.strip())).parts
         deepest = max((len(file.parts) for file in self.files), default=0)
@@ -100,16 +101,16 @@ class FilmFiles:
                 return exact if len(exact) == 1 else files
         return []
 
-    def _of_film(self, place: str) -> list[PurePosixPath]:
-        """Return the files whose name is that of the film which a path, a title or an id names."""
+    def _files_of_film(self, place: str) -> list[PurePosixPath]:
+        """Return the files of the film that a path, a title or an IMDb id names, by their names."""
         candidates: list[PurePosixPath] = []
         for form in _forms_of_name(place):
             candidates += self._files_by_name.get(form, ())
         stem = find_film(place, {file.stem for file in candidates})
         return [file for file in dict.fromkeys(candidates) if file.stem == stem]
 
-    def film_of(self, movie: str) -> str:
-        """Return the path of a movie's video as the manifest stores it; "" where there is none.
+    def stored_path_of_movie(self, movie: str) -> str:
+        """Return the path of a movie's video as the manifest stores it; "" if there is none.
 
         A movie without a video is remembered as missing if a folder of videos was given.
         """
@@ -122,14 +123,14 @@ class FilmFiles:
         return stored_path((self.folder or Path()) / file, self.root)
 
     def _video(self, table: Path, written: str) -> NamedVideo:
-        """Return the video that a cell of a table names; remember it as missing if it is not on disk.
+        """Return the video that a cell of a table names, and remember it as missing if it is not on disk.
 
         Parameters
         ----------
         table
-            The table's file, in whose folder videos lie if the person gives no folder of them.
+            The table's file. Videos are looked for in its folder if the person gives no folder of videos.
         written
-            The path or URL in the cell.
+            The path or URL in the cell, as it is written.
         """
         problem = unsuitable(written)
         if problem:
@@ -144,7 +145,11 @@ class FilmFiles:
         return NamedVideo(inside, stored_path(path, self.root))
 
     def _path_on_disk(self, table: Path, written: str, file: PurePosixPath | None) -> Path:
-        """Return where a video lies, or should lie: `file` if it was found, else the path that is written."""
+        """Return the path of a video, which need not exist.
+
+        It is that of the `file` that was found below the folder of videos; else it follows from the path or
+        URL that is `written` in a table, relative to that folder or to the table's.
+        """
         folder = self.folder or table.absolute().parent
         if file is not None:
             return in_any_form(folder, str(file))
@@ -157,7 +162,7 @@ class FilmFiles:
         return in_any_form(folder, str(path_of(written)))
 
     def missing(self) -> list[str]:
-        """Return a line that says which named videos are not on disk; none if all are."""
+        """Return a notice that says which named videos are not on disk; an empty list if all are."""
         if not self._missing:
             return []
         what = counted(len(self._missing), "named video is", "named videos are")
@@ -165,14 +170,14 @@ class FilmFiles:
         return [f"{what} missing on disk: {shown}"]
 
     def unnamed(self) -> list[str]:
-        """Return a line that says how many videos no span names; none if spans name all."""
+        """Return a notice that says how many videos no span names; an empty list if spans name all."""
         n_unnamed = len(set(self.files) - self._named)
         if not n_unnamed:
             return []
         return [f"left out {counted(n_unnamed, 'video')} that no span names"]
 
     def _hint(self, place: str) -> str:
-        """Suggest the video whose name has the same letters and digits; "" if there is none."""
+        """Return a hint to the video whose name has the same letters and digits; "" if there is none."""
         near = self._file_of_bare_name.get(bare_name(stem_of(place)))
         if near is None:
             return ""
@@ -185,12 +190,15 @@ def _normal_path(written: str) -> PurePosixPath:
 
 
 def _is_regular_file(path: Path, written: str) -> bool:
-    """Return whether a path is that of a file; refuse one, `written` in a table, that the system rejects."""
+    """Return whether a path is that of a file; refuse a path that the system rejects, such as a too long one.
+
+    `written` is the path as the table has it, for the message.
+    """
     try:
         return S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError as error:  # from Python 3.14 on is_file says False of names that are too long
+    except OSError as error:  # Path.is_file would hide this error from Python 3.14 on
         raise ManifestError(f"{written[:60]!r}...: {error.strerror}", "video") from None
 
 
@@ -200,7 +208,7 @@ def bare_name(name: str) -> str:
 
 
 def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return each end of a path -> the files that have it: `a/b.mp4` ends in `a/b.mp4` and `b.mp4`."""
+    """Return a look-up of files by the ends of their paths: `a/b.mp4` is there as `a/b.mp4` and `b.mp4`."""
     by_end: dict[str, list[PurePosixPath]] = {}
     for file in files:
         for n_parts in range(1, len(file.parts) + 1):
@@ -210,7 +218,7 @@ def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPat
 
 
 def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return name -> the files of that name: as it is, as names are compared, or the id in it."""
+    """Return a look-up of files by their names: as written, as `plain` has them, and by IMDb id."""
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
         forms = (plain(file.stem), composed(file.stem), imdb_id(file.stem))
@@ -221,7 +229,7 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
 
 
 def _forms_of_name(place: str) -> list[str]:
-    """Return the names that a path, a URL or a title may give a film, for a look-up in `_files_by_name`."""
+    """Return the keys of `_files_by_name` under which a path, a URL or a title may be found."""
     names = (place, path_of(place).name, stem_of(place))
     forms = [composed(place.strip()), *map(plain, names), imdb_id(place)]
     return [form for form in dict.fromkeys(forms) if form]

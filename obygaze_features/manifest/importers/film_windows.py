@@ -20,7 +20,7 @@ from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import find_film
-from obygaze_features.manifest.text_tables import Row, Table, counted, placed, read_table
+from obygaze_features.manifest.text_tables import Row, Table, counted, error_context, read_table
 from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
@@ -107,7 +107,7 @@ class FilmSpans(NamedTuple):
     remainder_s
         Seconds at the end of the film that fill no window, or come after its last scene.
     notices
-        What is to be said of the cuts, a line each.
+        Notices on how the film was cut.
     """
 
     spans: list[tuple[float, float]]
@@ -125,33 +125,32 @@ def import_film(
     *,
     frames: tuple[int, int] | None = None,
 ) -> Imported:
-    """Make a clip of every window of some films, or of every scene, in the order of time.
+    """Cut films into windows or scenes, and make a clip of each, in the order of time.
 
     Parameters
     ----------
     films
-        Each becomes a movie, named by its file without suffix.
+        The films. Each becomes a movie, named by its file without suffix.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     window_s
-        Length of a window in seconds: given, or that of the clips that a model was trained on.
+        Length of a window in seconds. Needed unless `scenes` or `frames` is given.
     hop_s
-        Seconds from the start of a window to that of the next; None is `automatic_hop`.
+        Seconds from the start of a window to the start of the next; None for `automatic_hop(window_s)`.
     scenes
-        Movie -> its scenes, which become clips in place of windows.
+        Movie -> its scenes, to make clips of scenes instead of windows.
     frames
-        Frames of a window, and from the first frame of a window to that of the next, in place of seconds.
+        (length of a window, hop), both in frames, to count windows in frames instead of seconds.
 
     Notes
     -----
-    Windows begin at 0, hop, 2 hop, ... The last one is moved back to end with the film, so that all have one
-    length, and the whole film is covered unless the hop is longer than the window. A film that is shorter
-    than a window is one window. Times are rounded to milliseconds. A clip's id is its movie and its number
-    from 1 on, as wide as the number of the film's clips and at least four digits. The seconds at the end
-    that fill no window of the grid, and lie in the moved one alone, are the result's `remainder_s`.
+    Windows begin at 0, hop, 2 hop, ... The last one is moved back to end with the film, so that all windows
+    have the same length. The seconds that only this moved window covers are the result's `remainder_s`. A
+    film that is shorter than a window is one window. Times are rounded to milliseconds. A clip's id is its
+    movie with a number from 1 on (`numbered_ids`).
 
-    A window that is counted in frames begins and ends halfway between two frames, so that no rounding moves
-    a frame to its neighbour; the frames at the end that fill no window are left out.
+    A window that is counted in frames begins and ends halfway between two frames, so that rounding to
+    milliseconds moves no frame to the next window. The frames at the end that fill no window are left out.
 
     Raises
     ------
@@ -162,8 +161,8 @@ def import_film(
     if scenes is None and frames is None:
         window_s = window_s or 0.0
         hop_s = automatic_hop(window_s) if hop_s is None else hop_s
-        _refuse_length("window", window_s)
-        _refuse_length("hop", hop_s)
+        _check_length("window", window_s)
+        _check_length("hop", hop_s)
     _refuse_films_of_one_name(films)
     clips: list[Clip] = []
     notices: list[str] = []
@@ -205,14 +204,14 @@ def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path
     video = stored_path(film.path, root)
     clip_ids = numbered_ids(film.movie, len(spans))
     clips = []
-    with placed(f"file {str(film.path)!r}", "; rename it"):
+    with error_context(f"file {str(film.path)!r}", "; rename it"):
         for clip_id, (start_s, end_s) in zip(clip_ids, spans, strict=True):
             clips.append(Clip(clip_id, film.movie, video, start_s, end_s))
     return clips
 
 
 def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
-    """Say how films were cut into windows, and what lies between windows if anything does."""
+    """Return notices that say how films were cut into windows, and how long gaps between windows are."""
     windows = (
         f"{counted(n_films, 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
         "the last one of a film moved back to end with it"
@@ -254,14 +253,14 @@ def window_of_model(path: Path) -> float:
     return float(clip_s)
 
 
-def _refuse_length(name: str, seconds: float) -> None:
-    """Refuse a length of windows or hops that is shorter than a millisecond, or infinite."""
+def _check_length(name: str, seconds: float) -> None:
+    """Refuse a length of windows or hops (`name`) that is shorter than a millisecond, or infinite."""
     if not SHORTEST_WINDOW_S <= seconds < math.inf:
         raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
 
 
 def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
-    """Cut a film into its scenes; note a scene that ends after the film, and what lies outside of scenes.
+    """Cut a film into its scenes; notices tell of a scene that ends after the film, and of gaps.
 
     Raises
     ------
@@ -341,8 +340,8 @@ def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
     first_s = np.floor(1000 * shown_s[0]) / 1000
     last_s = np.ceil(1000 * film.end_s) / 1000
     edges_s = np.array([first_s, *between_s, last_s])  # [F + 1]: frame f lies between edges f and f + 1
-    are_apart = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])
-    if not are_apart.all():
+    is_between_edges = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])
+    if not is_between_edges.all():
         raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
     starts = range(0, len(shown_s) - n_frames + 1, stride)
     n_left = len(shown_s) - (starts[-1] + n_frames)
@@ -365,14 +364,14 @@ def read_parts(
     Parameters
     ----------
     path
-        Columns start_s and end_s, in seconds or hh:mm:ss.ms; movie, which may be absent for a single film;
-        flags, of `SHOT_FLAGS` with ";" between them, and detector, which may be absent. Other columns are
-        passed over. Cells may be separated by semicolons, then with decimal commas.
+        The table. Its columns are `start_s` and `end_s`, in seconds or hh:mm:ss.ms; `movie`, which may be
+        absent if there is a single film; and optionally `flags` (of `SHOT_FLAGS`, separated by ";") and
+        `detector`. Other columns are ignored. If semicolons separate the cells, decimal commas are read.
     movies
-        The films that need parts, however the table spells them; those of others are left out. By default
-        the films of the table.
+        The films whose parts are read, whatever form the table has of their names; other films are left out.
+        By default all films of the table.
     flagged
-        The column flags must be there.
+        Whether the column `flags` must be there.
 
     Returns
     -------
@@ -382,8 +381,8 @@ def read_parts(
     Raises
     ------
     ManifestError
-        If a time is none, a part ends before it starts or overlaps the one before, a flag is unknown, or a
-        film has no part.
+        A time cannot be read, a part ends before it starts or overlaps the one before, a flag is unknown, or
+        a film has no part.
     """
     only_movie = movies[0] if movies is not None and len(movies) == 1 else ""
     table = read_table(path, _columns_of_parts(has_movie=not only_movie, flagged=flagged))
@@ -391,7 +390,7 @@ def read_parts(
     if movies is None:
         movies = _films_of_table(table)
     find = cache(lambda name: find_film(name, movies) or "")  # many rows are of few films
-    parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
+    parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
         part = problems.attempt(row.line, "", _film_part, row)
         movie: str | None = only_movie
@@ -400,18 +399,18 @@ def read_parts(
             movie = problems.attempt(row.line, "movie", find, name)
         elif not only_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        parts = parts_of.get(movie or "")
+        parts = parts_of_movie.get(movie or "")
         if part is None or parts is None:
-            continue  # a problem, or a part of a film that needs none
+            continue  # the row has a problem, or is of a film that is not asked for
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
             problems.add(
                 row.line, f"{part.start_s:g} s: the row before ends at {parts[-1].end_s:g} s", "start_s"
             )
         parts.append(part)
-    for movie, parts in parts_of.items():
+    for movie, parts in parts_of_movie.items():
         if not parts:
             raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")
-    return parts_of
+    return parts_of_movie
 
 
 def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
@@ -426,7 +425,7 @@ def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
 
 def _films_of_table(table: Table) -> list[str]:
     """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
-    # From the last row up, so that each film has the place of its first row, which is set last.
+    # From the last row up, so that the place of a film's first row replaces those of its later rows.
     places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
     refuse_twins("movie", places)
     return [movie for movie in reversed(places) if movie]
@@ -447,7 +446,7 @@ def _film_part(row: Row) -> FilmPart:
     """
     start = row.cells["start_s"]
     end = row.cells["end_s"]
-    # An empty time is refused like a negative one.
+    # An empty time is refused by the test that refuses negative ones.
     start_s = float(start or -1)
     end_s = float(end or -1)
     if not 0 <= start_s < end_s:
@@ -462,15 +461,20 @@ def _film_part(row: Row) -> FilmPart:
 
 @checked
 def shots_file(manifest: Path) -> Path:
-    """Return the path of the table of shots beside a manifest: `films.shots.csv` for `films.csv`."""
+    """Return the path of the table of shots of a manifest file: `films.shots.csv` next to `films.csv`."""
     return manifest.with_name(f"{manifest.stem}.shots.csv")
 
 
 @checked
 def shots_bytes(shots: Mapping[str, Iterable[FilmPart]], detector: str) -> bytes:
-    """Write a table of shots: columns movie, start_s, end_s, detector, flags; times as they are.
+    """Write a table of shots: columns movie, start_s, end_s, detector, flags.
 
-    `detector` is written for shots that do not name theirs.
+    Parameters
+    ----------
+    shots
+        Movie -> its shots. Times are written unrounded.
+    detector
+        The detector of shots that do not name theirs.
     """
     lines = [csv_line(SHOT_COLUMNS)]
     for movie, parts in shots.items():

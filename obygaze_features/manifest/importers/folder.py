@@ -15,7 +15,7 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.identity import check_identity
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.text_tables import counted, placed
+from obygaze_features.manifest.text_tables import counted, error_context
 from obygaze_features.text import composed
 
 LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
@@ -31,7 +31,7 @@ def import_folder(source: Path | str, root: Path | str, codebook: Codebook | Non
     source
         The folder, searched recursively; hidden files and linked folders are passed over.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     codebook
         Of the levels and concepts that the clips may get; by default `obygaze12`.
 
@@ -69,7 +69,7 @@ def import_images(source: Path, root: Path) -> Imported:
     source
         The folder, searched recursively; hidden files and linked folders are passed over.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
 
     Notes
     -----
@@ -86,7 +86,7 @@ def import_images(source: Path, root: Path) -> Imported:
     folder_name = absolute(source).name or "images"
 
     def movie_of_image(image: PurePosixPath) -> str:
-        """Name the movie of a picture: its first folder, or the source folder if it lies directly in that."""
+        """Return the movie of an image: its first sub-folder, else the name of the source folder."""
         is_at_top = len(image.parts) == 1
         return folder_name if is_at_top else image.parts[0]
 
@@ -190,7 +190,7 @@ def whole_files(
     files
         Paths below it.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     movie
         Function that names the movie of a file.
 
@@ -210,7 +210,7 @@ def whole_files(
                 f"{source / file_of[name]} and {source / file}: both would be clip {name!r}; rename one"
             )
         file_of[name] = file
-        with placed(f"file {os.fspath(source / file)!r}", "; rename it"):
+        with error_context(f"file {os.fspath(source / file)!r}", "; rename it"):
             clips.append(Clip(name, composed(movie(file)), stored_path(source / file, root)))
     return clips
 

@@ -57,7 +57,7 @@ def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
     root
         Folder of the manifest.
     folder
-        Folder where the videos were looked for, for the sentence.
+        Folder in which the videos were looked for; the sentence names it.
     """
     named = sorted({clip.video for clip in clips if clip.video})
     missing = [video for video in named if not (root / video).exists()]
@@ -73,7 +73,7 @@ def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
 
 @checked
 def text_list(cell: str) -> tuple[str, ...]:
-    """Read a Python list of texts, as data frames write it, without running anything.
+    """Read a Python list of texts, as data frames write it; no code in the cell is run.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def slug(text: str) -> str:
 
 
 def consumed(items: list[T]) -> Iterator[T]:
-    """Yield the items of a list in order, and remove each from it, so that its memory can be freed."""
+    """Yield the items of a list in order, and remove each from the list, so that its memory can be freed."""
     items.reverse()
     while items:
         yield items.pop()
@@ -187,9 +187,9 @@ class ClipIds:
 
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
-    """Return a clip with exactly the extra columns `names`, empty where it lacks one, and with a video.
+    """Return a clip with exactly the extra columns `names` and, if it names no video, with the video `video`.
 
-    `video` is that of a clip which has none of its own.
+    Extra columns that the clip does not have are empty.
     """
     has_columns = tuple(clip.extras) == names
     if has_columns and (clip.video or not video):

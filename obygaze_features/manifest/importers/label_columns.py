@@ -54,9 +54,10 @@ class LabelColumns:
     """Finds the unread columns of levels and concepts: with words of the codebook first, then with others."""
 
     def __init__(self, unread: UnreadColumns) -> None:
+        """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
-        self._given = unread.given
+        self._headings = unread.headings
         self._annotator = unread.annotator
         self._cells = unread.cells
         self._words = unread.words
@@ -65,11 +66,12 @@ class LabelColumns:
     def propose_labels(self) -> None:
         """Propose the columns of levels and concepts: columns of labels, of marks, and of one annotator each.
 
-        Columns with words of the codebook come first, as a column that is proposed is not looked at again.
+        The surest signs come first, such as words of the codebook, as a proposed column is not considered
+        again.
         """
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
-        concepts = [column for column in self._unread.rest if self._unread.content(column).are_concepts]
+        concepts = [column for column in self._unread.remaining if self._unread.content(column).are_concepts]
         self._propose_concepts([column for column in concepts if column not in self._unread.marks])
         if self._lacks_levels():
             self._propose_levels_by_heading()
@@ -83,75 +85,75 @@ class LabelColumns:
 
     def _has_columns_of_annotators(self) -> bool:
         """Return whether annotators have columns of their own, as a person says or as it is proposed."""
-        return bool(self._proposal.wide or self._given.wide)
+        return bool(self._proposal.wide or self._headings.wide)
 
     def _lacks_levels(self) -> bool:
         """Return whether no column of levels is read or proposed."""
         return not self._unread.has("level") and not self._has_columns_of_annotators()
 
     def _columns_of_levels(self) -> list[str]:
-        """Return the columns whose cells are levels, and those beside them that are headed as levels."""
-        if self._given.has_none_of("level"):
+        """Return the columns whose cells are levels, and further columns that belong with them."""
+        if self._headings.has_none_of("level"):
             return []
         levels = [
             column
-            for column in self._unread.rest
+            for column in self._unread.remaining
             if self._unread.content(column).are_levels
             and column not in self._unread.marks
             and not self._is_computed_or_ids(column)
         ]
-        if self._given.wide:
+        if self._headings.wide:
             return levels
         return [*levels, *self._further_levels(levels)]
 
     def _propose_levels(self, columns: Sequence[str]) -> None:
-        """Propose to read a column as the levels, or several columns as the levels of one annotator each.
+        """Propose to read one column as the levels, or several columns as the levels of one annotator each.
 
-        Where levels are read already, the columns are only mentioned, with the options that read them.
+        If levels are read already, the columns are only mentioned, with the options that would read them.
         """
         if not columns:
             return
         if self._belong_to_annotators():
             self._propose_annotators(["level", *columns])
-        elif self._unread.has("level") or self._given.wide:
+        elif self._unread.has("level") or self._headings.wide:
             shown = ", ".join(self._unread.with_label_count(column) for column in columns)
             typed = " or ".join(option("level", column) for column in columns)
             self._proposal.optional.append(f"columns that are not read hold levels too ({shown}): {typed}")
-            self._unread.rest = [column for column in self._unread.rest if column not in columns]
+            self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
         elif len(columns) > 1:
             self._propose_annotators(columns)
         else:
             self._propose_labels("level", columns, "levels")
 
     def _propose_numbers_as_levels(self) -> None:
-        """Propose a column of numbers as levels, if it is the only one that can be."""
-        if self._given.has_none_of("level"):
+        """Propose a column of numbers as levels, if exactly one column can be."""
+        if self._headings.has_none_of("level"):
             return
         levels = self._words.codebook.level_names
-        unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
+        unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
         few = [column for column in unnamed if self._has_few_words(column)]
         columns = [column for column in few if meanings_of_numbers(self._cells[column], levels)]
         if len(columns) == 1:
-            self._unread.take("level", columns)
+            self._unread.propose("level", columns)
             self._proposal.unread_contents.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _belong_to_annotators(self) -> bool:
-        """Return whether columns of levels beside the table's column `level` belong to further annotators.
+        """Return whether columns of levels besides the table's column `level` are of further annotators.
 
-        They do if neither a column nor an option of the person says who annotated.
+        They are if neither a column nor an option of the person says who annotated.
         """
-        has_level_column = "level" in self._table.columns and not self._given.columns.get("level")
-        if not has_level_column or self._given.wide or self._annotator:
+        has_level_column = "level" in self._table.columns and not self._headings.columns.get("level")
+        if not has_level_column or self._headings.wide or self._annotator:
             return False
         if self._unread.has("annotator"):
             return False
         return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
     def _is_computed_or_ids(self, column: str) -> bool:
-        """Return whether a column that may seem of levels has another meaning by its heading.
+        """Return whether a column that looks like levels has another meaning by its heading.
 
-        It is computed from other columns, such as `agreement`, or it holds numbers under a heading that means
-        another column, such as that of ids.
+        Either it is computed from other columns, such as `agreement`, or it holds numbers and is headed as
+        something else, such as ids.
         """
         heading = bare_heading(column)
         is_computed = heading in {*OF_ALL, *SUMS} or heading.rstrip("?") in OF_ALL
@@ -162,16 +164,17 @@ class LabelColumns:
         return are_numbers and bool(meanings) and "level" not in meanings
 
     def _further_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return further columns of levels, by their headings or their numbers, of one annotator each.
+        """Return further columns of levels, found by their headings or, if `levels` is empty, their numbers.
 
-        None unless there are two columns or more, together with `levels`, that hold the same words.
+        Each is then taken to be of one annotator. So there must be at least two columns with `levels`,
+        and the further ones must have about the same words (`_have_half_of_words`); else the list is empty.
 
         Parameters
         ----------
         levels
             Columns whose cells are known to be levels.
         """
-        if self._unread.has("level") or self._given.has_none_of("level"):
+        if self._unread.has("level") or self._headings.has_none_of("level"):
             return []
         candidates = self._candidates_for_levels(levels)
         further = [column for column in candidates if "level" in names_of_heading(column)[:1]]
@@ -185,9 +188,9 @@ class LabelColumns:
         return further
 
     def _candidates_for_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return the unread columns, besides `levels`, whose cells can be levels in other words."""
+        """Return the unread columns not in `levels` whose cells can be levels in words of the table's own."""
         candidates = []
-        for column in self._unread.rest:
+        for column in self._unread.remaining:
             if column in levels or column in self._unread.marks:
                 continue
             if self._can_be_levels(column) and not self._is_computed_or_ids(column):
@@ -215,9 +218,9 @@ class LabelColumns:
         columns
             The table's columns.
         what
-            Word for their labels in the message.
+            Word for the columns' labels in the message, such as `levels`.
         """
-        self._unread.take(name, columns)
+        self._unread.propose(name, columns)
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
         self._proposal.unread_contents.append(f"{what} ({shown})")
 
@@ -229,17 +232,17 @@ class LabelColumns:
         annotators = annotators_of(levels, self._table.columns)
         named = set[str]()
         for annotator in annotators:
-            named.update(columns_headed_by(annotator, self._unread.rest))
+            named.update(columns_headed_by(annotator, self._unread.remaining))
         taken = named | set(levels)
-        self._unread.rest = [column for column in self._unread.rest if column not in taken]
+        self._unread.remaining = [column for column in self._unread.remaining if column not in taken]
         self._unread.marks = [column for column in self._unread.marks if column not in named]
         self._proposal.wide = annotators
         self._proposal.unread_contents.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _propose_marks(self, name: str) -> None:
-        """Propose to read the columns of marks whose headings are levels, or concepts.
+        """Propose to read the columns of marks whose headings are levels or concepts.
 
-        Where such labels are read already, the columns are only mentioned, with the options that read them.
+        If such labels are read already, the columns are only mentioned, with options that would read them.
 
         Parameters
         ----------
@@ -247,7 +250,7 @@ class LabelColumns:
             `level` or `concepts`.
         """
         columns = self._columns_of_marks(name)
-        if not columns or self._given.has_none_of(name):
+        if not columns or self._headings.has_none_of(name):
             return
         shown = _shown(columns)
         has_levels = name == "level" and not self._lacks_levels()
@@ -255,29 +258,29 @@ class LabelColumns:
             typed = " ".join(option(name, column) for column in columns)
             self._proposal.optional.append(f"columns headed by labels are not read ({shown}): {typed}")
             return
-        self._unread.take(name, columns)
+        self._unread.propose(name, columns)
         labels = "levels" if name == "level" else "concepts"
         self._proposal.unread_contents.append(f"marks of {labels} ({shown})")
 
     def _columns_of_marks(self, name: str) -> list[str]:
-        """Return the unread columns of marks whose headings are levels, or concepts, as `name` says."""
+        """Return the unread columns of marks whose headings are levels or concepts (`name`)."""
         columns = []
         for column in self._unread.marks:
             label = label_of_heading(column, self._words)
             role = "level" if label in self._words.codebook.level_names else "concepts"
-            if role == name and column in self._unread.rest:
+            if role == name and column in self._unread.remaining:
                 columns.append(column)
         return columns
 
     def _propose_concepts_in_other_words(self) -> None:
         """Propose columns of concepts whose words the codebook does not have.
 
-        They are headed as concepts, or their cells list words. Where concepts are read already, the columns
-        are only mentioned, with the options that read them.
+        They are headed as concepts, or their cells list words. If concepts are read already, the columns are
+        only mentioned, with the options that would read them.
         """
-        if self._given.has_none_of("concepts"):
+        if self._headings.has_none_of("concepts"):
             return
-        unmarked = [column for column in self._unread.rest if column not in self._unread.marks]
+        unmarked = [column for column in self._unread.remaining if column not in self._unread.marks]
         candidates = [column for column in unmarked if self._can_be_concepts(column)]
         headed = [column for column in candidates if "concepts" in names_of_heading(column)]
         unnamed = [column for column in candidates if not names_of_heading(column)]
@@ -292,11 +295,11 @@ class LabelColumns:
             )
             return
         proposed = headed or lists[:1]
-        self._unread.take("concepts", proposed)
+        self._unread.propose("concepts", proposed)
         self._proposal.unread_contents.append(f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
-        """Return whether a column's cells list a few short words, repeatedly, and no times or files."""
+        """Return whether a column's cells list a few short words, and are neither times nor files."""
         cells = self._cells[column]
         if has_many_words(cells, self._words) or self._unread.is_of_times(column) or are_files(cells):
             return False
@@ -309,12 +312,12 @@ class LabelColumns:
         return are_repeated or are_lists(lists)
 
     def _propose_marks_under_other_words(self) -> None:
-        """Propose, as concepts, columns of marks whose headings are no label of the codebook.
+        """Propose columns of marks as concepts whose headings are no labels of the codebook.
 
-        In a table with other labels, only the columns among or next to those of known concepts are proposed.
-        The others are mentioned, with the options that read them.
+        If the table has other labels, only the columns between or next to those of known concepts are
+        proposed. The others are mentioned, with the options that would read them.
         """
-        if self._given.has_none_of("concepts"):
+        if self._headings.has_none_of("concepts"):
             return
         columns = self._columns_of_unknown_marks()
         if not columns:
@@ -324,7 +327,7 @@ class LabelColumns:
         computed = {*OF_ALL, *SUMS}
         taken = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
         if taken:
-            self._unread.take("concepts", taken)
+            self._unread.propose("concepts", taken)
             self._proposal.unread_contents.append(f"marks under other words ({_shown(taken)})")
         others = [column for column in columns if column not in taken]
         if others:
@@ -336,12 +339,12 @@ class LabelColumns:
 
     def _columns_of_unknown_marks(self) -> list[str]:
         """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
-        unlabelled = [column for column in self._unread.rest if column not in self._unread.marks]
+        unlabelled = [column for column in self._unread.remaining if column not in self._unread.marks]
         unnamed = [column for column in unlabelled if not names_of_heading(column)]
         return [column for column in unnamed if self._unread.is_marked(column)]
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns that stand among, or next to, the proposed columns of marks of concepts."""
+        """Return those of `columns` that are between or next to the proposed columns of marks of concepts."""
         order = list(self._table.columns)
         concepts = self._proposal.columns.get("concepts", ())
         places = [order.index(column) for column in concepts if self._unread.is_marked(column)]
@@ -351,8 +354,11 @@ class LabelColumns:
         return [column for column in columns if first - 1 <= order.index(column) <= last + 1]
 
     def _propose_concepts(self, columns: Sequence[str]) -> None:
-        """Propose to read columns of concepts, and columns of marks whose headings are concepts."""
-        if self._given.has_none_of("concepts"):
+        """Propose to read columns as concepts, and the columns of marks whose headings are concepts.
+
+        If concepts are read already, the columns are only mentioned, with the options that would read them.
+        """
+        if self._headings.has_none_of("concepts"):
             return
         if columns and self._unread.is_read("concepts"):
             shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
@@ -363,19 +369,19 @@ class LabelColumns:
         self._propose_marks("concepts")
 
     def _propose_levels_by_heading(self) -> None:
-        """Propose a column as levels by its heading, where the codebook does not have its few words."""
-        if self._given.has_none_of("level"):
+        """Propose the column that is headed as levels, though the codebook does not have its words."""
+        if self._headings.has_none_of("level"):
             return
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
-            self._unread.take("level", [column])
+            self._unread.propose("level", [column])
             self._proposal.unread_contents.append(f"levels in other words ({column!r})")
 
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each."""
-        if self._given.has_none_of("level"):
+        if self._headings.has_none_of("level"):
             return
-        unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
+        unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
         columns = [column for column in unnamed if self._has_few_words(column)]
         words_of = {column: self._different_words(column) for column in columns}
         columns_of_levels = []
@@ -387,9 +393,10 @@ class LabelColumns:
             self._propose_annotators(columns_of_levels)
 
     def _has_few_words(self, column: str) -> bool:
-        """Return whether a column has at most as many different words as there are levels, and repeats them.
+        """Return whether a column may hold levels by its number of different words.
 
-        Numbers need not be repeated, but must be able to be levels. Marks, clocks and concepts do not count.
+        It has at least two and at most as many as the codebook has levels, and repeats them. Numbers need not
+        be repeated, but must be possible as levels. Columns of marks, clocks and concepts are none.
         """
         cells = self._cells[column]
         level_names = self._words.codebook.level_names
@@ -403,9 +410,10 @@ class LabelColumns:
         return n_different < len(cells)
 
     def _can_be_levels(self, column: str) -> bool:
-        """Return whether a column can hold levels in other words than the codebook's: few words, no clocks.
+        """Return whether a column can hold levels in words that the codebook does not have.
 
-        Below a vague heading, such as `Note`, only whole numbers that can be levels are taken for levels.
+        It has few different words, which are no clocks. Under a vague heading, such as `Note`, only integers
+        that can be levels are accepted.
         """
         cells = self._cells[column]
         is_vague = bare_heading(column) in VAGUE
@@ -429,8 +437,8 @@ def _has_most_words_in(words: set[str], others: set[str]) -> bool:
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Name the annotators who have a column of levels each: `AB` for a column `Level AB`.
 
-    The whole headings are the names where the shorter names are not all different, or where one of them also
-    begins or ends the heading of another annotator's column.
+    The whole headings are the names if the shorter names are not all different, or if one of them is also in
+    the heading of another annotator's column.
 
     Parameters
     ----------

@@ -25,11 +25,10 @@ class Overlap(NamedTuple):
 
 
 def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
-    """Return a line that says where different levels of one annotator, film and subject overlap in time.
+    """Return a notice on different levels of one annotator, film and subject that overlap in time.
 
-    It is empty where no levels do.
-
-    Windows that were judged one by one may overlap: of them all have a `seen_score`, and nothing is said.
+    The list is empty if there are none. Windows of a scored film may overlap, as they are judged one by one;
+    clips with a `seen_score` are such windows and are not compared.
     """
     overlaps = _overlapping_pairs([clip for clip in clips if not clip.extras.get(SEEN_SCORE)])
     if not overlaps:
@@ -42,24 +41,25 @@ def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
 def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
     """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
 
-    Each clip is compared with the clip before it that ends last. Clips that differ in a column of `APART`,
-    such as the subject, may overlap.
+    A clip is compared only with the clip before it that ends last. Clips that differ in a column of `APART`,
+    such as the subject, are not compared.
     """
     groups: dict[tuple[str, ...], list[Clip]] = {}
     for clip in clips:
         if clip.level and clip.start_s is not None:
-            apart = (clip.extras.get(name, "") for name in APART)
-            groups.setdefault((clip.movie, clip.annotator, *apart), []).append(clip)
+            subject_and_observation = [clip.extras.get(name, "") for name in APART]
+            key = (clip.movie, clip.annotator, *subject_and_observation)
+            groups.setdefault(key, []).append(clip)
     overlaps = []
     for group in groups.values():
         group.sort(key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
-        ends_last = group[0]
+        last_to_end = group[0]
         for clip in group[1:]:
-            overlaps_in_time = (clip.start_s or 0.0) < (ends_last.end_s or 0.0)
-            if overlaps_in_time and clip.level != ends_last.level:
-                overlaps.append(Overlap(ends_last, clip))
-            if (clip.end_s or 0.0) > (ends_last.end_s or 0.0):
-                ends_last = clip
+            overlaps_in_time = (clip.start_s or 0.0) < (last_to_end.end_s or 0.0)
+            if overlaps_in_time and clip.level != last_to_end.level:
+                overlaps.append(Overlap(last_to_end, clip))
+            if (clip.end_s or 0.0) > (last_to_end.end_s or 0.0):
+                last_to_end = clip
     return overlaps
 
 

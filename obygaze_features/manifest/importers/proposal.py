@@ -51,7 +51,7 @@ class UnreadColumnsError(ManifestError):
         self.doubts = tuple(doubts)
         remedy = f": give {' '.join(options)}" if options else ""
         further = "".join(f"; {doubt}" for doubt in doubts)
-        # Set here, as ManifestError cuts long messages, and options have to be typed whole.
+        # Set here, as ManifestError shortens long messages, and the options must be complete.
         self.args = (f"{reason}{remedy}{further}",)
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, tuple[str, ...], tuple[str, ...]]]:
@@ -91,7 +91,7 @@ class Proposal:
     optional: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
-    def packed(self) -> bytes:
+    def to_json(self) -> bytes:
         """Write the proposal as JSON for another process.
 
         JSON escapes unpaired surrogates, which a cell may hold and UTF-8 cannot.
@@ -99,9 +99,11 @@ class Proposal:
         return json.dumps(asdict(self)).encode()
 
     def add(self, other: "Proposal") -> bool:
-        """Add the proposal of another table, so that one import reads both; return whether they fit together.
+        """Add the proposal of another table, so that one command reads both, if they fit together.
 
-        They do not, and nothing is added, where the two need different headings or films.
+        Returns
+        -------
+        Whether it was added. It is not if the two need different headings or films.
         """
         for name, headings in other.columns.items():
             if name not in LABEL_COLUMNS and self.columns.get(name, headings) != headings:
@@ -119,7 +121,10 @@ class Proposal:
         return True
 
     def options(self, given: Headings) -> list[str]:
-        """Write the options of `manifest import spans` that read the table, with those a person gave."""
+        """Write all options of `manifest import spans` that read the table.
+
+        `given` has the headings that the person's options name already; their options are written too.
+        """
         options = []
         for name, headings in self._all_columns(given).items():
             options += [option(name, heading) for heading in headings]
@@ -135,7 +140,7 @@ class Proposal:
         return options
 
     def _all_columns(self, given: Headings) -> dict[str, list[str]]:
-        """Return manifest's column -> the headings that are proposed for it, or that a person gave."""
+        """Return manifest's column -> its headings, those in `given` first, then those that are proposed."""
         columns = {name: list(headings) for name, headings in given.columns.items()}
         for name, headings in self.columns.items():
             known = columns.setdefault(name, [])
@@ -145,7 +150,7 @@ class Proposal:
         return columns
 
     def _annotator_options(self, given: Headings) -> list[str]:
-        """Return the option that names the annotators who have columns of their own; none if nobody does."""
+        """Return the option that names the annotators who have columns of their own; none if nobody has."""
         annotators = [*given.wide]
         annotators += [name for name in self.wide if name not in given.wide]
         if not annotators:
@@ -153,14 +158,14 @@ class Proposal:
         return [wide_option(annotators)]
 
     def _typed_words(self) -> list[tuple[str, str]]:
-        """Return the words that options name, with their labels: all, or the first ones of very many."""
+        """Return the (word, label) pairs that options name: all, or only the first if there are very many."""
         words = list(self.words.items())
         if len(words) > MOST_TYPED:
             return words[:FIRST_TYPED]
         return words
 
     def untyped_words(self, path: Path, given: Headings) -> list[str]:
-        """Return a line on the words that the options leave out, and how to give them; none if all are named.
+        """Return a notice on the words for which there is no option, as there are very many; else no notice.
 
         Parameters
         ----------
@@ -182,12 +187,12 @@ class Proposal:
         return [f"{what} ({drafted}), and give it by --codebook"]
 
 
-def unpacked(message: bytes) -> Proposal:
-    """Read a proposal that `Proposal.packed` wrote; no bytes are a proposal of nothing.
+def proposal_from_json(message: bytes) -> Proposal:
+    """Read a proposal that `Proposal.to_json` wrote; empty bytes give an empty proposal.
 
     Examples
     --------
-    >>> unpacked(Proposal(movie="Vertigo").packed()).movie
+    >>> proposal_from_json(Proposal(movie="Vertigo").to_json()).movie
     'Vertigo'
     """
     if not message:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest.clip import seen_of
+from obygaze_features.manifest.clip import parse_seen_score
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 from obygaze_features.text import first_few
 
@@ -19,20 +19,22 @@ MOST_LINES = 100
 
 @checked
 def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) -> dict[Path, str]:
-    """Find decisions whose concepts are those of the decision just before them, in the same sitting.
+    """Find decisions with the same concepts as the decision just before them, in the same sitting.
 
-    The page of `film open` once kept concepts ticked when another passage was chosen, so that such a decision
-    may have concepts that the annotator did not mean. Only the annotator can tell, so that none is left out.
+    An earlier version of the page of `film open` kept concepts ticked when another passage was chosen. Such
+    decisions may therefore have concepts that the annotator did not mean. Only the annotator can tell, so
+    they are noted and not left out.
 
     Parameters
     ----------
     decisions : iterable of (path, line, cells)
-        Of judgements and passages made in the workspace; `judged_at` tells their order.
+        The rows of judgements and passages that were made in the workspace, with their file and line. The
+        cell `judged_at` gives their order.
 
     Returns
     -------
     dict
-        Path of a file -> what to say of its lines.
+        Path of a file -> notice on its lines.
     """
     lines: dict[Path, list[int]] = {}
     for film_decisions in _decisions_by_film(decisions).values():
@@ -63,7 +65,7 @@ class _Decision(NamedTuple):
 def _decisions_by_film(
     decisions: Iterable[tuple[Path, int, Mapping[str, str]]],
 ) -> dict[str, list[_Decision]]:
-    """Return film -> its decisions; those without a time are left out, as the page always writes one."""
+    """Return film -> its decisions. Those without a time are left out: they were not made on the page."""
     by_film: dict[str, list[_Decision]] = {}
     for path, line, cells in decisions:
         try:
@@ -77,13 +79,13 @@ def _decisions_by_film(
 
 
 def _may_have_kept_ticks(before: _Decision, decision: _Decision) -> bool:
-    """Return whether a decision has the same concepts as the one before, in one sitting and beside the score.
+    """Return whether a decision repeats the concepts of the one before, in one sitting, with visible scores.
 
-    The page cleared the ticks of decisions that were made blindly, without the score.
+    For blind decisions the page did clear the ticks.
     """
     concepts = decision.cells.get("concepts")
     has_same_concepts = bool(concepts) and concepts == before.cells.get("concepts")
-    seen_scores = {seen_of(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
+    seen_scores = {parse_seen_score(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
     is_one_sitting = decision.judged_at - before.judged_at <= SITTING
-    were_seen = seen_scores == {"1"}
-    return were_seen and has_same_concepts and is_one_sitting
+    was_score_visible = seen_scores == {"1"}
+    return was_score_visible and has_same_concepts and is_one_sitting

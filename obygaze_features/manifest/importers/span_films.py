@@ -9,7 +9,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, absolute, grouped
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.spans.names import (
-    are_apart,
+    are_different_files,
     film_by_file,
     film_named,
     imdb_id,
@@ -19,13 +19,13 @@ from obygaze_features.manifest.spans.names import (
 )
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.text_tables import counted, placed
+from obygaze_features.manifest.text_tables import counted, error_context
 from obygaze_features.text import composed, first_few
 
 OF_ONE_FILM: Final = (*SUBTITLES, "textgrid", "elan-text", "transcript")
 """Kinds of files that are of one film each, and are called like it."""
 
-OWN_TABLES: Final = ("judgements", "table")
+PERSON_TABLES: Final = ("judgements", "table")
 """Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
 
 
@@ -43,13 +43,14 @@ class FilmNames:
     def __init__(self, files: FilmFiles) -> None:
         self.files = files
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
-        self._doubtful: dict[str, str] = {}  # movie -> what is said of two files that give it two places
+        self._doubtful: dict[str, str] = {}  # movie -> text of a notice on its two places
         self.of_span = cache(self._film_of_span)  # many spans are of few films
 
     def _film_of_span(self, file: SpanFile, movie: str, media: str) -> str:
-        """Name the film of a span.
+        """Name the film of a span, and remember where the file says that the film lies.
 
-        It is the film of the span's row, else of `--movie`, else its media file, else the annotation file.
+        The film is the one that the span's row names, else that of the option `--movie`, else it is named by
+        the media file, else by the annotation file.
 
         Parameters
         ----------
@@ -66,18 +67,20 @@ class FilmNames:
         if is_place(movie):
             place = movie
         elif media and not movie:
-            # With --movie it is one film, wherever it lies.
+            # With --movie all media of one name are the same film, whatever their folders.
             place = path_of(media).name if file.reading.movie else media
         elif is_named_by_file:
             place = absolute(file.path).with_name(name).as_posix()
         else:
             return name
-        with placed(file.path):
+        with error_context(file.path):
             self.add_place(file, name, place)
         return name
 
     def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
-        """Remember the place (path or web page) where a file says that a film lies; note two places in doubt.
+        """Remember the place (path or web page) where a file says that a film lies.
+
+        Two files that give a film different places are noted as a doubt: they may be of two films.
 
         Parameters
         ----------
@@ -88,18 +91,18 @@ class FilmNames:
         place
             Where it lies.
         column
-            The table's column that says it, for messages.
+            The table's column of the place, for messages.
 
         Raises
         ------
         ManifestError
-            The same file gave another place for the film, or both places are videos on disk.
+            The same file gave another place for the film, or the two places are different videos on disk.
         """
         place_of_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
         first_in_file = place_of_file.setdefault(file.path, place)
         first_of_movie = next(iter(place_of_file.values()))
         for other in dict.fromkeys((first_in_file, first_of_movie)):
-            if other == place or not are_apart(other, place):
+            if other == place or not are_different_files(other, place):
                 continue
             videos = {self.files.find(other), self.files.find(place)} - {None}
             if other == first_in_file or len(videos) > 1:
@@ -111,7 +114,7 @@ class FilmNames:
             self._doubtful.setdefault(movie, f"{movie}: {other} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
-        """Return a line for each reason why videos that are taken as one film may be several films."""
+        """Return a notice for each sign that several films are taken as one, or one film as several."""
         notices = []
         clips = list(clips)
         movies = grouped(clips, "movie")
@@ -124,7 +127,7 @@ class FilmNames:
             )
         places_in_tables: list[str] = []
         for (_, kind), place_of_file in self.places.items():
-            if kind in OWN_TABLES:
+            if kind in PERSON_TABLES:
                 places_in_tables += place_of_file.values()
         folders = {path_of(place).parent for place in places_in_tables}
         if 1 < len(folders) < len(places_in_tables):
@@ -142,7 +145,7 @@ class FilmNames:
 
 
 def _film_by_file_name(file: SpanFile) -> str:
-    """Name a film by its annotation file, without suffixes and language; note it where that is doubtful."""
+    """Name a film by its annotation file, without suffixes and language; add a note if that is doubtful."""
     name = film_by_file(file.path)
     stem = file.path.stem
     is_cut_from_title = "." in stem and imdb_id(name) != name

@@ -19,17 +19,17 @@ from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.imported import ClipIds, Imported, consumed, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
-from obygaze_features.manifest.importers.own_tables import (
+from obygaze_features.manifest.importers.person_tables import (
     JUDGEMENTS,
-    OwnTables,
+    PersonTables,
     is_table,
     proposal_for,
-    read_own_table,
+    read_person_table,
     refuse_unread,
 )
-from obygaze_features.manifest.importers.proposal import unpacked
+from obygaze_features.manifest.importers.proposal import proposal_from_json
 from obygaze_features.manifest.importers.repeated import repeated_concepts
-from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
+from obygaze_features.manifest.importers.span_films import PERSON_TABLES, FilmNames
 from obygaze_features.manifest.importers.tool_spans import ANSWERS, ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
@@ -38,18 +38,18 @@ from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, name_hint, plain
-from obygaze_features.manifest.spans.read_apart import FileContent, Holding, read_apart, without_repeats
+from obygaze_features.manifest.spans.read_apart import FileContent, MemoryBudget, read_apart, without_repeats
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
-from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
+from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, why_not_read
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     MOST_SHOWN,
     Table,
     counted,
-    placed,
-    uncollected,
+    error_context,
+    without_gc,
 )
 from obygaze_features.text import composed, first_few
 
@@ -64,7 +64,7 @@ NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 
 
 @checked
-@uncollected()
+@without_gc()
 def import_spans(
     files: Sequence[Path | str],
     root: Path | str,
@@ -92,51 +92,53 @@ def import_spans(
         transcripts; markers and timelines of video editors; projects of REFI-QDA; annotations of the web;
         answers of machines; judgements of scored films; tables with the columns of a manifest.
     root
-        Folder that the manifest will lie in.
+        Folder that the manifest will be written to.
     kind
         One of `SOURCES`; by default each file's content tells.
     tiers
-        Tier (track, category, attribute) -> `levels`, `concepts` or `labels` (both, by the codebook's words);
-        no other is read then. By default tiers named level or concepts are labels, and those of which every
-        text, over all files, is of the codebook, and more than one word is used (`spans.roles`).
+        Tier (or track, category, attribute) -> its role: `levels`, `concepts` or `labels` (both). If any is
+        given, no other tier is read. By default, the tiers that are read as labels are those named level or
+        concepts, and those whose texts, over all files, are all words of the codebook and more than one word
+        (`spans.roles`).
     columns
-        Column of a manifest, or `duration_s` -> the headings of tables that stand for it; several for `level`
-        and `concepts` alone (`spans.headings.Headings`).
+        Column of a manifest, or `duration_s` -> the headings of tables that stand for it. Only `level` and
+        `concepts` may have several (`spans.headings.Headings`).
     wide
-        Annotators who have columns of their own, which are called so, or begin or end so.
+        Annotators who have columns of their own, with headings that are, begin or end with their names.
     words
-        Words of the files -> the level or concept of the codebook that each stands for; "" for none.
+        Word of the files -> the level or concept of the codebook that it stands for; "" for no label.
     movie
-        The film, or a path or page of it, where no column says it; by default that of the video or media,
-        else the file's name without suffix.
+        The film, by its name, path or web page, for files that do not name it. By default it is named by the
+        video or media file, else by the file of annotations.
     annotator
-        Who annotated, where a file does not say it.
+        The annotator of files that do not name any.
     videos
         Folder of the films, searched recursively.
     codebook
-        Of the levels and concepts, which may be spelled by titles and synonyms; by default the one that the
-        files name, else the default one.
+        The codebook of the levels and concepts, which may be written as titles and synonyms. By default the
+        one that the files name, else the default codebook.
     rate
-        Frames per second of times that are, or end in, frames.
+        Frames per second, for times that are frames or end in frames.
     start
-        Time code of the film's first frame, of lists and tables of video editors.
+        Time code of the film's first frame, for lists and tables of video editors.
     encoding
-        Of text files that are not UTF-8 and have no byte order mark.
+        Encoding of text files that are not UTF-8 and have no byte order mark.
     length_of
-        Length of a video file in seconds, None where it is unknown; what lies behind its end is left out.
+        Function that returns the length of a video file in seconds, or None if it is unknown. Spans are cut
+        at the end of their video, and left out if they begin after it.
 
     Notes
     -----
-    A row of judgements without a level is left out; where an annotator judged a span again, the last
-    judgement counts, blind ones apart from those in sight of the score. A concept belongs to the level above
-    it, or to the level with its times and annotator.
+    A row of judgements without a level is left out. If a judge judged a span several times, the last
+    judgement counts; blind judgements and those with the score visible are kept apart. A concept belongs to
+    the level that it names as its parent, else to the level with its times and annotator.
 
     Raises
     ------
     ManifestError
-        Naming file, and line or annotation: it is of no kind that is known, a table of ours is wrong, a cell
-        that is read cannot be read, a level or concept on a tier that is declared is unknown, a heading that
-        is named is in no table, or names differ in case alone.
+        A file is of no known kind, a cell cannot be read, a level or concept on a declared tier is unknown, a
+        heading that is named is in no table, or two names differ only in case. The message names the file and
+        the line or annotation.
 
     Examples
     --------
@@ -154,30 +156,31 @@ def import_spans(
     for name, role in (tiers or {}).items():
         if role not in DECLARABLE:
             raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
-    root, movie = local_path(root), film_named(movie)
+    root = local_path(root)
+    movie = film_named(movie)
     if movie:
-        with placed("--movie"):
-            Clip("film", movie)
+        with error_context("--movie"):
+            Clip("film", movie)  # refuses a name that is not allowed
     reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide), start)
     chosen = _ChosenCodebook(codebook)
     contents = []
-    holding = Holding()
+    budget = MemoryBudget()
     with readers_apart() as child:
         for path in map(local_path, files):
             options = _ReadOptions(kind, chosen.known, dict(words or {}), annotator)
-            content = read_apart(child, path, reading, _read_content, options, holding=holding)
+            content = read_apart(child, path, reading, _read_content, options, budget=budget)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
     _refuse_needless_start(start, contents)
     label_words = LabelWords(chosen.codebook, words)
-    refuse_unread([(content.file, unpacked(content.more)) for content in contents])
+    refuse_unread([(content.file, proposal_from_json(content.more)) for content in contents])
     maker = _ManifestMaker(
         FilmNames(FilmFiles(videos, root)),
         label_words,
         composed(annotator),
         _Lengths(root, length_of),
-        holding,
+        budget,
     )
     return maker.imported(contents, reading, root)
 
@@ -188,9 +191,9 @@ class _ReadOptions(NamedTuple):
     Attributes
     ----------
     kind
-        The kind of all files; "" where the content of each tells it.
+        The kind of all files; "" if the content of each file decides.
     codebook
-        The person's codebook, or the one that earlier files chose; None where there is neither.
+        The person's codebook, or the one that an earlier file names; None if there is neither.
     words
         Words of the file -> the level or concept that each stands for.
     annotator
@@ -204,19 +207,19 @@ class _ReadOptions(NamedTuple):
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
-    """Return the kind of a file by its content; a file of no known format may still be a person's table.
+    """Return the kind of a file, told by its content; a file of no known format may still be a table.
 
     Raises
     ------
     ManifestError
-        The file is of no kind that is read.
+        The file is of no kind that is read, and is no table.
     """
     try:
         return kind_of(file)
     except ManifestError:
         is_document = json_value(file) is not None or file.head.lstrip().startswith("<")
         words = LabelWords(codebook or default_codebook())
-        if what_instead(file) or is_document or not is_table(file, words):
+        if why_not_read(file) or is_document or not is_table(file, words):
             raise
         return TABLE
 
@@ -225,7 +228,7 @@ Content = FileContent[RawSpan]
 
 
 def _codebook_names(content: Content) -> list[str]:
-    """Return the names of codebooks that the rows or records of a file give, each once."""
+    """Return the codebooks that the rows or records of a file name, each once."""
     if content.table is not None:
         names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
     else:
@@ -236,16 +239,16 @@ def _codebook_names(content: Content) -> list[str]:
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     """Read a file: the records of another tool, or a person's table with a proposal for its columns."""
     file.account.kind = options.kind or _kind_of(file, options.codebook)
-    if file.account.kind in OWN_TABLES:
+    if file.account.kind in PERSON_TABLES:
         return _read_table(file, options)
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
     return FileContent(file, records=without_repeats(SOURCES[file.account.kind].read(file)))
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a person's table, with a proposal of what the columns mean that no heading of a manifest names."""
+    """Read a person's table; `more` is a proposal of what the columns mean whose headings are not known."""
     headings = file.reading.headings
-    layout = read_own_table(file)
+    layout = read_person_table(file)
     present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
     content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
     if file.account.kind == JUDGEMENTS:
@@ -255,12 +258,12 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     if proposal.unread_contents:
         # The import is refused, whatever the rows are, so they are not sent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
-    return replace(content, more=proposal.packed())
+    return replace(content, more=proposal.to_json())
 
 
 def _rows_naming_codebooks(table: Table) -> Table:
     """Return a table with the first row for each codebook that its rows name, and no other row."""
-    # From the last row up, so that the first row of a codebook is set last and stays.
+    # From the last row up, so that a codebook's first row replaces its later ones.
     rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
     return replace(table, rows=tuple(reversed(rows.values())))
 
@@ -280,7 +283,7 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
 
 
 def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
-    """Refuse `--start`, the time code of a film's first frame, if no kind of file has time codes."""
+    """Refuse `--start`, the time code of a film's first frame, if no file is of a kind with time codes."""
     with_start = [kind for kind, facts in KINDS.items() if facts.get("has_start")]
     kinds = {content.file.account.kind for content in contents}
     if start and kinds.isdisjoint(with_start):
@@ -288,7 +291,7 @@ def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
 
 
 def _codebook_named_first(named: Sequence[str]) -> Codebook:
-    """Return the built-in codebook that a file names first; the default one if it names none of them."""
+    """Return the codebook that is named first if it is built in, else the default one."""
     if named and named[0] in BUILTIN:
         return builtin_codebook(named[0])
     return default_codebook()
@@ -303,21 +306,23 @@ class _ChosenCodebook:
 
     @property
     def known(self) -> Codebook | None:
-        """The codebook that is chosen so far; None where no file was read."""
+        """The codebook that is chosen so far; None if none is given and no file was read."""
         return self._codebook
 
     @property
     def codebook(self) -> Codebook:
-        """The codebook that is chosen; the default one where no file names any."""
+        """The codebook that is chosen; the default one if none is given and no file was read."""
         return self._codebook or default_codebook()
 
     def choose(self, file: SpanFile, named: Sequence[str]) -> None:
-        """Choose the codebook that a file names first, if none is chosen yet; else compare the two.
+        """If no codebook is chosen yet, choose the one that a file names first; refuse a second one.
+
+        A file that names another codebook is noted, if the person chose the codebook.
 
         Raises
         ------
         ManifestError
-            The file names another codebook than the chosen one, and the person did not choose that.
+            The file names another codebook than the chosen one, and the person did not choose it.
         """
         if self._codebook is None:
             self._codebook = _codebook_named_first(named)
@@ -343,22 +348,22 @@ class _ManifestMaker:
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     words
         The words of labels that the codebook knows.
     annotator
         Who annotated, where a file does not say it.
     lengths
         Of the films, at whose ends clips are cut.
-    holding
+    budget
         What this process holds of the files.
     """
 
     def __init__(
-        self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths", holding: Holding
+        self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths", budget: MemoryBudget
     ) -> None:
         self._films = films
-        self._holding = holding
+        self._budget = budget
         self._words = words
         self._annotator = annotator
         self._lengths = lengths
@@ -367,7 +372,7 @@ class _ManifestMaker:
         """Make the manifest, with notices of what was left out, changed or is doubtful."""
         roles = self._roles(contents, reading)
         ids = ClipIds()
-        tables = OwnTables(self._films, self._annotator, ids, self._holding)
+        tables = PersonTables(self._films, self._annotator, ids, self._budget)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
@@ -380,14 +385,17 @@ class _ManifestMaker:
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
-        with placed(first_few([str(account.path) for account in accounts], 3)):
+        with error_context(first_few([str(account.path) for account in accounts], 3)):
             manifest = Manifest(tuple(manifest_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
 
     def _clips_within_films(
-        self, contents: Sequence[Content], tables: OwnTables, tools: ToolSpans
+        self, contents: Sequence[Content], tables: PersonTables, tools: ToolSpans
     ) -> Iterable[_ReadClip]:
-        """Return the clips of all files, cut where their films end; of a span judged twice the last."""
+        """Return the clips of all files, cut where their films end.
+
+        Of several judgements of one span only the last is kept.
+        """
         clips: dict[str | int, _ReadClip] = {}
         for content in contents:
             for judgement, read_clip in self._clips(content, tables, tools):
@@ -401,18 +409,21 @@ class _ManifestMaker:
         return clips.values()
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
-        """Give all clips the same extra columns, and clips of the same id the same video."""
+        """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
         names: dict[str, None] = {}  # in the order of their first clip
         for clip in clips:
             names |= dict.fromkeys(clip.extras)
         columns = tuple(names)
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
-        self._holding.add("the columns of all files together", cells=n_cells)
+        self._budget.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
         return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
 
     def _clip_notices(self, clips: Sequence[Clip], root: Path, n_unlabelled: int) -> list[str]:
-        """Say what is doubtful in the clips of a manifest, and how many rows of no annotator are left out."""
+        """Return notices on what is doubtful in clips, and on the rows of no annotator that were left out.
+
+        `n_unlabelled` is the number of these rows.
+        """
         notices = list(overlapping_levels(clips))
         notices += check_identity(clips, root)
         notices += self._films.doubts(clips)
@@ -422,7 +433,7 @@ class _ManifestMaker:
         return notices
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
-        """Decide what each tier holds by the records of all files that have it."""
+        """Count the texts of each tier in all files, which decide what the tier holds."""
         roles = TierRoles(self._words, reading.tiers)
         for content in contents:
             source = SOURCES[content.file.account.kind]
@@ -430,20 +441,23 @@ class _ManifestMaker:
         return roles
 
     def _clips(
-        self, content: Content, tables: OwnTables, tools: ToolSpans
+        self, content: Content, tables: PersonTables, tools: ToolSpans
     ) -> Iterator[tuple[str | None, _ReadClip]]:
-        """Yield the clips of a file, each with the id of its judgement; None where it is no judgement."""
+        """Yield (judgement, clip) for each clip of a file.
+
+        The judgement is an id that repeated judgements of one span share; None if the clip is no judgement.
+        """
         file = content.file
         if content.table is not None:
             for clip, where, judgement in tables.clips(file, content.table, self._words):
                 yield judgement or None, _ReadClip(clip, file.account, where)
         else:
-            assert isinstance(content.records, list)  # noqa: S101 - as it came from the child
+            assert isinstance(content.records, list)  # noqa: S101 - records from the child process are a list
             for clip, where in tools.clips(file, consumed(content.records)):
                 yield None, _ReadClip(clip, file.account, where)
 
     def _account_lines(self, accounts: Sequence[Account], read: Sequence[_ReadClip]) -> list[str]:
-        """Return a line for each file: what was read of it, and what is doubtful in its clips.
+        """Return a line for each file that says what was read of it and what is doubtful in its clips.
 
         Parameters
         ----------
@@ -452,7 +466,7 @@ class _ManifestMaker:
         read
             The clips that were read of all files.
         """
-        ids_in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
+        ids_in_tables = {clip.clip_id for clip, account, _ in read if account.kind in PERSON_TABLES}
         clips_of_file: dict[int, list[Clip]] = {id(account): [] for account in accounts}
         for clip, account, _ in read:
             clips_of_file[id(account)].append(clip)
@@ -475,7 +489,7 @@ class _ManifestMaker:
 
 
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
-    """Say how many clips that machines answered on are in no table of the import; "" if all are in one."""
+    """Say how many clips with answers of a model are in no table of the import; "" if all are in one."""
     new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
     if not new_ids:
         return ""
@@ -503,7 +517,7 @@ class _Lengths:
 
     def __init__(self, root: Path, length_of: Callable[[Path], float | None] | None) -> None:
         self._root = root
-        # Opening a film takes time, and many clips are of one film.
+        # Cached, as opening a film takes time, and many clips are of one film.
         self._length_of = None if length_of is None else cache(length_of)
 
     def of_film(self, clip: Clip) -> float:
@@ -514,7 +528,7 @@ class _Lengths:
         return math.inf if length_s is None else length_s
 
     def cut(self, read_clip: _ReadClip) -> _ReadClip | None:
-        """Return a clip that ends with its film at the latest, or None if it begins behind the film's end.
+        """Return a clip cut at the end of its film, or None if it begins after that.
 
         The account of the clip's file notes that it was cut or left out.
         """
@@ -523,17 +537,18 @@ class _Lengths:
         if clip.start_s is None or clip.end_s is None or clip.end_s <= length_s + OVERHANG_S:
             return read_clip
         if clip.start_s >= length_s - SHORTEST_S:
-            account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
+            account.leave_out(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
             return None
         account.note(f"{where}: cut at the end of its video, {length_s:g} s")
         return read_clip._replace(clip=replace(clip, end_s=length_s))
 
 
 def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
-    """Join each clip that has only concepts to the clip with the level of its span, else to the first one.
+    """Join each clip that has only concepts to another clip of its span.
 
-    One tool may export levels in one file and concepts in another, or each concept in its own. A span is of
-    the same film, times and annotator (`span_of`).
+    That is the last clip with a level, else the first clip of the span. It is needed because a tool may
+    export levels in one file and concepts in another, or each concept in a file of its own. Clips of one span
+    have the same film, times and annotator (`span_of`).
     """
     joined = dict(enumerate(read))
     numbers = [number for number, read_clip in joined.items() if _has_only_concepts(read_clip)]
@@ -556,10 +571,10 @@ def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:
-    """Return whether a clip of another tool's file has concepts, and neither a level nor a text."""
+    """Return whether a clip of another tool's file has concepts, but neither a level nor a text."""
     clip, account, _ = read_clip
-    has_other = clip.level or clip.extras.get("text")
-    return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
+    has_level_or_text = clip.level or clip.extras.get("text")
+    return account.kind not in PERSON_TABLES and bool(clip.concepts) and not has_level_or_text
 
 
 def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
@@ -575,9 +590,9 @@ def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
 
 
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
-    """Yield a line on the films whose times seem to be in another unit, or to begin at another zero.
+    """Yield notices on films whose times seem to be in another unit, or not to count from the film's start.
 
-    All their spans lie in the first second, or after the first hour, or the last one ends after a day.
+    These are films with all spans in the first second or after the first hour, or with a span after a day.
     """
     late = []
     long = []
@@ -589,7 +604,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
             late.append(f"{movie}: {clock(first_s)}")
         if last_s >= LONGEST_S:
             long.append(f"{movie}: {clock(last_s)}")
-        if 0 < last_s < 1 and kind in OWN_TABLES:
+        if 0 < last_s < 1 and kind in PERSON_TABLES:
             short.append(movie)
     if short:
         yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"
@@ -600,7 +615,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
 
 
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
-    """Return a line for each film or annotator whose name is a word for a missing value, such as `NaN`."""
+    """Return a notice for each film or annotator whose name is a word for a missing value, such as `NaN`."""
     names = set[tuple[str, str]]()
     for clip in clips:
         names.add(("movie", clip.movie))

@@ -52,7 +52,7 @@ class Header(NamedTuple):
 
 
 def read_layout(file: SpanFile) -> Layout | None:
-    """Find the header of a person's table and what stands above and below it; None if no row can be it.
+    """Divide a person's table into titles, header and rows; None if no row can be the header.
 
     Raises
     ------
@@ -100,11 +100,11 @@ def read_layout(file: SpanFile) -> Layout | None:
 
 
 def _with_sections_as_column(table: Table) -> Table:
-    """Write the title of each section, such as a film or a scene, into the rows of that section.
+    """Write the title of each section, such as a film or a scene, into a column of the rows of that section.
 
-    The title of a section is a row of a single cell. Its text fills that cell's column if all other rows are
-    empty there, else a new column `section`. A table is unchanged unless it begins with a title, has more
-    than two columns, and has rows below each title.
+    A title is a row with a single filled cell. The column is that of the titles if no other row has a cell
+    there, else a new column `section`. The table stays as it is unless it begins with a title, has more than
+    two columns, and has rows below each title.
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_titles = [len(_filled_columns(row)) == 1 for row in rows]
@@ -135,11 +135,11 @@ def _filled_columns(row: Row) -> list[str]:
 
 
 def find_header(records: Records, headings: Headings) -> Header | None:
-    """Find the header of a table: a row, or two rows of which the upper one heads groups of columns.
+    """Find the header of a table: one row, or two rows of which the upper one heads groups of columns.
 
-    It is the row with the most headings that the person names; else the first with a manifest's headings;
-    else, of the rows that look like a header, the one with the most headings that are known. None if no row
-    looks like a header.
+    It is the row with the most headings that the person names. If there is none, it is the first row with a
+    manifest's headings; else, of the rows that look like a header, the one with the most known headings. None
+    if no row looks like a header.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def find_header(records: Records, headings: Headings) -> Header | None:
         return None
     n_known = [len(columns_meant(header.names)) for header in likely]
     most_known = max(n_known)
-    # A single known heading may be a word of a title, so that it does not tell the header.
+    # A single known heading proves nothing, as it may be a word of a title.
     return likely[n_known.index(most_known)] if most_known > 1 else likely[0]
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
-    """Return each row, and each pair of a row of groups and the row below it, that may be the header."""
+    """Return the candidates for the header: single rows, and rows of groups with the row below."""
     candidates: list[Header] = []
     for number in range(min(len(rows), HEADER_ROWS)):
         if _heads_groups_of_columns(rows, number):
@@ -185,9 +185,9 @@ def _repeats_a_heading(names: Sequence[str]) -> bool:
 
 
 def _header_of_numbers(records: Records) -> Header | None:
-    """Return headings `column 1`, `column 2`, ... for a table without a header.
+    """Return the headings `column 1`, `column 2`, ... for a table without a header.
 
-    None if the table has fewer than two rows or columns, or if its rows differ in length.
+    None if the table has fewer than two rows or columns, or if its rows differ in length: it is no table.
     """
     widths = {len(cells) for _, cells in records}
     if len(records) < 2 or len(widths) > 1 or widths == {1}:
@@ -197,7 +197,7 @@ def _header_of_numbers(records: Records) -> Header | None:
 
 
 def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows may be a header: words, mostly different, about as many as the rows below have."""
+    """Return whether a header is plausible: mostly different words, about as many as cells in rows below."""
     texts = [name for name in header.names if name]
     if len(texts) < 2 or any(is_time(text) for text in texts):
         return False
@@ -214,11 +214,11 @@ def _n_filled(cells: Sequence[str]) -> int:
 
 
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
-    """Return whether a row heads groups of columns, whose own headings stand in the row below it.
+    """Return whether a row heads groups of columns, with the headings of single columns in the row below.
 
-    A group has several columns, so that the upper row is empty above some of them. The row below repeats a
-    heading, as `Level` for each of two annotators; or it is empty under some heading of the upper row, and
-    most of the next rows have a cell there.
+    A group has several columns, so the upper row is empty above some of them. Besides, the row below must
+    repeat a heading, such as `Level` for each of two annotators; or be empty under a heading of the upper row
+    in a column that is filled in most of the next rows.
 
     Parameters
     ----------
@@ -237,26 +237,32 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     headings = [text for text in lower if text]
     if len(groups) < 2 or len(headings) < 2 or any(is_time(text) for text in (*groups, *headings)):
         return False
-    behind_first = upper.index(groups[0]) + 1
-    has_group_of_several = any(lower[at] and not upper[at] for at in range(behind_first, width))
+    after_first_group = range(upper.index(groups[0]) + 1, width)
+    has_group_of_several = any(lower[column] and not upper[column] for column in after_first_group)
     if not has_group_of_several:
         return False
-    without_heading_below = [at for at in range(width) if upper[at] and not lower[at]]
-    if not without_heading_below:
+    headed_only_above = [column for column in range(width) if upper[column] and not lower[column]]
+    if not headed_only_above:
         return _repeats_a_heading(headings)
-    with_cell = [row for row in next_rows if any(at < len(row) and row[at] for at in without_heading_below)]
-    return 2 * len(with_cell) > len(next_rows)
+    n_filled_rows = 0
+    for row in next_rows:
+        if any(column < len(row) and row[column] for column in headed_only_above):
+            n_filled_rows += 1
+    return 2 * n_filled_rows > len(next_rows)
 
 
 def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
-    """Join the headings of groups and those of their columns: `Ann Level` where `Level` stands twice below.
+    """Return one heading for each column, from a row of groups and the row of columns below it.
+
+    A heading that is in the lower row once is used alone. One that is repeated is joined to its group, as in
+    `Ann Level`. A column without a heading in the lower row has that of the upper row.
 
     Parameters
     ----------
     upper
-        The headings of groups; a heading holds for the empty cells behind it.
+        The headings of groups; the empty cells behind a heading belong to its group.
     lower
-        The headings of columns. One that stands there once needs no group; an empty one takes the upper one.
+        The headings of columns.
     """
     width = max(len(upper), len(lower))
     counts = Counter(plain(text) for text in lower if text)
@@ -274,18 +280,19 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 
 def _different_names(header: Sequence[str], body: Records) -> list[str]:
-    """Return a different name for each column: its heading, with ` (2)` where an earlier column has it too.
+    """Return a different name for each column: its heading, with ` (2)` if an earlier column has the same.
 
-    A column without a heading is named by its number, but for an empty column and a data frame's index.
+    A column without a heading is named by its number. Only empty columns and the index of a data frame keep
+    an empty name.
     """
     names = []
     counts = Counter[str]()
     width = max([len(header), *(len(cells) for _, cells in body)])
-    for at, heading in enumerate(_padded_to_width(header, width)):
-        is_filled = any(cells[at].strip() for _, cells in body if at < len(cells))
+    for column, heading in enumerate(_padded_to_width(header, width)):
+        is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
         name = heading
-        if not heading and is_filled and not _is_index_of_data_frame(at, body):
-            name = UNNAMED.format(at + 1)
+        if not heading and is_filled and not _is_index_of_data_frame(column, body):
+            name = UNNAMED.format(column + 1)
         if name:
             counts[plain(name)] += 1
             if counts[plain(name)] > 1:
@@ -295,7 +302,7 @@ def _different_names(header: Sequence[str], body: Records) -> list[str]:
 
 
 def _is_index_of_data_frame(column: int, body: Records) -> bool:
-    """Return whether a column without a heading is a data frame's index: the first, of different numbers."""
+    """Return whether a column is a data frame's index: the first column, of different integers."""
     if column != 0:
         return False
     cells = [cells[column] for _, cells in body if column < len(cells)]
@@ -303,14 +310,14 @@ def _is_index_of_data_frame(column: int, body: Records) -> bool:
 
 
 def _with_blank_cells_empty(cells: list[str]) -> list[str]:
-    """Replace cells that hold blanks alone by empty ones."""
+    """Return a row in which cells of nothing but blanks are empty."""
     if not any(map(str.isspace, cells)):
         return cells  # not a copy, as a large table has many rows
     return [cell if cell.strip() else "" for cell in cells]
 
 
 def _padded_to_width(cells: Sequence[str], width: int) -> list[str]:
-    """Return a row of at least `width` cells: with empty cells added at its end."""
+    """Return a row with empty cells added at its end, so that it has at least `width` cells."""
     if isinstance(cells, list) and len(cells) == width:
         return cells  # not a copy, as a large table has many rows
     n_missing = width - len(cells)

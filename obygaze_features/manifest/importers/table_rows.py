@@ -64,40 +64,41 @@ class ClipRows(NamedTuple):
 def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
 
-    Where other rows have a start, and a row has none, it is left out if it
+    In a table with starts, a row without a start is left out if it
     - is a sum;
-    - is a remark: it has no label, and is a single cell, or stands below the last clip;
-    - has a film that cannot be read either, so that its span is not known;
-    - has no cells but marks of no, such as checkboxes that were copied down.
-    A sum with numbers in place of times is left out among the last rows, where it has no label and others do.
+    - is a remark: it has no label, and either is a single cell or comes after the last clip;
+    - has neither times nor a film that can be read;
+    - has only cells that say no, such as checkboxes that were copied down.
+    A sum may also have numbers in the place of times. It is left out if it is one of the last rows, and has
+    no label while other rows have labels.
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_sums = [_is_sum(row) for row in rows]
-    # What the columns hold is told by the other rows, as a sum has numbers in all of them.
+    # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     body = replace(table, rows=tuple(row for row, is_sum in zip(rows, are_sums, strict=True) if not is_sum))
     times = _columns_of_times(body, words)
     starts = _columns_of_starts(times)
     labels = _columns_of_labels(body, headings, words)
     are_timed = [_has_time(row, starts) for row in rows]
     has_times = any(are_timed)
-    timed_places = [at for at, is_timed in enumerate(are_timed) if is_timed]
-    last_timed = max(timed_places, default=len(rows))
+    timed_numbers = [number for number, is_timed in enumerate(are_timed) if is_timed]
+    last_timed = max(timed_numbers, default=len(rows))
     have_labels = any(_has_label(row, labels, words) for row in body.rows)
     left_out = []
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         reason = ""
-        if has_times and not are_timed[at]:
-            can_be_remark = at > last_timed or len(_filled_cells(row)) == 1
+        if has_times and not are_timed[number]:
+            can_be_remark = number > last_timed or len(_filled_cells(row)) == 1
             is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
             if _says_only_no(row):
                 reason = "without times, and nothing but marks of no"
             elif _is_unreadable_row(row, starts):
                 reason = "times and film cannot be read"
-            elif are_sums[at]:
+            elif are_sums[number]:
                 reason = "a sum"
             elif can_be_remark and is_bare:
                 reason = "a remark, without times"
-        elif are_sums[at] and at >= len(rows) - LAST_ROWS:
+        elif are_sums[number] and number >= len(rows) - LAST_ROWS:
             is_labelled = _has_label(row, labels, words)
             reason = "a sum" if have_labels and not is_labelled else ""
         if reason:
@@ -114,10 +115,10 @@ def _without_rows(table: Table, left_out: Sequence[LeftOut]) -> Table:
 
 
 def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
-    """Return the rows that hold no label, in a table in which each row says one thing about a span.
+    """Return the rows of other kinds than labels, in a table in which each row says one thing about a span.
 
-    Such a table has a column of kinds, such as `level`, `concept` and `remark`, and a column of values, which
-    are labels in all rows of some kinds and in no row of the others.
+    Such a table has a column of kinds, such as `level`, `concept` and `remark`, and a column of values. The
+    values are labels in all rows of some kinds, and in no row of the other kinds.
     """
     kind_columns = [column for column in table.columns if _is_column_of_kinds(table, column)]
     if not kind_columns:
@@ -143,10 +144,10 @@ def _means_labels(kind: str) -> bool:
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
-    """Return the kinds whose rows have no label in a column of values.
+    """Return the kinds whose rows have no label in the column of values.
 
-    Empty if all kinds are without labels, or if a kind has labels in some of its rows and other texts in the
-    others, as the column is no column of values then.
+    Empty if the column is no column of values: no kind has labels, or a kind has labels in some rows and
+    other texts in others.
     """
     n_rows: Counter[str] = Counter()
     n_labels: Counter[str] = Counter()
@@ -170,10 +171,9 @@ def _kinds_without_labels(table: Table, kind_column: str, value_column: str, wor
 
 
 def with_films_of_blocks(table: Table) -> Table:
-    """Give each row without a film the film of the nearest row above that has one.
+    """Give each row without a film the film of the nearest row above that names one.
 
-    Only where the table names each film once, above its rows: no film is named in two named rows in
-    succession, and every row without a film has a time.
+    This is done only if the table names each film once, above its rows (`_are_named_above_their_rows`).
     """
     columns = [name for name in FILM_COLUMNS if name in table.columns]
     rows = [row for row in table.rows if not row.is_empty]
@@ -193,9 +193,9 @@ def with_films_of_blocks(table: Table) -> Table:
 
 
 def with_whole_names(table: Table) -> Table:
-    """Write numbers that name films or annotators without decimals.
+    """Remove the decimals of whole numbers that name films or annotators: 2.0 becomes 2.
 
-    Programs write a column of whole numbers that has an empty cell with decimals, so that 2.0 means 2.
+    Programs add such decimals to a column of whole numbers that has an empty cell.
     """
     columns = [name for name in ("movie", "annotator") if name in table.columns]
     number_columns = [name for name in columns if whole_numbers(readable_cells(table, name)) is not None]
@@ -214,14 +214,16 @@ def _cells_naming_film(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether each film is named once, above its rows, and every row without a film has a start.
+    """Return whether a table names each film once, in the first of its rows.
+
+    No film is named again in the next row that names one, and every row without a film has a start.
 
     Parameters
     ----------
     rows
         The rows of a table.
     films
-        The cells of each row that name its film, empty where it names none.
+        For each row the cells that name its film; they are empty if it names none.
     """
     named_films = [film for film in films if any(film)]
     if any(film == following for film, following in pairwise(named_films)):
@@ -246,7 +248,7 @@ def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
 
 
 def _columns_of_starts(columns: Sequence[str]) -> list[str]:
-    """Return the one column of starts among columns of times, or all columns where no heading tells it."""
+    """Return the column of starts among columns of times, or all of these if no heading tells which it is."""
     if TIMES[0] in columns:
         return [TIMES[0]]
     headed_as_starts = [column for column in columns if TIMES[0] in names_of_heading(column)]
@@ -256,7 +258,7 @@ def _columns_of_starts(columns: Sequence[str]) -> list[str]:
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
-    """Return the columns of labels: by a manifest's names, by the person's option, or by their cells."""
+    """Return the columns of labels: named so, or filled with labels or marks."""
     columns = []
     for column in table.columns:
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
@@ -281,7 +283,7 @@ def _has_time(row: Row, columns: Sequence[str]) -> bool:
 
 
 def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether a row may have a mistyped time in some columns: a cell with an error or a digit."""
+    """Return whether a row may have a mistyped time in some columns: a cell with a digit or an error."""
     for column in columns:
         cell = row.cells[column]
         has_digit = any(letter.isdigit() for letter in cell)
@@ -320,7 +322,7 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
 
 
 def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
-    """Return whether a row has a label in some columns, or a mark of yes below a label as heading."""
+    """Return whether a row has a label in some columns, or a mark of yes in a column headed by a label."""
     for column in columns:
         cell = row.cells[column].strip()
         if not cell or is_unreadable(cell):
@@ -345,8 +347,8 @@ def _filled_cells(row: Row) -> list[str]:
 def _is_sum(row: Row) -> bool:
     """Return whether a row is a sum of others: its first filled cell is a word for a sum, such as `Total`.
 
-    In a short row the cell may also begin with such a word, as `Total of film 2` does; a long row that begins
-    so is rather a clip.
+    In a row with few filled cells it may also begin with such a word, as in `Total of film 2`. A row with
+    many cells that begins so is rather a clip.
     """
     filled = _filled_cells(row)
     first = plain(filled[0])

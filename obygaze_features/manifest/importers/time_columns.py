@@ -38,6 +38,7 @@ class TimeColumns:
     """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations."""
 
     def __init__(self, unread: UnreadColumns) -> None:
+        """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._file = unread.file
         self._table = unread.table
@@ -55,16 +56,16 @@ class TimeColumns:
             return
         for name, column in columns.items():
             if not self._unread.has(name):
-                self._unread.take(name, [column])
+                self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
         self._proposal.unread_contents.append(f"times ({shown})")
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
-        """Propose a rate of frames for times in frames, where the person gives none.
+        """Propose a frame rate for times in frames, if the person gives none.
 
-        It is the rate that a heading or title says, else the lowest common rate that has the highest frame
-        number of the times: frame 27 of a second is of a film of 30 frames per second.
+        It is the rate that a heading or title states, else the lowest common rate at which the highest frame
+        number in the time codes exists: a frame 27 needs 30 frames per second.
         """
         if self._file.reading.rate is not None:
             return
@@ -82,17 +83,17 @@ class TimeColumns:
         self._proposal.doubts.append("its times have frames: give the film's rate by --rate")
 
     def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
-        """Return the frames at the end of the time codes in columns: 12 of `00:01:05:12`."""
-        frames = []
+        """Return the frame number of each time code in some columns: 12 for `00:01:05:12`."""
+        frame_numbers = []
         for column in columns:
             for cell in self._cells[column]:
                 code = FRAME_CODE.fullmatch(cell)
                 if code is not None:
-                    frames.append(int(code[6]))
-        return frames
+                    frame_numbers.append(int(code[6]))
+        return frame_numbers
 
     def _written_rate(self) -> str:
-        """Return the first rate of frames that a heading or a title says, such as "25"; "" if none does."""
+        """Return the first frame rate that a heading or a title states, such as "25"; "" if none does."""
         texts = list(self._table.columns)
         for cells in self._titles:
             texts += cells
@@ -103,12 +104,15 @@ class TimeColumns:
         return ""
 
     def _columns_of_times(self) -> dict[str, str]:
-        """Return `start_s` -> its column, and `end_s` or `duration_s` -> its column.
+        """Find the columns of times, by their headings and by the times themselves.
 
-        Headings decide first, then the times themselves. Both names have the same column where its cells hold
-        two times. Empty where neither two columns nor such a single one is found.
+        Returns
+        -------
+        dict
+            `start_s` -> its column, and `end_s` or `duration_s` -> its column. Both have the same column if
+            its cells hold two times. Empty if no such columns are found.
         """
-        timed = [column for column in self._unread.rest if self._can_be_times(column)]
+        timed = [column for column in self._unread.remaining if self._can_be_times(column)]
         timed += [column for column in self._headed_times() if column not in timed]
         start = START if self._unread.has(START) else self._unread.column_meant_as(START, timed.__contains__)
         others = [column for column in timed if column != start]
@@ -116,12 +120,13 @@ class TimeColumns:
         duration = self._unread.column_meant_as(DURATION, others.__contains__)
         if start and end and self._first_possible_end(start, [end]):
             return {START: start, END: end}
-        if not start and duration and not end and len(timed) == 2:
-            # The other one of the two columns has the starts.
+        is_duration_headed_alone = bool(duration) and not start and not end
+        if is_duration_headed_alone and len(timed) == 2:
+            # The other one of the two columns of times has the starts.
             start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
-        ranges = [column for column in self._unread.rest if are_ranges(self._cells[column])]
+        ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
         if ranges and not self._unread.has(START, END):
             return {START: ranges[0], END: ranges[0]}
         if start:
@@ -132,10 +137,10 @@ class TimeColumns:
         return self._pair_by_cells(timed)
 
     def _headed_times(self) -> list[str]:
-        """Return the columns that are headed as starts, and as ends or durations, if there are both.
+        """Return the columns headed as starts and those headed as ends or durations, if there are both.
 
-        Their cells are times, however few: most rows of the table may lack their times. A column of few times
-        is not enough by itself, as it more likely has another meaning.
+        Most of their cells may be empty, as rows may lack their times. A single column with few times does
+        not count, as it more likely has another meaning.
         """
         starts = self._headed_times_of(START)
         ends = [*self._headed_times_of(END), *self._headed_times_of(DURATION)]
@@ -144,20 +149,18 @@ class TimeColumns:
         return [*starts, *ends]
 
     def _headed_times_of(self, name: str) -> list[str]:
-        """Return the unread columns of times whose heading first of all means a manifest's column."""
-        headed = [column for column in self._unread.rest if name in names_of_heading(column)[:1]]
+        """Return the unread columns of times whose heading most likely means the manifest's column `name`."""
+        headed = [column for column in self._unread.remaining if name in names_of_heading(column)[:1]]
         return [column for column in headed if self._unread.is_of_times(column)]
 
     def _can_be_times(self, column: str) -> bool:
-        """Return whether a column can be of times: most rows have a cell, which is a time and no mark."""
+        """Return whether a column can be of times: most cells are times, and at most half are empty."""
         cells = self._cells[column]
         is_filled = 2 * len(cells) >= len(self._table.rows)
         return is_filled and column not in self._unread.marks and self._unread.is_of_times(column)
 
     def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
-        """Return the first of some columns that can hold the ends of spans; "" if none can.
-
-        In most rows its time is not before the start of the row.
+        """Return the first column whose times are, in most rows, not before the start; "" if there is none.
 
         Parameters
         ----------
@@ -174,10 +177,11 @@ class TimeColumns:
         return ""
 
     def _pair_by_cells(self, columns: Sequence[str]) -> dict[str, str]:
-        """Return the columns of starts and ends as their cells tell them; empty if no two columns can be.
+        """Return the columns of starts and ends, told by their cells alone; empty if no two columns can be.
 
-        Every end is later than its start. Columns of clocks are preferred to numbers. Of several pairs, the
-        one with the shortest spans is taken, as other times, such as the time of day, are further apart.
+        Every end must be later than its start. If there are two columns of clocks, columns of numbers are not
+        considered. Of several pairs the one with the shortest spans is taken, as other pairs of times, such
+        as a time in the film and a time of day, are further apart.
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []
@@ -192,7 +196,7 @@ class TimeColumns:
         return {START: start, END: end}
 
     def _are_ratings(self, column: str) -> bool:
-        """Return whether a column seems to hold ratings: at most ten whole numbers, each twice on average."""
+        """Return whether a column seems to hold ratings: a few different integers that are repeated."""
         cells = self._cells[column]
         numbers = whole_numbers(cells)
         if numbers is None:
@@ -208,7 +212,7 @@ class TimeColumns:
         return [length for length in lengths if not math.isnan(length)]
 
     def _propose_single_time_column(self) -> None:
-        """Propose a column of starts, or of ends, that is there alone, and ask for the other one."""
+        """Propose the only column of times as starts or as ends, and ask the person for the other one."""
         for name in (START, END):
             other = END if name == START else START
             column = name
@@ -216,7 +220,7 @@ class TimeColumns:
                 column = self._unread.column_meant_as(name, self._can_be_times)
             if column and not self._unread.has(other):
                 if column != name:
-                    self._unread.take(name, [column])
+                    self._unread.propose(name, [column])
                 self._proposal.columns[other] = [UNKNOWN_HEADING]
                 self._proposal.unread_contents.append(f"times ({column!r}), and no column {other}")
                 self._proposal.doubts.append(

@@ -29,11 +29,11 @@ from obygaze_features.manifest.spans.tier_names import (
     LEVEL_TIER,
     PeopleTier,
     is_of_a_model,
-    key_among,
-    seen_score_of,
+    matching_key,
+    seen_score_of_tier,
     tier_key,
 )
-from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted, placed
+from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted, error_context
 from obygaze_features.text import composed, first_few
 
 EXTRA_COLUMNS: Final = (
@@ -74,7 +74,7 @@ class ToolSpans:
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     words
         The words of labels that the codebook knows.
     roles
@@ -92,30 +92,33 @@ class ToolSpans:
         self._words = words
         self._roles = roles
         self._annotator = annotator
-        self._ids = ids
-        # Span and its labels -> the clip that had them first, with its file and its place there.
+        self._ids = ids  # the clip ids that are taken
+        # What a clip says of which span -> the clip that said it first, with its file and its place there.
         self._first_clips: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
 
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
-        """Yield the clips of a file, each with its place in the file; note what is doubtful or left out."""
-        read = self._records_to_read(file, records)
-        is_model_in_sight = any(_is_of_a_model(span) for span in read)
-        if is_model_in_sight:
-            file.account.is_beside_model = True
-        marked = self._marked_spans(file, consumed(read))
+        """Yield (clip, place in the file) for the clips of a file of another tool.
+
+        What is doubtful or left out is noted in the file's account.
+        """
+        read_records = self._records_to_read(file, records)
+        has_model_output = any(_is_of_a_model(span) for span in read_records)
+        if has_model_output:
+            file.account.shows_model_output = True
+        marked = self._marked_spans(file, consumed(read_records))
         has_text = any(mark.text for mark in marked)
         has_tier = bool(file.reading.tiers)
         for number, mark in enumerate(consumed(marked), start=1):
-            extras = _extras(mark, has_text=has_text, has_tier=has_tier, in_sight=is_model_in_sight)
+            extras = _extras(mark, has_text=has_text, has_tier=has_tier, has_model_output=has_model_output)
             clip = self._clip(file, mark, number, extras)
             reason = self._repetition(file, mark, clip)
             if reason:
-                file.account.leave(mark.raw.where, reason)
+                file.account.leave_out(mark.raw.where, reason)
             else:
                 yield clip, mark.raw.where
 
     def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
-        """Return the spans of a file with their levels, texts and concepts; note what is doubtful in them."""
+        """Return the spans of a file with their levels, concepts and texts; doubts go to its account."""
         spans = _without_short_or_model_spans(file.account, file.account.spans(records))
         spans = self._without_unperceived_concepts(file, spans)
         marked, concepts = self._divide_by_role(file, spans)
@@ -126,7 +129,7 @@ class ToolSpans:
         return marked
 
     def _records_to_read(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Return the records that are imported: those that hold labels, and of some tools the texts too."""
+        """Return the records to import: those of labels, and for some tools those of texts too."""
         records = list(records)
         file.account.note(*_absent_tiers(file, records))
         if SOURCES[file.account.kind].leaves_texts:
@@ -156,22 +159,20 @@ class ToolSpans:
         return labelled_records
 
     def _without_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
-        """Leave out the columns that a person added to a tool's own and that hold no labels; name them.
+        """Leave out the records of columns that a person added to a tool's table, unless they hold labels.
 
-        The tier of a record is the column that it comes from.
+        The tier of such a record is the column that it comes from. The columns that are left out are noted.
         """
         source = SOURCES[file.account.kind]
-        of_added_columns = [record for record in records if record.is_beside]
-        text_columns = {
-            record.tier for record in of_added_columns if self._role(source, record) in {TEXT, LEFT}
-        }
-        file.account.unread("column", sorted(text_columns))
-        return [record for record in records if not record.is_beside or record.tier not in text_columns]
+        added_records = [record for record in records if record.is_added_column]
+        text_columns = {record.tier for record in added_records if self._role(source, record) in {TEXT, LEFT}}
+        file.account.note_unread("column", sorted(text_columns))
+        return [record for record in records if not record.is_added_column or record.tier not in text_columns]
 
     def _without_unperceived_concepts(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
-        """Take the concepts that a machine cannot perceive out of its answers, such as sounds without sound.
+        """Remove the concepts that a model cannot perceive from its answers, such as sounds if it only sees.
 
-        How many such answers there are, and why they do not count, is noted in the file's account.
+        The number of such answers, and why they do not count, is noted in the file's account.
         """
         codebook = self._words.codebook
         names = spellings_of(codebook.concepts)
@@ -185,13 +186,13 @@ class ToolSpans:
                 continue
             if span.perceives not in unperceived_by:
                 unperceived_by[span.perceives] = unperceived(codebook, span.perceives)
-            absent = unperceived_by[span.perceives]
+            reason_of = unperceived_by[span.perceives]
             if span.where not in counted_places:
                 counted_places.add(span.where)
-                asked_of = [names.get(plain(name), "") for name in span.of("concept")]
-                n_answers.update(absent[name] for name in asked_of if name in absent)
+                asked_concepts = [names.get(plain(name), "") for name in span.probabilities("concept")]
+                n_answers.update(reason_of[name] for name in asked_concepts if name in reason_of)
             if span.role == CONCEPTS and span.text:
-                marked = [name for name in span.text.split(";") if names.get(plain(name)) not in absent]
+                marked = [name for name in span.text.split(";") if names.get(plain(name)) not in reason_of]
                 span = replace(span, text=";".join(marked))  # noqa: PLW2901
             perceivable.append(span)
         if n_answers:
@@ -206,29 +207,33 @@ class ToolSpans:
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
     ) -> tuple[list[MarkedSpan], list[RawSpan]]:
-        """Divide spans by the role of their tiers; leave out those of tiers that are not imported.
+        """Divide spans by what their texts are: levels, concepts, or other texts.
+
+        Spans of tiers that are not imported, and a model's answers that are no level, are left out.
 
         Returns
         -------
         list of MarkedSpan
-            The spans of levels and of texts, with the concepts that are written beside a level.
+            The spans of levels and of texts. A level's text may hold concepts besides the level.
         list of RawSpan
-            The spans of concepts, whose levels are other spans.
+            The spans of concepts alone. Their levels are other spans.
         """
         account = file.account
         words = self._words
         source = SOURCES[account.kind]
-        is_of_machines = account.kind == ANSWERS
+        are_model_answers = account.kind == ANSWERS
         marked: list[MarkedSpan] = []
         concepts: list[RawSpan] = []
         ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
-            labels = words.labels_of(span.text) if role == LABELS or is_of_machines else None
+            labels = words.labels_of(span.text) if role == LABELS or are_model_answers else None
             if role == LEFT:
-                account.leave(span.where, f"on tier {span.tier or source.tier!r}, which --tier does not name")
-            elif role == LEVELS and is_of_machines and not (labels and labels.level):
-                account.leave(
+                account.leave_out(
+                    span.where, f"on tier {span.tier or source.tier!r}, which --tier does not name"
+                )
+            elif role == LEVELS and are_model_answers and not (labels and labels.level):
+                account.leave_out(
                     span.where, f"{span.text!r:.40} is no level of codebook {words.codebook.name!r}"
                 )
             elif role == LEVELS:
@@ -236,7 +241,7 @@ class ToolSpans:
             elif role == CONCEPTS or (labels and not labels.level):
                 concepts.append(span)
             elif labels:
-                if labels.level in words.twins:
+                if labels.level in words.ambiguous_levels:
                     ambiguous_texts.add(span.text)
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
@@ -253,19 +258,23 @@ class ToolSpans:
     def _add_concepts_to_levels(
         self, file: SpanFile, marked: Sequence[MarkedSpan], concepts: Sequence[RawSpan]
     ) -> list[MarkedSpan]:
-        """Add concepts to the spans of their levels, and return those without a level, as spans of their own.
+        """Add the spans of concepts to the spans of their levels.
 
-        The level of a concept is the span that it names as its parent, else the spans of levels with the same
-        film, times and annotator.
+        A span of concepts belongs to the span of a level that it names as its parent, else to those with the
+        same film, times and annotator.
 
         Parameters
         ----------
         file
             The file that the spans are from.
         marked
-            Spans of levels and texts, whose concepts are extended.
+            Spans of levels and texts. Concepts are added to them in place.
         concepts
             Spans of concepts.
+
+        Returns
+        -------
+        The spans of concepts that belong to no level.
         """
         if not concepts:
             return []
@@ -306,14 +315,18 @@ class ToolSpans:
         return without_level
 
     def _key_of_span(self, span: RawSpan, movie: str) -> tuple[object, ...]:
-        """Return a key that the span of a concept shares with that of its level: film, annotator, times."""
+        """Return the key by which the span of a concept finds that of its level.
+
+        It is the film, the annotator, how the tier says that the span was judged (such as blind), and the
+        times, rounded to milliseconds.
+        """
         annotator = _annotator_of(span, self._annotator)
-        people_tier = PeopleTier.of(span.tier)
-        how = people_tier.how if people_tier else ""
-        return movie, annotator, how, round(span.start_s, 3), round(span.end_s, 3)
+        people_tier = PeopleTier.parse(span.tier)
+        how_judged = people_tier.how if people_tier else ""
+        return movie, annotator, how_judged, round(span.start_s, 3), round(span.end_s, 3)
 
     def _note_unknown_texts(self, file: SpanFile, marked: Iterable[MarkedSpan]) -> None:
-        """Note the texts that are no labels of the codebook, unless the file holds subtitles or the like."""
+        """Note the texts that are no labels of the codebook, unless the file holds speech (subtitles)."""
         if SOURCES[file.account.kind].is_said:
             return
         words = self._words
@@ -341,7 +354,7 @@ class ToolSpans:
         Raises
         ------
         ManifestError
-            The file is of a tool that names annotators, and this span has none; or a label is unknown.
+            The span has no annotator in a file of a tool that names annotators, or a label is unknown.
         """
         raw = marked.raw
         codebook = self._words.codebook
@@ -352,11 +365,11 @@ class ToolSpans:
         stem = slug(marked.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
-        with placed(f"{file.path}: {raw.where}"):
+        with error_context(f"{file.path}: {raw.where}"):
             return Clip(
                 clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
                 movie=marked.movie,
-                video=self._films.files.film_of(raw.cells.get("media", "") or marked.movie),
+                video=self._films.files.stored_path_of_movie(raw.cells.get("media", "") or marked.movie),
                 start_s=None if raw.is_whole_file else raw.start_s,
                 end_s=None if raw.is_whole_file else raw.end_s,
                 level=codebook.level_spelled(marked.level) if marked.level else None,
@@ -366,22 +379,23 @@ class ToolSpans:
             )
 
     def _repetition(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
-        """Return why a clip is left out, as an earlier one says the same; "" for a clip that is new.
+        """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
 
         Raises
         ------
         ManifestError
-            An earlier clip of the same times and annotator has other labels.
+            An earlier clip gives the span another level or other concepts.
         """
         if marked.level:
-            # A span has one level: a second one is a repetition, or a contradiction.
+            # A span has one level, so that two clips with levels are compared, whatever these are.
             statement: tuple[object, ...] = ("level",)
         else:
-            # A span may have many concepts and texts: only the same ones are a repetition.
+            # A span may have several concepts and texts, so that only equal ones are compared.
             concepts = frozenset(clip.concepts) if clip.concepts else NO_CONCEPTS
             statement = (clip.level, concepts, clip.extras.get("text", ""))
-        decided = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
-        key = (*span_of(clip), *decided, *statement)
+        # Blind judgements, later decisions and the like may differ from others of the same span.
+        kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
+        key = (*span_of(clip), *kind_of_judgement, *statement)
         where = marked.raw.where
         first, first_file, first_where = self._first_clips.setdefault(key, (clip, file, where))
         is_first = first is clip
@@ -402,10 +416,11 @@ class ToolSpans:
 
 
 def span_of(clip: Clip) -> tuple[object, ...]:
-    """Return what two clips have in common when they are one annotator's labels of the same span.
+    """Return a key that is equal for two clips if one annotator labelled the same span in both.
 
-    The span is the times in the film, or the id of a clip without times, which is a whole file. The key also
-    holds the subject and the observation, as labels of two people who are seen at one time are apart.
+    It holds the film, the annotator, and the times, or the id of a clip without times, which is a whole file.
+    It also holds the subject and the observation, as two people who are seen at the same time are labelled
+    separately.
     """
     if clip.start_s is None:
         span: tuple[object, ...] = (clip.clip_id,)
@@ -422,30 +437,30 @@ def _is_of_a_model(span: RawSpan) -> bool:
 
 def _without_short_or_model_spans(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
     """Leave out the spans that are shorter than a frame, and those that a model wrote."""
-    kept = []
+    spans_of_people = []
     for span in spans:
         if is_short(span.start_s, span.end_s):
-            account.leave(span.where, "shorter than a frame")
+            account.leave_out(span.where, "shorter than a frame")
         elif _is_of_a_model(span):
-            account.leave(span.where, "of a model, no label")
+            account.leave_out(span.where, "of a model, no label")
         else:
-            kept.append(span)
-    return kept
+            spans_of_people.append(span)
+    return spans_of_people
 
 
-def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
+def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
     Parameters
     ----------
     marked
-        The span, and what is marked on it.
+        The span, with its labels and text.
     has_text
-        Whether some span of the file holds a text, so that all of them have that column.
+        Whether a span of the file has a text, so that all of them get the column `text`.
     has_tier
-        Whether the person named tiers, so that each span says its own.
-    in_sight
-        Whether the file holds what a model wrote, which the annotator saw while labelling.
+        Whether the person named tiers, so that all spans get the column `tier`.
+    has_model_output
+        Whether the file holds what a model wrote, so that the annotator saw it while labelling.
     """
     extras = {}
     if has_text:
@@ -456,17 +471,20 @@ def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, in_sight: boo
             extras[name] = cells[name]
     if marked.raw.tier and (marked.text or has_tier):
         extras["tier"] = marked.raw.tier
-    people = PeopleTier.of(marked.raw.tier)
-    if people and people.how:
-        extras[HOW] = people.how
-    declared = seen_score_of(marked.raw.tier)
-    if declared or in_sight:
+    people_tier = PeopleTier.parse(marked.raw.tier)
+    if people_tier and people_tier.how:
+        extras[HOW] = people_tier.how
+    declared = seen_score_of_tier(marked.raw.tier)
+    if declared or has_model_output:
         extras[SEEN_SCORE] = declared or "1"
     return extras
 
 
 def _can_be_one_span(span: RawSpan, other: RawSpan) -> bool:
-    """Return whether two spans of the same times are of one subject and sitting, as far as they say it."""
+    """Return whether two spans of the same times may be of one subject and observation.
+
+    They may be unless both name a subject, or an observation, and these differ.
+    """
     for name in APART:
         cell = span.cells.get(name)
         other_cell = other.cells.get(name)
@@ -476,16 +494,20 @@ def _can_be_one_span(span: RawSpan, other: RawSpan) -> bool:
 
 
 def _annotator_of(span: RawSpan, default: str) -> str:
-    """Return a span's annotator: by its column, by its tier's name behind `@`, the default, or its model."""
-    behind_at = span.tier.partition("@")[2]
-    for name in (span.cells.get("annotator", ""), behind_at, default, span.cells.get("model", "")):
+    """Return a span's annotator; "" if nothing names one.
+
+    It is named by the cell `annotator`, else behind the `@` of the tier's name, else it is the default, else
+    the model that gave the answer.
+    """
+    _, _, tier_annotator = span.tier.partition("@")
+    for name in (span.cells.get("annotator", ""), tier_annotator, default, span.cells.get("model", "")):
         if name.strip():
             return composed(name.strip())
     return ""
 
 
 def _written_labels(clip: Clip) -> str:
-    """Write a clip's level and concepts with semicolons between them."""
+    """Write a clip's level and concepts, separated by semicolons."""
     labels = list(clip.concepts)
     if clip.level:
         labels.insert(0, clip.level)
@@ -501,13 +523,13 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     if not present:
         return []
     named = {tier_key(name): name for name in file.reading.tiers}
-    absent = named.keys() - {key_among(tier, named) for tier in present}
+    absent = named.keys() - {matching_key(tier, named) for tier in present}
     absent_names = [named[key] for key in sorted(absent)]
     return [f"no tier {name!r} is there{name_hint(name, present)}" for name in absent_names]
 
 
 def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
-    """Yield a line on the tiers of texts that are left out, and one on each that may be a misspelled tier.
+    """Yield a notice on the tiers of texts that are left out, and one on each whose name may be misspelled.
 
     Parameters
     ----------
@@ -525,9 +547,10 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 
 
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
-    """Yield lines on questions to a machine that the codebook does not have, and concepts never asked of.
+    """Yield notices on a model's questions whose label the codebook does not have, and on missing questions.
 
-    A question is `level:NAME` or `concept:NAME`.
+    A question is `level:NAME` or `concept:NAME`. It is missing if no clip has an answer on a concept of the
+    codebook.
     """
     codebook = words.codebook
     labels = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}

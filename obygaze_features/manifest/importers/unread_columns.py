@@ -38,27 +38,27 @@ MOST_ASKED = 40
 class UnreadColumns:
     """The columns of a table that the import does not read yet, and the proposal of what they mean.
 
-    Each finder of a meaning (times, labels, films) takes its columns out of `rest` and adds them to
-    `proposal`.
+    The classes that find meanings (`TimeColumns`, `LabelColumns`, ...) call `propose`, which moves a column
+    from `remaining` to `proposal`.
 
     Attributes
     ----------
     file, table, titles
         The file, its table, and the rows of titles above the table.
-    given
+    headings
         Headings that the person's options name.
     annotator
-        Who annotated, by the person's option; "" if it is not given.
+        The annotator's name from the person's option; "" if it is not given.
     known_words
-        The words of labels that the codebook knows.
+        The words of labels that the codebook has.
     words
-        Those, with translations and guesses of what the table's own words mean.
+        The same, with translations and guesses of what the table's own words mean.
     cells
         Column -> its cells that are neither empty nor errors.
-    rest
+    remaining
         Columns that have no meaning yet.
     marks
-        Columns that have a label as heading and marks as cells.
+        Columns that have a label as heading, and as cells marks that say yes or no (1 and 0, x).
     proposal
         The meanings that were found so far.
     """
@@ -70,16 +70,16 @@ class UnreadColumns:
         self.table = layout.table
         self.titles = layout.titles
         self.known_words = words
-        self.given = file.reading.headings
+        self.headings = file.reading.headings
         self.annotator = annotator
         is_read = set(read)
-        self.rest = [column for column in self.table.columns if column not in is_read]
+        self.remaining = [column for column in self.table.columns if column not in is_read]
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
-        self.rest = [column for column in self.rest if not self._is_explained_as_no_label(column)]
-        self.marks = [column for column in self.rest if is_of_marks(self.table, column, self.words)]
+        self.remaining = [column for column in self.remaining if not self._is_explained_as_no_label(column)]
+        self.marks = [column for column in self.remaining if is_of_marks(self.table, column, self.words)]
         self.proposal = Proposal()
-        # What is found out about a column is kept, as several finders ask for it and a column may be long.
+        # What is found out about a column is cached, as several classes ask for it and a column may be long.
         self._contents: dict[str, Content] = {}
         self._are_times: dict[str, bool] = {}
         self._lists: dict[str, list[list[str]]] = {}
@@ -87,7 +87,7 @@ class UnreadColumns:
     def _words_with_guesses(self) -> LabelWords:
         """Return the words of the codebook, with translations and guesses of what the table's words mean.
 
-        The table's legend is believed first, then the spelling of its cells and headings of marks.
+        Where guesses differ, the table's legend goes before the spelling of its cells and headings.
         """
         words = self.known_words.with_guesses()
         legend = [*self.titles, *legend_rows(self.file.other_sheets)]
@@ -109,8 +109,8 @@ class UnreadColumns:
         """Return whether a column holds marks, and the person says that its heading stands for no label."""
         return self.known_words.is_explained_as_nothing(column) and are_marks(self.cells[column])
 
-    def take(self, name: str, columns: Sequence[str]) -> None:
-        """Propose to read columns of the table as a manifest's column, and count them as read from here on.
+    def propose(self, name: str, columns: Sequence[str]) -> None:
+        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class UnreadColumns:
             The table's columns that are read as it.
         """
         self.proposal.columns.setdefault(name, []).extend(columns)
-        self.rest = [column for column in self.rest if column not in columns]
+        self.remaining = [column for column in self.remaining if column not in columns]
 
     def has(self, *names: str) -> bool:
         """Return whether one of a manifest's columns is in the table, named by the person, or proposed."""
@@ -132,7 +132,7 @@ class UnreadColumns:
 
     def named_columns(self, name: str) -> list[str]:
         """Return the table's columns that the person's options read as a manifest's column."""
-        named = {plain(heading) for heading in self.given.columns.get(name, ())}
+        named = {plain(heading) for heading in self.headings.columns.get(name, ())}
         return [column for column in self.table.columns if plain(column) in named]
 
     def column_meant_as(self, name: str, fits: Callable[[str], bool]) -> str:
@@ -146,7 +146,7 @@ class UnreadColumns:
             Whether a column's cells can be of that kind.
         """
         ranked = []
-        for column in self.rest:
+        for column in self.remaining:
             # A heading may mean several of a manifest's columns, the likeliest first.
             meanings = names_of_heading(column)
             if name in meanings and fits(column):
@@ -159,7 +159,7 @@ class UnreadColumns:
         return likeliest
 
     def content(self, column: str) -> Content:
-        """Return how many cells of a column are labels, by the words with guesses."""
+        """Return how many cells of a column are labels, translated and guessed ones included."""
         if column not in self._contents:
             self._contents[column] = content_of(self.cells[column], self.words)
         return self._contents[column]
@@ -171,13 +171,13 @@ class UnreadColumns:
         return self._are_times[column]
 
     def lists(self, column: str) -> list[list[str]]:
-        """Return the words that each cell of a column lists."""
+        """Return for each cell of a column the words that it lists, [n_cells][n_words]."""
         if column not in self._lists:
             self._lists[column] = listed_parts(self.cells[column], self.words)
         return self._lists[column]
 
     def with_label_count(self, column: str) -> str:
-        """Write a column with how many of its cells are labels: `'Note': 8 of 9 cells`."""
+        """Describe a column by how many of its cells are labels: `'Note': 8 of 9 cells`."""
         content = self.content(column)
         return f"{column!r}: {content.n_labels} of {content.n_cells} cells"
 
@@ -190,9 +190,9 @@ class UnreadColumns:
         return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: few names, which are no labels and no decimal numbers.
+        """Return whether a column can name annotators: few different texts, not labels or decimal numbers.
 
-        Names are few if there are at most twelve, or each stands in four rows on average.
+        They are few if there are at most `MOST_WORDS`, or if each is in four rows on average.
         """
         cells = self.cells[column]
         if not cells or self.content(column).are_labels:
@@ -202,16 +202,16 @@ class UnreadColumns:
         return is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
-        """Return the columns that are read as levels without a proposal: by an option or their heading.
+        """Return the columns that are read as levels without a proposal, by an option or their heading.
 
-        A column of marks, such as x or 1 where a level applies, holds no levels itself.
+        Columns of marks, such as x or 1 in the rows of a level, are left out.
         """
         columns = self.named_columns("level")
         if not columns and "level" in self.table.columns:
             columns = ["level"]
         return [column for column in columns if not is_of_marks(self.table, column, self.words)]
 
-    def column_of(self, name: str) -> list[str]:
+    def columns_for(self, name: str) -> list[str]:
         """Return the table's columns that are read, or proposed to be read, as a manifest's column."""
         if name in self.table.columns:
             return [name]
@@ -228,14 +228,21 @@ def _label_of_marks(column: str, words: LabelWords) -> str:
 
 
 def _is_exact(column: str, name: str) -> bool:
-    """Return whether a heading is, but for a remark in brackets, a known word for a manifest's column."""
+    """Return whether a heading, without remarks in brackets, is a known word for a manifest's column."""
     return bare_heading(column) in KNOWN_HEADINGS.get(name, ())
 
 
-def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
-    """Return what a row of titles says of all rows, such as `Film: Vertigo`; "" if none says it.
+def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
+    """Return what the titles above a table say of all rows: `Vertigo` for `movie` if one is `Film: Vertigo`.
 
-    Heading and text stand in one cell, with a colon between them, or in cells beside each other.
+    Heading and text may also be in two neighbouring cells. "" if no title says it.
+
+    Parameters
+    ----------
+    titles
+        The rows of cells above the table's header.
+    name
+        The manifest's column, such as `movie` or `annotator`.
     """
     for cells in titles:
         texts = []
@@ -249,9 +256,10 @@ def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
 
 
 def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
-    """Return number -> level for a column of whole numbers: counted from 0 if it has a 0, else from 1.
+    """Return the level that each number means in a column of integers: they count levels from low to high.
 
-    Empty if a cell is no whole number, or if there are fewer levels than its highest number needs.
+    The lowest level is 0 if the column has a 0, else 1. Empty if a cell is no integer, or if its highest
+    number is higher than that of the highest level.
 
     Examples
     --------

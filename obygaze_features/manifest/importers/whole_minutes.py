@@ -25,15 +25,16 @@ BEYOND_FILMS_S: Final = 12 * 3600.0
 
 
 def with_minutes_as_typed(table: Table) -> Table:
-    """Read clocks of a workbook as minutes and seconds, with a note, where they cannot be hours and minutes.
+    """Read clocks of a workbook as minutes and seconds if they cannot be hours and minutes, and note it.
 
-    A workbook keeps 1:30, typed for a minute and a half, as 1:30:00. Only columns whose clocks are all of
-    whole minutes are read so, where spans would last half an hour or more, or a film more than five hours.
+    A workbook stores 1:30, typed for a minute and a half, as 1:30:00. Columns are read so only if all their
+    clocks are whole minutes, and if otherwise the median span would last half an hour or more, or a film more
+    than five hours.
 
     Raises
     ------
     ManifestError
-        Some times were typed as m:ss, and others as h:mm:ss: which is which is not known.
+        Some times of a column were typed as m:ss and others as h:mm:ss, so that each is ambiguous.
     """
     columns = [name for name in (START, END, DURATION) if name in table.columns]
     suspects = [name for name in columns if _has_whole_minutes_only(cells_of(table, name))]
@@ -99,7 +100,7 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
 def _refuse_both_ways_of_typing(table: Table, name: str) -> None:
     """Refuse a column in which some times seem typed as m:ss and others as h:mm:ss.
 
-    The former are of whole minutes and beyond the length of any film, and none of the latter is.
+    The former are whole minutes, and too late for any film; the latter have seconds.
     """
     too_late = []
     with_seconds = []

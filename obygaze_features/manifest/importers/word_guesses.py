@@ -47,7 +47,7 @@ _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
 
 
 def label_like(text: str, words: LabelWords) -> str:
-    """Return the level or concept that a text says, with a code in front or a remark in brackets; "" if none.
+    """Return the level or concept that a text names, ignoring a code in front or a remark; "" if none.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def label_like(text: str, words: LabelWords) -> str:
 
 
 def label_near(text: str, words: LabelWords) -> str:
-    """Return the level or concept that a text is nearly: mistyped, or with a sign of doubt; "" if none is.
+    """Return the level or concept that a text may misspell, or names with a sign of doubt; "" if none.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def label_near(text: str, words: LabelWords) -> str:
     if not matches:
         return ""
     nearest = matches[0]
-    # A text with a further syllable in front may be the opposite: `unsure` is not `sure`.
+    # A text with a further syllable in front may mean the opposite: `unsure` is not `sure`.
     if nearest.endswith(written) or written.endswith(nearest):
         return ""
     return words.spellings[nearest]
@@ -98,16 +98,18 @@ def label_near(text: str, words: LabelWords) -> str:
 def explained_words(
     legend: Iterable[Sequence[str]], headings: Iterable[str], words: LabelWords
 ) -> dict[str, str]:
-    """Return code -> the label that a table's own legend gives it, in rows of code and label or in headings.
+    """Return the codes that a table explains itself: code -> label.
+
+    A code may be explained in a legend, by rows of code and label, or in a text such as `(0=EN, 1=HN)`.
 
     Parameters
     ----------
     legend
-        Rows of the sheets beside the table, and of titles above it.
+        The rows of the workbook's other sheets, and the titles above the table.
     headings
-        Of the table's columns.
+        The headings of the table's columns.
     words
-        Of the codebook, with translations.
+        The words of the codebook, with translations.
     """
     meanings: dict[str, str] = {}
     for cells in legend:
@@ -137,28 +139,39 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
 # --- lists
 # ---------------------------------------------------------------------------
 def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
-    """Divide the cells of a column into the words that they list; a list of words for each cell.
+    """Split the cells of a column into the words that they list.
 
-    Signs besides semicolons and commas divide where that gives words that the column has elsewhere too; and
-    a comma is part of a word, where semicolons divide and none of the words around it is known.
+    Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`,
+    separate words only if each of these words is in the column more than once.
+
+    Returns
+    -------
+    The words of each cell, [n_cells][n_words].
     """
     with_semicolons = [cell for cell in cells if ";" in cell]
     has_semicolons = len(with_semicolons) > 1
     n_cells = Counter(cells)  # equal cells are divided once
-    parts_of = {cell: _divided_cell(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
+    parts_of_cell = {cell: _divided_cell(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
     n_pieces = Counter[str]()
-    for cell, parts in parts_of.items():
+    for cell, parts in parts_of_cell.items():
         for part in parts:
             for piece in further_parts(part):
                 n_pieces[plain(piece)] += n_cells[cell]
-    words_of = {cell: _divided_further(parts, n_pieces, words) for cell, parts in parts_of.items()}
-    return [words_of[cell] for cell in cells]
+    words_of_cell = {cell: _divided_further(parts, n_pieces, words) for cell, parts in parts_of_cell.items()}
+    return [words_of_cell[cell] for cell in cells]
 
 
 def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
-    """Divide parts of a cell at further signs, where that gives words that the column has elsewhere too.
+    """Split the parts of a cell at further signs, such as `+`, if the column repeats all pieces.
 
-    `n_pieces` counts the pieces of all parts of the column.
+    Parameters
+    ----------
+    parts
+        The parts of a cell.
+    n_pieces
+        How often each piece is in the column, if all its parts are split at further signs.
+    words
+        The words of labels. A part that is a concept is not split.
     """
     divided: list[str] = []
     for part in parts:
@@ -172,7 +185,7 @@ def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelW
 
 
 def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
-    """Divide a cell into its parts, at semicolons, line breaks and commas.
+    """Split a cell into its parts, at semicolons, line breaks and commas.
 
     Parameters
     ----------
@@ -181,7 +194,7 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
     words
         The words of labels that are known.
     has_semicolons
-        Whether several cells of the column have semicolons: then a comma divides known labels only.
+        Whether several cells of the column have semicolons. Commas then separate only known labels.
     """
     if words.is_no_concept(cell):
         return []
@@ -199,7 +212,7 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
 
 
 def are_lists(listed: Sequence[Sequence[str]]) -> bool:
-    """Return whether cells list a few words that come in several combinations, as concepts do.
+    """Return whether cells list a few words in several combinations, as cells of concepts do.
 
     Parameters
     ----------
@@ -222,7 +235,7 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
 
 
 def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
-    """Return whether lists are of a few different words, none of them a number or as long as a remark."""
+    """Return whether lists have few different words, and none that is a number or as long as a remark."""
     words = different_words(listed)
     if not 0 < len(words) <= MOST_PARTS:
         return False
@@ -231,9 +244,10 @@ def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
 
 
 def has_many_words(cells: Iterable[str], words: LabelWords) -> bool:
-    """Return whether cells that nothing divides are more different words than `are_few_words` takes.
+    """Return whether a column has more different words than `are_few_words` allows, by its whole cells.
 
-    This tells the columns of names and remarks of a long table before their cells are divided.
+    Cells that may list several words are not counted, so that this is fast: in a long table it rules out
+    columns of names and remarks before their cells are split.
     """
     different = set[str]()
     for cell in cells:
@@ -251,7 +265,7 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
 
 
 def legend_rows(records: Iterable[Records]) -> list[list[str]]:
-    """Return the rows of the sheets beside a table, where a legend may stand."""
+    """Return the rows of a workbook's other sheets, in which there may be a legend."""
     rows = []
     for sheet in records:
         rows += [cells for _, cells in sheet]

@@ -29,10 +29,11 @@ class WordProposals:
     """Proposes which label each word means that the codebook does not have, so that a table can be read."""
 
     def __init__(self, unread: UnreadColumns) -> None:
+        """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
         self._known_words = unread.known_words
-        self._given = unread.given
+        self._headings = unread.headings
         self._cells = unread.cells
         self._words = unread.words
         self._proposal = unread.proposal
@@ -45,7 +46,7 @@ class WordProposals:
         self._propose_errors_as_no_label()
 
     def _propose_labels_of_headings(self) -> None:
-        """Propose which label each heading of a column of marks means, if the codebook does not have it."""
+        """Propose a label for each heading of a column of marks that is no label of the codebook."""
         for heading in self._headings_of_marks():
             is_known = bool(label_of_heading(heading, self._known_words))
             if heading and not is_known:
@@ -70,7 +71,7 @@ class WordProposals:
         return has_label_as_heading and are_marks(self._cells[column])
 
     def _propose_unknown_levels(self) -> None:
-        """Propose which level each unknown word in a column of levels means; numbers in rising order."""
+        """Propose a level for each unknown word in columns of levels; numbers count from low to high."""
         columns = [
             *self._proposal.columns.get("level", ()),
             *self._unread.read_levels(),
@@ -101,7 +102,7 @@ class WordProposals:
         self._propose_words(self._unknown_words_of_levels(unknown), is_proposed=is_proposed)
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
-        """Count the unknown words of cells, each of which may hold concepts beside its level.
+        """Count the unknown words of cells of levels, which may hold concepts too.
 
         Parameters
         ----------
@@ -119,7 +120,7 @@ class WordProposals:
         return words
 
     def _propose_unknown_concepts(self) -> None:
-        """Propose which concept each unknown word in a column of concepts means."""
+        """Propose a concept for each unknown word in columns of concepts."""
         words = Counter[str]()
         for column in self._columns_of_concepts():
             if is_of_marks(self._table, column, self._words) or self._unread.is_marked(column):
@@ -132,7 +133,7 @@ class WordProposals:
     def _columns_of_concepts(self) -> list[str]:
         """Return the columns of concepts that are proposed, read without a proposal, or of one annotator."""
         read_columns = self._unread.named_columns("concepts")
-        has_own_column = "concepts" in self._table.columns and not self._given.has_none_of("concepts")
+        has_own_column = "concepts" in self._table.columns and not self._headings.has_none_of("concepts")
         if not read_columns and has_own_column:
             read_columns = ["concepts"]
         proposed_columns = self._proposal.columns.get("concepts", ())
@@ -144,7 +145,7 @@ class WordProposals:
         return [cell for cell in unknown_cells if not self._known_words.concept_of(cell)]
 
     def _unknown_concepts(self, column: str) -> list[str]:
-        """Return the words listed in a column's cells that the codebook does not have, with repetitions."""
+        """Return the words in a column's cells that the codebook does not have, repeated ones included."""
         words = []
         for parts in self._unread.lists(column):
             words += parts
@@ -160,7 +161,7 @@ class WordProposals:
             `level` or `concepts`.
         """
         columns = []
-        for name in (*self._proposal.wide, *self._given.wide):
+        for name in (*self._proposal.wide, *self._headings.wide):
             for column in columns_headed_by(name, self._table.columns):
                 heading = without_name(name, column)
                 if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
@@ -168,21 +169,21 @@ class WordProposals:
         return columns
 
     def _propose_words(self, words: Counter[str], *, is_proposed: bool) -> None:
-        """Propose which label each of some words means; ask the person about those that are like no label.
+        """Propose a label for each unknown word; ask the person about words that are like no label.
 
         Parameters
         ----------
         words
             Unknown word -> its number of rows.
         is_proposed
-            Whether a column that holds them is only proposed. Where all are in columns that are read anyway,
-            a few unknown words are not unexplained about here: reading the rows refuses them line by line.
+            Whether a column with these words is only proposed. If all their columns are read anyway, nothing
+            is proposed for a few words: reading the rows reports them line by line.
         """
         texts = [text for text, _ in words.most_common()]
         guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
         has_proposal = is_proposed or bool(self._proposal.unread_contents) or any(guesses.values())
-        is_refused_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
-        if not texts or is_refused_by_line:
+        are_reported_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
+        if not texts or are_reported_by_line:
             return
         unknown = [text for text in texts if not guesses[text]]
         near = dict.fromkeys(unknown, "")
@@ -205,14 +206,14 @@ class WordProposals:
             self._proposal.unread_contents.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
-        """Ask the person which label each of some words means.
+        """Add to the proposal that the person has to say what some words mean.
 
         Parameters
         ----------
         words
             Unknown word -> its number of rows.
         unexplained
-            Those words that the person is unexplained about.
+            The words that are like no label.
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
@@ -228,7 +229,7 @@ class WordProposals:
             self._proposal.doubts.append(doubt)
 
     def _propose_errors_as_no_label(self) -> None:
-        """Propose to read a spreadsheet's errors in columns of labels as no label, and say where they are."""
+        """Propose to read a spreadsheet's errors in columns of labels as no label; note where they are."""
         columns = {
             *self._columns_with_labels(),
             *self._unread.read_levels(),

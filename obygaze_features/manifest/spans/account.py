@@ -16,10 +16,10 @@ SHOWN_NAMES = 8
 MOST_NOTES = 100
 
 MOST_LISTED = 10_000
-"""Records that are left out of which an account has the place; others are counted."""
+"""The places of so many records that are left out are listed; further ones are only counted."""
 
 MOST_REASONS = 1_000
-"""Reasons for which records without a place are counted apart."""
+"""Records whose places are not listed are counted separately for so many reasons, then together."""
 
 
 @dataclass
@@ -28,12 +28,20 @@ class Account:
 
     Attributes
     ----------
+    path
+        The file.
+    kind
+        The kind of the file, one of `SOURCES`.
+    seen, used
+        How many records there are, and how many of them became clips.
     left_out
-        Place and reason of each record that is left out; of very many those of the first `MOST_LISTED`.
+        (place, reason) of the first `MOST_LISTED` records that are left out.
     unlisted
-        Reason -> how many more records are left out; of very many reasons the others are under "".
-    is_beside_model
-        Whether it holds what a model wrote: whatever people changed in it since was in the sight of that.
+        Reason -> how many more records are left out; those of further reasons are counted under "".
+    notes
+        Further facts of the file, for people.
+    shows_model_output
+        Whether the file holds what a model wrote, so that whoever annotated in it saw that.
     """
 
     path: Path
@@ -43,25 +51,25 @@ class Account:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     unlisted: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    is_beside_model: bool = False
+    shows_model_output: bool = False
 
-    def take(self, account: "Account") -> None:
-        """Become what another account says, but for its path."""
+    def copy_from(self, account: "Account") -> None:
+        """Take over everything from another account, except its path."""
         self.kind = account.kind
         self.seen = account.seen
         self.used = account.used
         self.left_out = account.left_out
         self.unlisted = account.unlisted
         self.notes = account.notes
-        self.is_beside_model = account.is_beside_model
+        self.shows_model_output = account.shows_model_output
 
     @property
     def n_left_out(self) -> int:
-        """How many records are left out."""
+        """The number of records that are left out."""
         return len(self.left_out) + sum(self.unlisted.values())
 
-    def leave(self, where: str, reason: str, n: int = 1) -> None:
-        """Count a record that is left out, or n of them for one reason, of which `where` is the first."""
+    def leave_out(self, where: str, reason: str, n: int = 1) -> None:
+        """Count n records that are left out for one reason; `where` is the place of the first of them."""
         if len(self.left_out) < MOST_LISTED:
             self.left_out.append((where, reason))
             n -= 1
@@ -71,36 +79,52 @@ class Account:
             self.unlisted[key] = self.unlisted.get(key, 0) + n
 
     def note(self, *notes: str) -> None:
-        """Say something of the whole file, once; "" says nothing. Of very much only that there is more."""
+        """Add notes on the whole file. Empty and repeated notes are ignored.
+
+        After `MOST_NOTES` notes, one more says that there are others.
+        """
         for note in notes:
             if note and note not in self.notes and len(self.notes) <= MOST_NOTES:
                 self.notes.append(note if len(self.notes) < MOST_NOTES else "and more, which is not listed")
 
-    def unread(self, noun: str, names: Iterable[str]) -> None:
-        """Say which parts of records, if any, are not read."""
+    def note_unread(self, noun: str, names: Iterable[str]) -> None:
+        """Add a note on the parts of records that are not read, if there are any.
+
+        Parameters
+        ----------
+        noun
+            What they are, in the singular, such as `column`.
+        names
+            Their names, each any number of times.
+        """
         unread = list(dict.fromkeys(names))
         if unread:
             self.note(f"{counted(len(unread), noun)} not read ({first_few(unread, SHOWN_NAMES)})")
 
     def spans(self, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Count the records of a file; return those that are spans."""
+        """Count the records of a file, and return those that are spans; others are counted as left out."""
         spans = []
         for record in records:
             self.seen += record.n_records
             reason = record.fault()
             if reason:
-                self.leave(record.where, reason, record.n_records)
+                self.leave_out(record.where, reason, record.n_records)
             else:
                 spans.append(record)
         return spans
 
     def line(self, film: str = "") -> str:
-        """Write the one line of an import; `film` tells the file from others of its name.
+        """Write the line that an import prints for this file.
+
+        Parameters
+        ----------
+        film
+            The file's film, if it is needed to tell files of one name apart.
 
         Raises
         ------
         ManifestError
-            The account does not add up.
+            The numbers of used and left-out records do not add up to those that were seen.
         """
         if self.used + self.n_left_out != self.seen:
             raise ManifestError(
@@ -113,7 +137,7 @@ class Account:
         return "; ".join([head, *self._reasons(), *self.notes])
 
     def _reasons(self) -> list[str]:
-        """Say why records are left out: the most frequent reasons, each with its first place."""
+        """Return a text for each of the most frequent reasons why records are left out."""
         first: dict[str, str] = {}
         for where, reason in self.left_out:
             first.setdefault(reason, where)
@@ -135,7 +159,7 @@ class Account:
         return lines
 
     def record(self) -> dict[str, Any]:
-        """Make the document of --json."""
+        """Return the account as the JSON object that `--json` prints."""
         return {
             "file": str(self.path),
             "kind": self.kind,

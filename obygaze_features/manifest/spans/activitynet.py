@@ -20,7 +20,7 @@ SLACK_S = 0.05
 
 
 def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of all videos of ActivityNet's database; they are cut at the end of their video."""
+    """Yield the segments of all videos of ActivityNet's database, cut at the end of their video."""
     unread: list[str] = []
     cut: list[str] = []
     for name, video in _database(file).items():
@@ -33,17 +33,20 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
             if not span.reason and _times(annotation)[1] > length_s + SLACK_S:
                 cut.append(f"{where}: cut at the end of its video, {length_s:g} s")
             yield span
-    file.account.unread("key", unread)
+    file.account.note_unread("key", unread)
     if cut:
         file.account.note(first_few(cut, SHOWN))
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:
-    """Return the videos of a document by name: of its `database`, else of the document itself."""
+    """Return name -> video, from the document's key `database`, else from the document itself."""
     document = object_of(file.document)
     database = object_of(document.get("database", document))
-    has_annotations = any("annotations" in object_of(video) for video in database.values())
-    if not (database if "database" in document else has_annotations):
+    if "database" in document:
+        has_videos = bool(database)
+    else:
+        has_videos = any("annotations" in object_of(video) for video in database.values())
+    if not has_videos:
         raise file.error(
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
@@ -63,7 +66,7 @@ def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _span(where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
-    """Read one annotation, cut at the end of its video."""
+    """Read one annotation, cut at the end of its video, which is `length_s` seconds long."""
     label = annotation.get("label")
     start_s, end_s = _times(annotation)
     reason = "" if isinstance(label, str | int | float | list) else "no label that can be read"

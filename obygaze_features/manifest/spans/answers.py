@@ -1,4 +1,4 @@
-"""Read what a machine answered to the questions of a codebook: a JSON object a clip, in lines or a list.
+"""Read what a model answered to the questions of a codebook: a JSON object a clip, in lines or a list.
 
 `{"clip_id": ..., "movie": ..., "start_s": ..., "end_s": ..., "model": ..., "prompt": ..., "date": ...,
 "perceives": ["visual"], "answers": {"level:S": "no", "concept:Body": 0.9}}`: a line of `codebook questions`
@@ -31,44 +31,44 @@ YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
 CELLS = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
 CALLED = 0.5
-"""A concept, or a level asked of alone, counts as there from this probability of yes on."""
+"""From this probability of yes on, a concept, or a level that is asked about alone, counts as present."""
 
 
 class Answered(RawSpan, frozen=True, array_like=True, gc=False):
-    """What a machine answered about one clip.
+    """What a model answered about one clip.
 
     Its cells are clip_id, movie, model, prompt, answered_on, perceives.
 
     Parameters
     ----------
     answers
-        Question, as `level:NAME` or `concept:NAME`, -> probability; names as they are spelled there.
+        Question, `level:NAME` or `concept:NAME`, -> probability of yes. Names are as the file spells them.
     perceives
-        What the machine perceives, of MODALITIES; pictures where the line does not say.
+        Which of MODALITIES the model perceives; pictures if the file does not say.
     """
 
     answers: Mapping[str, float] = msgspec.field(default_factory=dict)
     perceives: tuple[str, ...] = PICTURES
 
-    def of(self, kind: str) -> dict[str, float]:
-        """Return the probability of each `level` or `concept`."""
+    def probabilities(self, kind: str) -> dict[str, float]:
+        """Return name -> probability of yes for all questions of a kind, `level` or `concept`."""
         prefix = f"{kind}:"
         return {name.removeprefix(prefix): p for name, p in self.answers.items() if name.startswith(prefix)}
 
     @property
     def model(self) -> str:
-        """The machine; "" where the line does not say."""
+        """The name of the model; "" if the file does not say."""
         return self.cells.get("model", "")
 
     @property
     def key(self) -> tuple[str, str]:
-        """The clip, and who answers: a file may be of several machines."""
+        """(clip id, model): a file may hold the answers of several models."""
         return self.cells.get("clip_id", ""), self.model
 
     @property
     def level(self) -> str:
-        """The level of highest probability; "" where several have it."""
-        levels = self.of("level")
+        """The level of highest probability; "" if several have it, or there is none."""
+        levels = self.probabilities("level")
         highest = max(levels.values(), default=0.0)
         best = [name for name, p in levels.items() if p == highest]
         return best[0] if len(best) == 1 else ""
@@ -81,18 +81,18 @@ class _Probabilities(NamedTuple):
     reason: str
 
 
-def answered(file: SpanFile) -> list[Answered]:
-    """Read all clips of a file of answers, with the reason where a clip does not count.
+def answered_clips(file: SpanFile) -> list[Answered]:
+    """Read the answers on all clips of a file; those that do not count get a reason.
 
-    A clip does not count if it lacks an answer that its machine gave for most clips, if several levels are
-    likeliest, or if the same machine answered the clip above.
+    Answers on a clip do not count if one is missing that the model gave for most clips, if several levels are
+    the likeliest, or if the same model answered the same clip earlier in the file.
 
     Raises
     ------
     ManifestError
         No line has answers.
     """
-    clips = _answered_clips(file)
+    clips = _clips_of_file(file)
     if all(clip.reason == NONE for clip in clips):
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
@@ -101,8 +101,8 @@ def answered(file: SpanFile) -> list[Answered]:
     judged_clips = []
     first_answers = dict[tuple[str, str], Mapping[str, float]]()
     for clip in clips:
-        reason = clip.reason or _gap(clip, questions)
-        if not reason and clip.of("level") and not clip.level:
+        reason = clip.reason or _unanswered_question(clip, questions)
+        if not reason and clip.probabilities("level") and not clip.level:
             reason = "several levels are the likeliest"
         if not reason:
             earlier = first_answers.setdefault(clip.key, clip.answers)
@@ -114,7 +114,7 @@ def answered(file: SpanFile) -> list[Answered]:
     return judged_clips
 
 
-def _answered_clips(file: SpanFile) -> list[Answered]:
+def _clips_of_file(file: SpanFile) -> list[Answered]:
     """Read the answers to each clip: from the objects of a JSON list, else from an object on each line."""
     objects = json_in(file.text, list)
     if objects is not None:
@@ -127,7 +127,7 @@ def _answered_clips(file: SpanFile) -> list[Answered]:
 
 
 def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
-    """Return for each machine the questions that it answered for more than half of its clips."""
+    """Return model -> the questions that it answered for more than half of its clips."""
     n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
     n_clips = Counter(clip.model for clip in clips)
     questions_of: dict[str, list[str]] = {}
@@ -137,13 +137,13 @@ def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
     return questions_of
 
 
-def _gap(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
-    """Say to which of its machine's usual questions a clip has no answer; "" if it has all.
+def _unanswered_question(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
+    """Say to which of the model's usual questions a clip has no answer; "" if it has all.
 
     Parameters
     ----------
     questions
-        The usual questions of each machine.
+        Model -> its usual questions.
     """
     for question in questions.get(clip.model, ()):
         if question not in clip.answers:
@@ -152,19 +152,19 @@ def _gap(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
 
 
 def read_answers(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield a span with the level of each clip, and one with the concepts that its answers affirm."""
-    clips = answered(file)
-    _note_machines(file, [clip for clip in clips if not clip.reason])
+    """Yield for each clip a span with its level, and one with the concepts that the answers affirm."""
+    clips = answered_clips(file)
+    _note_models(file, [clip for clip in clips if not clip.reason])
     for clip in clips:
-        levels = clip.of("level")
-        is_denied = len(levels) == 1 and max(levels.values()) < CALLED
+        levels = clip.probabilities("level")
+        is_only_level_denied = len(levels) == 1 and max(levels.values()) < CALLED
         if clip.reason:
             yield clip
             continue
-        if is_denied:
+        if is_only_level_denied:
             yield replace(clip, reason="no level: the only one that was asked of is not there")
             continue
-        concepts = ";".join(concept for concept, p in clip.of("concept").items() if p >= CALLED)
+        concepts = ";".join(concept for concept, p in clip.probabilities("concept").items() if p >= CALLED)
         span_id = " of ".join(clip.key)
         if levels:
             yield replace(clip, text=clip.level, tier="level", span_id=span_id)
@@ -173,8 +173,8 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
             yield replace(clip, text=concepts, tier="concepts", parent_ids=(span_id,), role="concepts")
 
 
-def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
-    """Note which models and which prompts the answers are of, each with its number of clips."""
+def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
+    """Note which models and prompts gave the answers, each with its number of clips."""
     for name in ("model", "prompt"):
         n_clips = Counter(clip.cells.get(name, "") for clip in clips)
         shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
@@ -184,7 +184,7 @@ def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
 
 @checked
 def read_answered(path: Path) -> list[Answered]:
-    """Read a file of answers, those that do not count included."""
+    """Read a file of answers in a child process, including those that do not count."""
     with readers_apart() as child:
         content = read_apart(child, path, Reading(), _read_answered)
     return list(content.records)
@@ -192,11 +192,11 @@ def read_answered(path: Path) -> list[Answered]:
 
 def _read_answered(file: SpanFile) -> FileContent[Answered]:
     """Read a file of answers in the process of `read_apart`."""
-    return FileContent(file, answered(file))
+    return FileContent(file, answered_clips(file))
 
 
 def _answered_clip(where: str, value: Any) -> Answered:
-    """Read the answers to one clip from a JSON value; with a reason if they do not count.
+    """Read the answers on one clip from a JSON value; with a reason if they do not count.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _answered_clip(where: str, value: Any) -> Answered:
 
 
 def _perceives(value: Any, where: str) -> tuple[str, ...]:
-    """Read which of MODALITIES the machine perceives; pictures alone if the object does not say."""
+    """Read which of MODALITIES the model perceives; only pictures if the object does not say."""
     if value is None:
         return PICTURES
     names = value if isinstance(value, list) else [value]
@@ -239,7 +239,7 @@ def _perceives(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
-    """Read the answers to all questions of a clip; the first answer that is unclear makes the reason."""
+    """Read the answers to all questions on a clip; the first one that is unclear is the reason."""
     probabilities: dict[str, float] = {}
     reasons = []
     plain_names = set[str]()
@@ -261,9 +261,9 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
 
 
 def _levels(answer: Any) -> dict[str, float]:
-    """Return the probability of each level, as `level:NAME`; NaN where the answer is unclear.
+    """Return `level:NAME` -> probability for the answer to the question `level`; NaN if it is unclear.
 
-    An answer that is the name of one level gives that level the probability 1.
+    The answer is an object of level -> probability, or the name of one level, which gets the probability 1.
     """
     levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
     probabilities = {}

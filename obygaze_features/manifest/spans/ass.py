@@ -21,26 +21,40 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
     columns = list(COLUMNS)
     section = EVENTS
-    for at, line in enumerate(file.lines, start=1):
+    for number, line in enumerate(file.lines, start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
         if key.startswith("["):
             section = key
         elif key == "format":
             names = [name.strip().lower() for name in value.split(",")]
-            if {"start", "end", "text"} <= set(names):  # else of styles
-                columns = names[: names.index("text") + 1]  # the text is the rest of a line
+            if {"start", "end", "text"} <= set(names):  # else it is the format of styles
+                columns = names[: names.index("text") + 1]  # the text is the rest of the line
         elif key == "dialogue":
-            yield _dialogue(f"line {at}", value, columns, section)
+            yield _dialogue(f"line {number}", value, columns, section)
         elif key == "timer" and not _USUAL_SPEED.fullmatch(value):
-            file.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
+            file.account.note(f"line {number}: Timer {one_line(value)}: a speed that is not applied")
         elif section == EVENTS and line.strip() and line.strip()[0] not in ";!":
-            yield RawSpan(f"line {at}", reason=f"a {key or 'line of no kind':.20}")  # a comment, a picture
+            # An event of another kind, such as a comment or a picture.
+            yield RawSpan(f"line {number}", reason=f"a {key or 'line of no kind':.20}")
 
 
 def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
-    """Read a line of dialogue."""
-    cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
+    """Read a line of dialogue.
+
+    Parameters
+    ----------
+    where
+        The place of the line, for messages.
+    value
+        The line behind `Dialogue:`.
+    columns
+        The names of its cells, in lower case.
+    section
+        The section in which the line is, such as `[events]`.
+    """
+    n_commas = max(len(columns) - 1, 0)
+    cells = dict(zip(columns, value.lstrip().split(",", n_commas), strict=False))
     start_s = _time(cells.get("start", ""))
     end_s = _time(cells.get("end", ""))
     written = cells.get("text", "")

@@ -22,12 +22,12 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tool_tables import (
     TimedRow,
-    columns_beside,
+    added_label_columns,
     decimal_sign,
-    first_of,
+    first_filled_cell,
     timed,
     tool_table,
-    with_labels_beside,
+    with_added_labels,
 )
 from obygaze_features.manifest.text_tables import Row, Table
 from obygaze_features.workbook import Records
@@ -84,52 +84,57 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
     records = file.records(("Behavior",))
     is_aggregated = file.has_columns(AGGREGATED)
-    above = _above_the_table(records[0])
+    facts_above = _facts_above_table(records[0])
     events = tool_table(file, AGGREGATED if is_aggregated else TABULAR[:2], records)
-    del records  # which take as much memory as the table
-    if OFFSET not in events.columns and not above[OFFSET]:  # as in versions before 8.22.17
+    del records  # to free memory: they take as much as the table
+    if OFFSET not in events.columns and not facts_above[OFFSET]:  # as in versions before 8.22.17
         file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    rows = tuple(_with_media_cells(file, row, above) for row in events.rows)
+    rows = tuple(_with_media_cells(file, row, facts_above) for row in events.rows)
     events = dataclasses.replace(events, rows=rows)
     media = _media(file, events.rows)
     status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
     if not status and not is_aggregated:
         raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
-    beside = columns_beside(file, events)
+    label_columns = added_label_columns(file, events)
     read_events = _aggregated(file, events) if is_aggregated else _paired(file, events, status)
     for event in read_events:
         for span in _in_media(event.span, media[event.span.cells["observation"]]):
-            yield from with_labels_beside(span, event.rows, beside)
+            yield from with_added_labels(span, event.rows, label_columns)
 
 
-def _above_the_table(records: Records) -> dict[str, str]:
-    """Read the lines above the table, where version 7 writes facts of the observation, by later columns."""
-    above = {name: list[str]() for name in ABOVE}
+def _facts_above_table(records: Records) -> dict[str, str]:
+    """Read the lines above the table, in which version 7 writes facts that later versions have as columns.
+
+    Returns
+    -------
+    Column of later versions (`ABOVE`) -> its text; several texts are joined by semicolons.
+    """
+    texts_of_column = {name: list[str]() for name in ABOVE}
     for _, cells in records:
         if "Behavior" in cells:
             break
         for name, title in ABOVE.items():
             if len(cells) > 1 and plain(cells[0]) == plain(title):
-                above[name].append(cells[1])
-    return {name: ";".join(texts) for name, texts in above.items()}
+                texts_of_column[name].append(cells[1])
+    return {name: ";".join(texts) for name, texts in texts_of_column.items()}
 
 
-def _with_media_cells(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
+def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) -> Row:
     """Return a row whose cells on media are filled in.
 
-    A column that the table lacks has its cell from the lines above the table. A word for "no media" or "no
-    offset" becomes an empty cell. If the row lists no media, the file that its event names is the list.
+    Columns that the table lacks are taken from the lines above it. A word for "no media" or "no offset"
+    becomes an empty cell. If the row lists no media, the media file that its event names is taken.
 
     Parameters
     ----------
-    above
-        Column -> what stands for it above the table, of `_above_the_table`.
+    facts_above
+        Column -> text, from the lines above the table (`_facts_above_table`).
     """
-    cells = {**above, **row.cells}
+    cells = {**facts_above, **row.cells}
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
         if plain(cells.get(name, "")) in FACTS["none"]:
             cells[name] = ""
-    medium = first_of(cells, *MEDIA_COLUMNS)
+    medium = first_filled_cell(cells, *MEDIA_COLUMNS)
     if medium and not cells[SOURCE]:
         file.account.note(f"no {SOURCE} lists media: times are taken to count from the start of each")
         cells[SOURCE] = medium
@@ -145,7 +150,11 @@ def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
 
 
 def _paired(file: SpanFile, events: Table, status: str) -> Iterator[Event]:
-    """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
+    """Yield an event for each START and its STOP: the next one of the same subject, behaviour and the like.
+
+    `status` is the column that says START, STOP or POINT. Rows that cannot be paired are yielded with a
+    reason.
+    """
     started: dict[tuple[str, ...], Event] = {}
     for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
         kind = timed_row.row.cells[status].strip().upper()
@@ -188,13 +197,13 @@ def _behaviour(timed_row: TimedRow, reason: str) -> Event:
     Parameters
     ----------
     reason
-        Why the event is left out, as far as is known; "" if it is not.
+        Why the event is left out; "" if it is not.
     """
     row = timed_row.row
     cells = {
-        "media": first_of(row.cells, *MEDIA_COLUMNS),
-        "observation": first_of(row.cells, OBSERVATION),
-        "subject": first_of(row.cells, "Subject").replace(NOBODY, ""),
+        "media": first_filled_cell(row.cells, *MEDIA_COLUMNS),
+        "observation": first_filled_cell(row.cells, OBSERVATION),
+        "subject": first_filled_cell(row.cells, "Subject").replace(NOBODY, ""),
         "modifiers": _texts_of_columns(row, "modifier"),
         "comment": _texts_of_columns(row, "comment"),
     }
@@ -202,8 +211,8 @@ def _behaviour(timed_row: TimedRow, reason: str) -> Event:
         timed_row.where,
         timed_row.start_s,
         timed_row.end_s,
-        first_of(row.cells, "Behavior"),
-        first_of(row.cells, "Behavioral category"),
+        first_filled_cell(row.cells, "Behavior"),
+        first_filled_cell(row.cells, "Behavioral category"),
         cells,
         reason=reason,
     )
@@ -223,7 +232,7 @@ def _distinct(texts: Iterable[str]) -> str:
 # --- media
 # ---------------------------------------------------------------------------
 def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
-    """Return the media of each observation, by its name, in the order in which they were played.
+    """Return name of an observation -> its media, in the order in which they were played.
 
     They are the media that the observation lists for its first player, else those that its events name.
     """
@@ -231,7 +240,7 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     all_name_media = all(any(observation.lengths) for observation in observations)
     if len(observations) > 1 and not all_name_media and not file.reading.movie:
         raise file.error("of several observations, some without media: which films they are of is unclear")
-    return {observation.name: _in_order(file, observation) for observation in observations}
+    return {observation.name: _media_in_order(file, observation) for observation in observations}
 
 
 def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
@@ -243,7 +252,7 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
         offset = row.cells[OFFSET]
         if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
             raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
-        name = first_of(row.cells, OBSERVATION)
+        name = first_filled_cell(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
         source = row.cells[SOURCE]
         if source not in first_player_of:
@@ -257,20 +266,20 @@ def _first_player(source: str) -> str:
     """Return the media of the first player: `a.mp4` of `player #1:a.mp4;player #2:b.mp4`."""
     *players, last_player = _PLAYER.split(source)
     media_of_players = [player.rstrip(_BETWEEN_PLAYERS) for player in players]
-    # No other player follows the last one, so that a sign at its end belongs to the name.
+    # A sign at the end of the last player belongs to the name, as no other player follows.
     media_of_players.append(last_player)
     return next((media for media in media_of_players if media), "")
 
 
-def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:
-    """List the media of an observation, played one after the other, with their begins and ends.
+def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
+    """Return the media of an observation, which are played one after the other, with their begins and ends.
 
-    The last medium has no end, so that a span which is longer than the stated length is kept.
+    The last medium has no end, so that spans after its stated length are kept.
 
     Raises
     ------
     ManifestError
-        There are several media, and their lengths are not known: where the second begins is unclear.
+        There are several media of unknown lengths, so that it is unclear when the second begins.
     """
     names = [one_line(name) for name in re.split("[;|]", ";".join(observation.lengths))]
     names = [name for name in names if name]
@@ -290,9 +299,9 @@ def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
-    """Yield the part of a span in each medium of its observation, timed from the start of the medium.
+    """Yield the parts of a span in the media of its observation, with times from the start of each medium.
 
-    A span whose row names another file than those in which its time lies is left out, with the reason.
+    If its row names another media file than those in which its time lies, it is left out with the reason.
     """
     if span.fault():
         yield span

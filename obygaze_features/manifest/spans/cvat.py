@@ -24,7 +24,7 @@ NOT_CHOSEN = {"", "false", "__undefined__"}
 
 
 class Statement(NamedTuple):
-    """What is said of a frame.
+    """What a tag, or a track with its attributes, says of a frame.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Statement(NamedTuple):
     text
         The value of the attribute, or the label.
     seen_score
-        "1" where a model helped; else "".
+        "1" if a model helped, else "".
     """
 
     tier: str
@@ -42,7 +42,7 @@ class Statement(NamedTuple):
 
 
 class TrackFrames(NamedTuple):
-    """Frames of a track's shapes: those in which it shows, and those in which it is outside the picture."""
+    """Frames of a track's shapes: those in which it is visible, and those in which it is outside."""
 
     shown: set[int]
     outside: set[int]
@@ -60,14 +60,14 @@ def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
         if node.tag not in READ_ELEMENTS:
             yield RawSpan(f"element {node.tag:.60}", reason="of a kind that is not read")
     for image in root.findall("image"):
-        yield from _not_tags(file, image)
+        yield from _left_out_of_image(file, image)
     for track in root.findall("track"):
         yield from _track(file, track, step, media)
     yield from _tags(file, root, step, media)
 
 
 def _step(root: Element) -> int:
-    """Return by how many frames of the film two frames of the task are apart: a task may take every tenth."""
+    """Return the step from one frame of the task to the next, in frames of the film: 10 for every tenth."""
     for node in root.findall("meta//frame_filter"):
         step = re.search(r"step=(\d{1,6})", node.text or "")
         if step and int(step[1]):
@@ -76,13 +76,19 @@ def _step(root: Element) -> int:
 
 
 def _is_frame_of_a_film(image: Element) -> bool:
-    """Return whether an image is a frame of a film, by its name; one without a name is."""
+    """Return whether an image is a frame of a film: it has no name, or a name such as `frame_000012`."""
     name = image.get("name", "")
     return not name or re.match(r"frame_\d{1,9}\b", name, re.ASCII) is not None
 
 
-def _not_tags(file: SpanFile, image: Element) -> Iterator[RawSpan]:
-    """Yield, as left out, the shapes of an image, and the image itself if it is no frame of a film."""
+def _left_out_of_image(file: SpanFile, image: Element) -> Iterator[RawSpan]:
+    """Yield what an image has besides tags, as left out: its shapes, and itself if it is no frame of a film.
+
+    Raises
+    ------
+    ManifestError
+        The image's name and its id say different frames.
+    """
     name = re.match(r"frame_(\d{1,9})\b", image.get("name", ""), re.ASCII)
     if name and int(name[1]) != _frame(image, "id"):
         raise file.error(f"image {name[0]} has the id {image.get('id')}: which frame it is, is unclear")
@@ -93,10 +99,12 @@ def _not_tags(file: SpanFile, image: Element) -> Iterator[RawSpan]:
 
 
 def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield the stretches in which a track shows, and those in which each of its attributes has a value.
+    """Yield a span for each stretch in which a track is visible, and in which an attribute has a value.
 
     Parameters
     ----------
+    track
+        The element, whose children are shapes in single frames.
     step
         From one frame of the task to the next, in frames of the film.
     media
@@ -116,14 +124,14 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         return
     sources = {node.get("source") for node in (track, *track)}
     seen_score = "1" if sources & {"auto", "semi-auto"} else ""
-    frames_of = {Statement("", one_line(track.get("label", "")), seen_score): shown}
+    frames_of_statement = {Statement("", one_line(track.get("label", "")), seen_score): shown}
     for frame, shape in zip(frames, track, strict=True):
         for tier, text in _attributes(shape):
-            frames_so_far = frames_of.setdefault(Statement(tier, text, seen_score), set())
+            frames_so_far = frames_of_statement.setdefault(Statement(tier, text, seen_score), set())
             if frame is not None and frame in shown:
                 frames_so_far.add(frame)
     next_frame = dict(pairwise(sorted(shown | outside)))
-    for statement, frames_with_it in frames_of.items():
+    for statement, frames_with_it in frames_of_statement.items():
         # A stretch ends where the track is outside, or shows with another value. Only the frames behind those
         # of the statement can end one: a track has as many statements as it likes.
         next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
@@ -133,7 +141,7 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
 
 
 def _track_frames(track: Element) -> TrackFrames:
-    """Sort the frames of a track's shapes by whether it shows in them."""
+    """Divide the frames of a track's shapes by whether the track is visible in them."""
     frames = TrackFrames(set(), set())
     for shape in track:
         frame = _frame(shape)
@@ -167,9 +175,10 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 
 
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield the runs of neighbouring frames that have a tag.
+    """Yield a span for each run of neighbouring frames that have the same tag.
 
-    Tags of a task of images stand in the images, whose ids are the frames; those of a video name their frame.
+    In a task of images, tags are in the images, whose ids are the frames. In a task of a video, tags name
+    their frame.
     """
     tags = []
     for image in root.findall("image"):
@@ -207,8 +216,12 @@ def _spans(
     ----------
     source
         The track or tag that says it, for messages.
+    statement
+        What holds in the stretches.
     stretches
-        First frame of each stretch, and the frame after its last.
+        (first frame, frame after the last one) of each stretch.
+    cells
+        Cells that all spans share.
     """
     span_cells = {**cells, "seen_score": statement.seen_score}
     for first_frame, end_frame in stretches:

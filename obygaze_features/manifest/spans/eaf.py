@@ -20,15 +20,15 @@ from obygaze_features.manifest.spans.tier_names import (
     DECIDED_LEVEL,
     MODEL,
     NAMED,
-    key_among,
-    seen_score_of,
+    matching_key,
+    seen_score_of_tier,
     tier_key,
 )
 from obygaze_features.manifest.text_tables import DEFINITION, counted
 from obygaze_features.text import composed, first_few
 
 DECIDED_ON = "decided_on"
-"""Column of when a document with decisions was saved."""
+"""Column: the date on which a document with decisions was saved."""
 
 DECISION = "decision"
 """Column: the id of the decision that a span shows, in the ledger of a scored film."""
@@ -80,7 +80,7 @@ class Owner(NamedTuple):
 
 
 def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the annotations of the tiers that --tier names; without it, of all tiers that no model wrote."""
+    """Yield the annotations of the tiers that --tier names; by default of all tiers that people wrote."""
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
     header = root.find("HEADER")
     units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
@@ -90,15 +90,15 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     names = [tier.get("TIER_ID", "") for tier in tiers]
     _check_names(file, names)
     media = _media(file, root)
-    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
-    decision_of = dict(part.partition("=")[::2] for part in facts.get(DECISIONS, "").split())
-    file.account.is_beside_model = any(name.startswith(MODEL) for name in (*facts, *names))
-    cells = _cells(file, root, facts, _place(header if media is None else media))
+    properties = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+    decision_of = dict(part.partition("=")[::2] for part in properties.get(DECISIONS, "").split())
+    file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
+    cells = _cells(file, root, properties, _path_of_media(header if media is None else media))
     times = _Times(file, root, tiers, media)
     keys = {tier_key(name) for name in file.reading.tiers}
     unread_tiers = []
     for tier, name in zip(tiers, names, strict=True):
-        is_wanted = bool(key_among(name, keys)) if keys else not name.startswith(MODEL)
+        is_wanted = bool(matching_key(name, keys)) if keys else not name.startswith(MODEL)
         if is_wanted:
             yield from _tier(tier, name, cells, times, decision_of)
         else:
@@ -117,14 +117,20 @@ def _tier(
 
     Parameters
     ----------
+    tier
+        The element of the tier.
+    name
+        The tier's name.
     cells
-        What the document says of all its annotations, by column.
+        The cells that all annotations of the document share.
+    times
+        The times of all annotations.
     decision_of
         Id of an annotation -> id of the decision in the ledger that it shows.
     """
     subject = one_line(tier.get("PARTICIPANT", ""))
     tier_cells = dict(cells)
-    seen_score = seen_score_of(name)
+    seen_score = seen_score_of_tier(name)
     if seen_score:
         tier_cells["seen_score"] = seen_score
     for child in tier:
@@ -166,22 +172,22 @@ def _text(node: Element) -> str:
     return "; ".join(value for value in values if value)
 
 
-def _cells(file: SpanFile, root: Element, facts: Mapping[str, str], media: str) -> dict[str, str]:
-    """Return the cells that all annotations of a document share, from the properties of its header.
+def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: str) -> dict[str, str]:
+    """Return the cells that all annotations of a document share.
 
     Parameters
     ----------
-    facts
-        Properties of the header, by name.
+    properties
+        Name -> value of the properties in the document's header.
     media
-        Where the film's media are.
+        Path or URL of the film's media.
     """
     cells = {
-        "movie": facts.get(f"{MODEL} movie", "") or facts.get("movie", ""),
+        "movie": properties.get(f"{MODEL} movie", "") or properties.get("movie", ""),
         "media": media,
-        "codebook": facts.get(f"{MODEL} codebook", "") or facts.get("codebook", ""),
-        DEFINITION: facts.get(f"{MODEL} definition", "") or facts.get("definition", ""),
-        "seen_score": "1" if file.account.is_beside_model else "0",
+        "codebook": properties.get(f"{MODEL} codebook", "") or properties.get("codebook", ""),
+        DEFINITION: properties.get(f"{MODEL} definition", "") or properties.get("definition", ""),
+        "seen_score": "1" if file.account.shows_model_output else "0",
     }
     if DECIDED_LEVEL in file.reading.tiers:
         cells[DECIDED_ON] = root.get("DATE", "")
@@ -192,7 +198,7 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing."""
     declared = file.reading.tiers
     declared_names = {tier_key(name): name for name in declared or NAMED}
-    present = {name: key_among(name, declared_names) for name in names}
+    present = {name: matching_key(name, declared_names) for name in names}
     spelled: dict[str, str] = {}
     for name, key in present.items():
         if not key:
@@ -227,7 +233,7 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     films = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
     if not films:
         films = descriptors
-    stems = [stem_of(_place(node)) for node in films]
+    stems = [stem_of(_path_of_media(node)) for node in films]
     movie = file.reading.movie
     if movie:
         named = find_film(movie, dict.fromkeys(stems))
@@ -239,16 +245,19 @@ def _media(file: SpanFile, root: Element) -> Element | None:
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
             f"{first_few(list(map(repr, stems)), SHOWN_NAMES)}"
         )
-    if len({stem_of(_place(node)) for node in films}) > 1:
+    if len({stem_of(_path_of_media(node)) for node in films}) > 1:
         file.account.note(
-            f"of {len(films)} media {path_of(_place(films[0])).name!r} is taken as the film: "
+            f"of {len(films)} media {path_of(_path_of_media(films[0])).name!r} is taken as the film: "
             "give --movie if it is another"
         )
     return films[0] if films else None
 
 
-def _place(node: Element | None) -> str:
-    """Return the path or URL of media; up to EAF 2.0 the header itself has it, later a media descriptor."""
+def _path_of_media(node: Element | None) -> str:
+    """Return the path or URL of media from an element; "" if it has none.
+
+    Up to EAF 2.0 the element is the header itself, later a media descriptor.
+    """
     if node is None:
         return ""
     for name in MEDIA_ATTRIBUTES:
@@ -269,10 +278,14 @@ class _Times:
     def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
         """Read the time slots of a document, and give times to those that have none.
 
-        Kept are: `_slots`, the time of each slot in milliseconds of the media ("" where it has none, its text
-        where that is no time); `_nodes`, each annotation with its tier, by the annotation's id; `_tiers`, by
-        name; `_owners`, whose annotations are, by the tier that has their times and their own tier, filled as
-        they are asked for; and `_followed`, the ids of annotations that another one continues.
+        The object keeps:
+
+        - `_slots`: time slot -> its time in milliseconds of the media; "" if it has none, or its text if that
+          is no time;
+        - `_nodes`: id of an annotation -> its element and its tier;
+        - `_tiers`: name -> element of a tier;
+        - `_owners`: (tier that has the times of an annotation, its own tier) -> its annotator, as a cache;
+        - `_followed`: the ids of annotations that another one continues in a subdivision.
         """
         self._file = file
         self._origin_ms = _origin_ms(file, media)
@@ -280,7 +293,7 @@ class _Times:
         nodes_with_tiers = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
         _refuse_unclear_references(file, [node for node, _ in nodes_with_tiers])
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in nodes_with_tiers}
-        # An annotation without an id is referred to by none.
+        # No annotation can refer to one without an id.
         self._nodes.pop("", None)
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         self._owners: dict[tuple[Element, Element], Owner] = {}
@@ -293,8 +306,8 @@ class _Times:
     def annotation(self, node: Element, tier: Element) -> Annotation:
         """Return the times of an annotation, the ids of the annotations above it, and its annotator.
 
-        The annotator is that of the tier that has the times, else of the tier above that one, else of the
-        annotation's own tier.
+        An annotation may refer to another one for its times. Its annotator is whoever signed the tier of that
+        other annotation, else the tier above, else the annotation's own tier.
         """
         ancestry = self._ancestry(node)
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
@@ -316,7 +329,7 @@ class _Times:
         )
 
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
-        """Return the annotator of the annotations on `tier` that have their times from `timed_tier`."""
+        """Return the annotator of the annotations on `tier` that take their times from `timed_tier`."""
         if (timed_tier, tier) not in self._owners:
             tier_above = self._tiers.get(timed_tier.get("PARENT_REF", ""), timed_tier)
             annotator = _first_annotator(timed_tier, tier_above, tier)
@@ -324,7 +337,7 @@ class _Times:
         return self._owners[timed_tier, tier]
 
     def _time_ms(self, slot: str) -> float:
-        """Return the time of a slot; 0 where it has none, which `_problem` reports."""
+        """Return the time of a slot in milliseconds; 0 if it has none, which `_problem` reports."""
         time = self._slots.get(slot, "")
         return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
 
@@ -337,7 +350,7 @@ class _Times:
         return f"{problem} (time slot {slot!r})"
 
     def _next_slots_of_tiers(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
-        """Return for each tier which slot ends the annotation that begins at a slot.
+        """Return for each tier: first slot of an annotation -> its last slot.
 
         A tier comes after the tiers that it subdivides, so that their times are known when it is reached.
         """
@@ -345,7 +358,7 @@ class _Times:
         for tier in sorted(tiers, key=self._depth):
             annotations = tier.findall("ANNOTATION/*")
             ancestries_of_tiers.append([self._ancestry(annotation) for annotation in annotations])
-        # A tier may name no tier above it although its annotations refer to those of another.
+        # The annotations of a tier may refer to another tier's although it names no tier above it.
         ancestries_of_tiers.sort(key=_longest)
         return [dict(map(self._first_and_last_slot, ancestries)) for ancestries in ancestries_of_tiers]
 
@@ -365,15 +378,20 @@ class _Times:
             ancestry[node] = None
             if len(ancestry) > MOST_ABOVE:
                 raise self._file.error(f"more than {MOST_ABOVE} annotations refer to each other in a chain")
-            # Without a parent the annotation stands for it, which ends the loop.
+            # An annotation without a parent is taken as its own parent, which ends the loop.
             node, _ = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))
         return list(ancestry)
 
     def _first_and_last_slot(self, ancestry: Sequence[Element]) -> tuple[str, str]:
-        """Return the slots where an annotation begins and ends, given it and the annotations above it.
+        """Return the slots where an annotation begins and ends.
 
-        They are the slots that the topmost annotation names, unless the annotation, or one above it, follows
-        another or is followed in a subdivision: then the border between the two, the nearest one first.
+        They are the slots that the topmost annotation names. But if the annotation, or one above it, has a
+        neighbour in a subdivision, its border with that neighbour is taken, first of the nearest annotation.
+
+        Parameters
+        ----------
+        ancestry
+            The annotation and those above it, from `_ancestry`.
         """
         first_slot = ancestry[-1].get("TIME_SLOT_REF1", "")
         last_slot = ancestry[-1].get("TIME_SLOT_REF2", "")
@@ -390,19 +408,19 @@ class _Times:
         return first_slot, last_slot
 
     def _spread(self, next_slots_of_tiers: Sequence[Mapping[str, str]]) -> None:
-        """Give times to all slots without one that lie between two slots with times, evenly, as ELAN does.
+        """Give times to slots without one, evenly spread between two slots with times, as ELAN does.
 
         Raises
         ------
         ManifestError
-            The slots refer to each other in so many ways that this takes more than `MOST_STEPS` a slot.
+            The slots refer to each other in so many ways that it takes more than `MOST_STEPS` steps a slot.
         """
         n_steps = 0
         most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
         n_before = -1
         n_known = self._n_known()
         while n_before < n_known < len(self._slots):
-            # Where no tier is named as the one above, another round finds its times.
+            # Rounds are repeated, as a tier's times may only be known after those of a later tier.
             for next_slots in next_slots_of_tiers:
                 known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
                 for slot in known_slots:
@@ -417,12 +435,19 @@ class _Times:
         return sum(isinstance(time, int) for time in self._slots.values())
 
     def _spread_from(self, first_slot: str, next_slots: Mapping[str, str]) -> int:
-        """Give times to the slots between a slot with a time and the next one of its tier with a time.
+        """Give times to the slots between a slot with a time and the tier's next slot with a time.
+
+        Parameters
+        ----------
+        first_slot
+            The slot with a time.
+        next_slots
+            First slot -> last slot of each annotation of the tier.
 
         Returns
         -------
         steps : int
-            How many slots were looked at.
+            How many slots were visited.
         """
         last_slot = next_slots[first_slot]
         inner_slots = dict[str, None]()
@@ -444,7 +469,7 @@ def _slot_behind(annotation_id: str) -> str:
 
 
 def _longest(ancestries: Sequence[Sequence[Element]]) -> int:
-    """Return how many annotations stand one above the other at most; 0 for an empty tier."""
+    """Return the length of the longest chain of annotations that refer to each other; 0 for an empty tier."""
     return max(map(len, ancestries), default=0)
 
 
@@ -460,7 +485,7 @@ def _origin_ms(file: SpanFile, media: Element | None) -> int:
 
 
 def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
-    """Return the time of each slot in milliseconds; "" where it has none, its text where that is no time."""
+    """Return time slot -> its time in milliseconds; "" if it has none, or its text if that is no time."""
     slots: dict[str, int | str] = {}
     for node in root.findall("TIME_ORDER/TIME_SLOT"):
         name = node.get("TIME_SLOT_ID", "")
@@ -492,7 +517,10 @@ def _first_annotator(*tiers: Element) -> str:
 
 
 def _other_signature(tier: Element, annotator: str) -> str:
-    """Say who signed a tier, as its attribute or behind an @ in its name, if not its annotator; else ""."""
+    """Return a note if a tier is signed by somebody else than the annotator of its annotations; else "".
+
+    A tier is signed by its attribute, or behind an @ in its name.
+    """
     name = tier.get("TIER_ID", "")
     for signature in (_annotator(tier), composed(name.partition("@")[2].strip())):
         if signature not in {"", annotator}:
@@ -502,7 +530,7 @@ def _other_signature(tier: Element, annotator: str) -> str:
 
 
 def _annotator(tier: Element) -> str:
-    """Return who signed a tier: its attribute, else what stands behind an @ in its name."""
+    """Return who signed a tier: its attribute `ANNOTATOR`, else the text behind an @ in its name."""
     attribute = tier.get("ANNOTATOR", "").strip()
     name_end = tier.get("TIER_ID", "").partition("@")[2].strip()
     return composed(attribute or name_end)

@@ -84,13 +84,13 @@ class Event:
 
 
 def read_edl(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of each event, and the cuts that events without a marker of Resolve are."""
+    """Yield the markers of each event; an event without a marker of Resolve is yielded as a cut."""
     lines = file.lines
     events = _events(lines)
-    above = _locators_above(lines)
-    if not events and not above:
+    locators = _locators_above_events(lines)
+    if not events and not locators:
         raise file.error(f"of an edit decision list, but it has {NO_EVENT}")
-    for place in above:
+    for place in locators:
         yield RawSpan(place, reason=POINT)
     if not events:
         return
@@ -102,7 +102,7 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _events(lines: Sequence[str]) -> list[Event]:
-    """Collect the events of a list, with what stands below each."""
+    """Collect the events of a list, each with the markers and comments in the lines below it."""
     events: list[Event] = []
     for number, line in enumerate(lines, start=1):
         event = _event(number, line)
@@ -114,7 +114,10 @@ def _events(lines: Sequence[str]) -> list[Event]:
 
 
 def _event(number: int, line: str) -> Event | None:
-    """Read the line of an event, or one that looks like it but cannot be read; None for any other line."""
+    """Read the line of an event; None for any other line.
+
+    A line that looks like one, but cannot be read, gives an event with a reason.
+    """
     match = EVENT.fullmatch(line)
     if match:
         return Event(f"line {number} (event {match[1]})", match[2], match[3], match[4])
@@ -125,8 +128,8 @@ def _event(number: int, line: str) -> Event | None:
     return None
 
 
-def _locators_above(lines: Sequence[str]) -> list[str]:
-    """Return the places of the markers of Avid that stand above the first event."""
+def _locators_above_events(lines: Sequence[str]) -> list[str]:
+    """Return the places of Avid's markers (locators) in the lines above the first event."""
     places = []
     for number, line in enumerate(lines, start=1):
         if _event(number, line) is not None:
@@ -157,7 +160,7 @@ def _add_line(event: Event, line: str) -> None:
 
 
 def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
-    """Yield the records of an event."""
+    """Yield the records of an event: its markers, or the event itself as a cut of the picture."""
     if event.reason:
         yield RawSpan(event.where, reason=event.reason)
         return
@@ -170,7 +173,7 @@ def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
     for tags in event.markers:
         yield _marker(event, tags, start_s, line)
     if event.markers:
-        # An event that exports made for its marker is no cut, and its marker of Avid is the same marker.
+        # The event was made to export its marker, so it is no cut; a locator on it repeats the marker.
         return
     for _ in range(event.n_locators):
         yield RawSpan(event.where, reason=POINT)
@@ -183,16 +186,17 @@ def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) 
     """Read a marker of Resolve, which begins with its event and has a length in frames."""
     length = tags.get("D", "").strip()
     n_frames = int(length[:9]) if length.isdecimal() and length.isascii() else 0
-    is_ours = OF_TIER in event.comments
-    # Resolve gives a marker that is set on a frame the length 1; our exports have no points.
-    is_point = n_frames < 1 or (n_frames == 1 and not is_ours)
+    is_our_export = OF_TIER in event.comments
+    # Resolve gives a marker that is set on a frame the length 1; our exports have no such markers.
+    is_point = n_frames < 1 or (n_frames == 1 and not is_our_export)
     end_s = start_s
     if not is_point and line.rate is not None:
         end_s = float(start_s + n_frames / line.rate)
-    if is_ours:
-        own = {name: one_line(unquote(event.comments.get(name, ""))) for name in (OF_TIER, OF_TEXT, OF_FILM)}
-        cells = {"movie": own[OF_FILM]}
-        return RawSpan(event.where, start_s, end_s, own[OF_TEXT], own[OF_TIER], cells)
+    if is_our_export:
+        names = (OF_TIER, OF_TEXT, OF_FILM)
+        exported = {name: one_line(unquote(event.comments.get(name, ""))) for name in names}
+        cells = {"movie": exported[OF_FILM]}
+        return RawSpan(event.where, start_s, end_s, exported[OF_TEXT], exported[OF_TIER], cells)
     text = one_line(tags.get("M", "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
     colour = one_line(tags.get("C", "")).removeprefix(COLOUR)

@@ -20,14 +20,14 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
-from obygaze_features.manifest.spans.tier_names import NAMED, key_among, tier_key
+from obygaze_features.manifest.spans.tier_names import NAMED, matching_key, tier_key
 from obygaze_features.manifest.spans.tool_tables import (
-    columns_beside,
+    added_label_columns,
     decimal_sign,
-    first_of,
+    first_filled_cell,
     timed,
     tool_table,
-    with_labels_beside,
+    with_added_labels,
 )
 from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.text import first_few
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
 def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the annotations of ELAN's tab-delimited text or CSV.
 
-    A header in English names the columns. Without one, or below one in another language, the columns are told
+    The columns are named by a header in English. Without one, or with one in another language, they are told
     by what they hold.
     """
     records, delimiter = _rows(file)
@@ -97,20 +97,20 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def is_headless(file: SpanFile) -> bool:
-    """Return whether a file is ELAN's text without a header: tier, participant, begin, end, ... in tabs.
+    """Return whether a file is ELAN's text without a header: tier, participant, begin, end, ... with tabs.
 
-    Two times between tabs stand in tables of people too. So each row of cells needs times in its third and
-    fourth cells and, in some later cell, the duration between them, or the times again in another form; or
-    the first cells are names of tiers: they repeat, or they say what the tier holds.
+    Each row must have times in its third and fourth cells. As tables of people may have these too, one of
+    two signs is needed besides: the first cells are names of tiers, as they repeat or say what a tier holds;
+    or each row repeats its times in another form (`_has_third_time`).
     """
     rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
     times = [_two_times(cells) for cells in rows]
     if not rows or any(time is None for time in times):
         return False
     names = [cells[0].strip() for cells in rows]
-    repeat = len(set(names)) < len(names) and all(_is_name(name) for name in names)
-    say_role = all(key_among(name, NAMED_KEYS) for name in names)
-    if repeat or say_role:
+    are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
+    are_named_by_role = all(matching_key(name, NAMED_KEYS) for name in names)
+    if are_repeated_names or are_named_by_role:
         return True
     return all(
         _has_third_time(cells, *time) for cells, time in zip(rows, times, strict=True) if time is not None
@@ -118,7 +118,7 @@ def is_headless(file: SpanFile) -> bool:
 
 
 def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
-    """Return the times of the third and the fourth cell of a row; None where they are no times."""
+    """Return the times in the third and fourth cell of a row, in seconds; None if either is no time."""
     if len(cells) < 4:
         return None
     first_s = time_or_nan(cells[2])
@@ -132,7 +132,11 @@ def _is_name(text: str) -> bool:
 
 
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
-    """Return whether a later cell is the duration between two times, or both are one time in two forms."""
+    """Return whether a row repeats its times in another form, which tables of people do not.
+
+    Either a later cell is the duration between the two times, or these are one time in two forms, such as
+    seconds and milliseconds.
+    """
     if abs(first_s - second_s) <= SLACK_S or abs(1000 * first_s - second_s) <= 1:
         return True
     later = [time_or_nan(cell) for cell in cells[4:]]
@@ -140,7 +144,7 @@ def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bo
 
 
 def _first_row(records: Records) -> int:
-    """Return the place of the header; without one, of the first row with three filled cells; else 0."""
+    """Return the index of the header, else of the first row with at least three filled cells, else 0."""
     header_place = header_row(records, _has_times)
     if header_place:
         return header_place
@@ -153,7 +157,7 @@ def _first_row(records: Records) -> int:
 
 
 def _refuse_offsets(file: SpanFile, records_above: Records) -> None:
-    """Refuse a text that says, above its annotations, that a medium has an offset: its times are moved."""
+    """Refuse a text that states above its annotations that a medium has an offset: its times are shifted."""
     text_above = "\n".join("\t".join(cells) for _, cells in records_above)
     offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
     if offsets:
@@ -166,13 +170,13 @@ def _has_times(cells: Sequence[str]) -> bool:
 
 
 def _rows(file: SpanFile) -> Rows:
-    """Split a text into cells: at tabs, as ELAN writes them without quotes, else as a spreadsheet does."""
+    """Split a text into rows of cells: at tabs without quotes, as ELAN writes, else as spreadsheets write."""
     if file.sheet is not None:
         return Rows(file.sheet, "\t")
     known: dict[str, str] = {}
     records = [
-        (at, shared_cells(line.split("\t"), known))
-        for at, line in enumerate(file.lines, start=1)
+        (number, shared_cells(line.split("\t"), known))
+        for number, line in enumerate(file.lines, start=1)
         if line.strip()
     ]
     if any(len(cells) > 2 for _, cells in records):
@@ -183,31 +187,31 @@ def _rows(file: SpanFile) -> Rows:
 def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     """Yield the annotations of a table whose columns have names in English.
 
-    A row is one annotation where a column says its tier; else each tier has a column, and a row is one
-    annotation of each tier whose cell is filled.
+    If there is a column `Tier`, a row is one annotation. Otherwise each tier has a column of its own, and a
+    row is an annotation of each tier whose cell is filled.
 
     Parameters
     ----------
     rows
         The header, and the rows below it.
     """
-    line = rows.records[0][0]
-    header = [cell.strip() for cell in rows.records[0][1]]
+    header_line, header_cells = rows.records[0]
+    header = [cell.strip() for cell in header_cells]
     headings = {(match[1], match[2]): cell for cell in header if (match := HEADING.fullmatch(cell))}
-    form = _form(file, headings, line)
-    records = [(line, header)]
-    for at, cells in rows.records[1:]:
+    form = _form(file, headings, header_line)
+    records = [(header_line, header)]
+    for line, cells in rows.records[1:]:
         if len(cells) == len(header):
-            records.append((at, cells))
+            records.append((line, cells))
         else:
-            yield RawSpan(f"line {at}", reason=f"{len(cells)} cells where others have {len(header)}")
+            yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
     begin = headings[BEGIN, form]
     end = headings[END, form]
     has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     table = tool_table(file, (begin, end), (records, "\t"))
     if has_tier_column:
         text_columns = ["Annotation"]
-        label_columns = columns_beside(file, table)
+        label_columns = added_label_columns(file, table)
     else:
         text_columns = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
         label_columns = []
@@ -222,9 +226,9 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     )
     for row, where, start_s, end_s, no_time in timed_rows:
         facts = {
-            "subject": first_of(row.cells, "Participant"),
-            "annotator": first_of(row.cells, "Annotator"),
-            "media": first_of(row.cells, "File Path", "File Name"),
+            "subject": first_filled_cell(row.cells, "Participant"),
+            "annotator": first_filled_cell(row.cells, "Annotator"),
+            "media": first_filled_cell(row.cells, "File Path", "File Name"),
         }
         texts = _texts(row, text_columns)
         if not texts:
@@ -233,7 +237,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         for name, text in texts.items():
             tier = row.cells.get("Tier", "") or name
             span = RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
-            yield from with_labels_beside(span, [row], label_columns)
+            yield from with_added_labels(span, [row], label_columns)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
@@ -242,12 +246,14 @@ def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> str:
-    """Choose a form that has a column of begin times and one of end times, PAL frames only if no other has.
+    """Choose the form of times to read: one in which there are both begin and end times.
+
+    PAL frames are chosen only if there is no other form.
 
     Parameters
     ----------
     headings
-        The heading of a column, by which time it has and in which form.
+        (which time, form) -> heading of the column.
     line
         The line of the header.
     """
@@ -268,15 +274,15 @@ def _rate(form: str) -> Fraction | None:
 
 
 def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawSpan]:
-    """Yield the annotations of a table without a header in English: tell its columns by what they hold.
+    """Yield the annotations of a table without a header in English, whose columns are told by what they hold.
 
-    ELAN writes tier, participant (if asked for), begin times, end times, durations, text, and names of files;
-    each of the times is in up to three forms, side by side.
+    ELAN writes these columns: tier, participant (optional), begin times, end times, durations (optional),
+    text, and names of files (optional). Each of the times may be there in up to three forms, side by side.
 
     Parameters
     ----------
     form
-        The form of the first column of times, by a header in another language; "" without a header.
+        The form of the first column of times, if a header in another language says it; "" without a header.
     """
     records = rows.records
     width = 0
@@ -291,7 +297,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
-    # Columns that are not read have a name of their own, too.
+    # Columns that are not read need different names too.
     names = {place: f"{place} - time" for place in range(len(columns))}
     names[0] = "Tier"
     names[layout.text + 1] = "File Path"
@@ -310,26 +316,35 @@ def _usual_form(cells: Sequence[str]) -> str:
 
 
 def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
-    """Find the columns of begin times, of end times and, behind them and any durations, of the text.
+    """Find the first columns of begin times and of end times, and the column of the text behind all times.
 
-    Durations are looked for first: as they must be end minus begin, they leave less room for a mistake.
+    Layouts with durations are tried first, as they can be checked: a duration must be end minus begin.
 
     Parameters
     ----------
+    columns
+        The cells of each column.
     with_lengths
         Whether there are columns of durations for sure.
+
+    Raises
+    ------
+    ManifestError
+        No layout fits, or several do.
     """
     forms = [_usual_form(column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
-    # How many kinds of times there are (begins and ends, or durations too), and each kind in how many forms.
+    # (number of groups of columns: begins, ends, perhaps durations; number of forms of times in each)
     with_durations = [(3, n) for n in (3, 2, 1)]
     without_durations = [] if with_lengths else [(2, n) for n in (3, 2, 1)]
     for n_groups, n_forms in with_durations + without_durations:
         layouts = []
         for begin in range(len(columns) - n_groups * n_forms):
             layout = Layout(begin, begin + n_forms, begin + n_groups * n_forms)
-            are_alike = forms[begin : layout.end] == forms[layout.end : layout.end + n_forms]
-            if are_alike and _fits(times, layout, n_groups) and _are_one_time(times[begin : layout.end]):
+            have_same_forms = forms[begin : layout.end] == forms[layout.end : layout.end + n_forms]
+            if not have_same_forms or not _fits(times, layout, n_groups):
+                continue
+            if _are_one_time(times[begin : layout.end]):
                 layouts.append(layout)
         if len(layouts) == 1:
             if n_groups == 2:
@@ -339,21 +354,23 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
 
 
 def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bool:
-    """Return whether in most rows the begin is before the end, and the duration, if any, lies between them.
+    """Return whether most rows begin before they end, and have the right duration if they have one.
 
     Parameters
     ----------
     times
         Columns of times in seconds.
+    layout
+        Where begins, ends and the text would be.
     n_groups
         2 for begins and ends; 3 with durations.
     """
     n_forms = layout.end - layout.begin
     fits = []
-    for at in range(n_forms):
-        begins = times[layout.begin + at]
-        ends = times[layout.end + at]
-        lengths = times[layout.begin + (n_groups - 1) * n_forms + at]
+    for form in range(n_forms):
+        begins = times[layout.begin + form]
+        ends = times[layout.end + form]
+        lengths = times[layout.begin + (n_groups - 1) * n_forms + form]
         for begin, end, length in zip(begins, ends, lengths, strict=True):
             has_length = n_groups == 2 or abs(end - begin - length) <= SLACK_S * max(1.0, length)
             fits.append(begin <= end and has_length)
@@ -361,7 +378,7 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
 
 
 def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:
-    """Return whether columns are the same times in several forms, of which the last may be milliseconds."""
+    """Return whether neighbouring columns are the same times; the latter of two may be in milliseconds."""
     same = []
     for first, second in pairwise(columns):
         for time, other_time in zip(first, second, strict=True):

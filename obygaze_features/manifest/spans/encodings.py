@@ -29,26 +29,26 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
 def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
-    """Decode a text, and say how if it was guessed.
+    """Decode the bytes of a text file: UTF-8, what a byte order mark says, the given encoding, or a guess.
 
     Parameters
     ----------
     content
         Bytes of the whole file.
     encoding
-        Of what is not UTF-8, as Python names it; a mark in the file wins. Without it the likeliest is taken,
-        and the notice shows what others would give.
+        Python's name of the encoding of text that is not UTF-8 and has no mark. By default the likeliest one.
 
     Returns
     -------
     text : str
     notice : str
-        How it was read where that is a guess; else "".
+        Says which encoding was guessed, and what the next likely ones would give; "" if nothing was guessed
+        and the whole file has one encoding.
 
     Raises
     ------
     ManifestError
-        It is no text, or in no encoding that can be; or Python does not know the one given.
+        The bytes are no text, or cannot be decoded, or Python does not know the given encoding.
 
     Examples
     --------
@@ -69,32 +69,41 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         is_guess = bool(name) and not encoding
         return _text_in(name or "ascii", content), f"read as {name}{GUESS}" if is_guess else ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    beyond_ascii = [at for at, line in enumerate(lines) if not line.isascii()]
-    not_utf8 = [at for at in beyond_ascii if _ESCAPED.search(lines[at])]
+    beyond_ascii = [number for number, line in enumerate(lines) if not line.isascii()]
+    not_utf8 = [number for number in beyond_ascii if _ESCAPED.search(lines[number])]
     is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8) or content.startswith(BOM_UTF8)
     if name:
         notice = "" if encoding else f"read as {name}{GUESS}"
     else:
-        guess = _guessed({at + 1: lines[at].encode("utf-8", "surrogateescape") for at in not_utf8})
+        guess = _guessed(
+            {number + 1: lines[number].encode("utf-8", "surrogateescape") for number in not_utf8}
+        )
         name = guess.name
         notice = guess.notice
     if not is_mostly_utf8:
         return _text_in(name, content), notice
-    for at in not_utf8:
-        lines[at] = _text_in(name, lines[at].encode("utf-8", "surrogateescape"))
-    where = first_few([f"line {at + 1}" for at in not_utf8], 1)
+    # A file that is UTF-8 but for a few lines: only these are decoded in the other encoding.
+    for number in not_utf8:
+        lines[number] = _text_in(name, lines[number].encode("utf-8", "surrogateescape"))
+    where = first_few([f"line {number + 1}" for number in not_utf8], 1)
     return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice or f'read as {name}'}"
 
 
 class _Guess(NamedTuple):
-    """The likeliest encoding, and what is said of it and the next ones."""
+    """The likeliest encoding, and a notice on it and the next ones."""
 
     name: str
     notice: str
 
 
 def _guessed(lines: Mapping[int, bytes]) -> _Guess:
-    """Guess the encoding of lines, by their numbers; show what each of the likeliest would make of them."""
+    """Guess the encoding of lines, and say what each of the likeliest encodings would make of them.
+
+    Parameters
+    ----------
+    lines
+        Line number -> bytes of the line.
+    """
     likely = [guess.name for guess in likely_encodings(lines.values())]
     name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
     sample = dict(islice(lines.items(), MOST_LINES))
@@ -103,11 +112,11 @@ def _guessed(lines: Mapping[int, bytes]) -> _Guess:
     alternatives: list[str] = []
     for other in likely:
         other_texts = _texts(sample, other)
-        # Encodings that give equal texts are one to a reader.
+        # An encoding that gives the same texts as an earlier one is no alternative to a reader.
         if other_texts in shown or len(alternatives) == SHOWN_ENCODINGS - 1:
             continue
         shown.append(other_texts)
-        number = next(at for at in sample if texts[at] != other_texts[at])
+        number = next(line for line in sample if texts[line] != other_texts[line])
         alternatives.append(f"{other} (line {number} {_shown(other_texts[number])})")
     first = next(iter(texts))
     notice = f"not UTF-8, read as {name}, which is a guess (line {first} {_shown(texts[first])})"
@@ -115,7 +124,7 @@ def _guessed(lines: Mapping[int, bytes]) -> _Guess:
 
 
 def _can_decode(lines: Iterable[bytes], name: str) -> bool:
-    """Return whether all lines are texts in an encoding."""
+    """Return whether all lines can be decoded in an encoding."""
     try:
         for line in lines:
             line.decode(name)
@@ -130,18 +139,18 @@ def _texts(lines: Mapping[int, bytes], name: str) -> dict[int, str]:
 
 
 def _shown(text: str) -> str:
-    """Show a line around its first sign beyond ASCII."""
+    """Return the part of a line around its first character beyond ASCII, quoted."""
     text = one_line(text)
-    at = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
-    begin = max(0, min(at - SHOWN_SIGNS // 3, len(text) - SHOWN_SIGNS))
+    first_place = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
+    begin = max(0, min(first_place - SHOWN_SIGNS // 3, len(text) - SHOWN_SIGNS))
     return repr(text[begin : begin + SHOWN_SIGNS])
 
 
 def _text_in(name: str, content: bytes) -> str:
-    """Decode bytes in an encoding that a mark, the person or the bytes say."""
+    """Decode bytes in an encoding; refuse bytes that it cannot decode, and an unknown encoding."""
     try:
         return content.decode(name)
-    except (LookupError, ValueError):  # also an encoding of no texts
+    except (LookupError, ValueError):  # LookupError also for codecs of bytes, such as base64
         raise ManifestError(
             f"its bytes are no text in UTF-8 or {name}: give --encoding, such as gb18030"
         ) from None

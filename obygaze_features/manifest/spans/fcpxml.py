@@ -66,26 +66,36 @@ def read_fcpxml(file: SpanFile) -> Iterator[RawSpan]:
             n_marks += 1
             yield _mark(node, place, f"{node.tag} {n_marks}")
             continue
-        inner = _inner(node, place, assets)
-        waiting += [(child, inner) for child in reversed(node)]
+        place_of_children = _place_of_children(node, place, assets)
+        waiting += [(child, place_of_children) for child in reversed(node)]
 
 
 def _assets(root: Element) -> dict[str, Asset]:
-    """Return all media files by their ids."""
+    """Return id -> media file, for all media files of a document."""
     assets = {}
     for node in root.iter("asset"):
         representation = node.find("media-rep")
-        place = node.get("src") or (representation.get("src") if representation is not None else "")
-        media = unquote(place or node.get("name") or "")
+        url = node.get("src") or (representation.get("src") if representation is not None else "")
+        media = unquote(url or node.get("name") or "")
         assets[node.get("id", "")] = Asset(media, _seconds(node.get("start", "0s")) or Fraction(0))
     return assets
 
 
-def _inner(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
-    """Return where times inside an element lie."""
+def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
+    """Return what the times of an element's children count in: a media file, or the timeline.
+
+    Parameters
+    ----------
+    node
+        The element.
+    place
+        What the element's own times count in.
+    assets
+        Id -> media file.
+    """
     asset = assets.get(node.get("ref", "")) if node.tag == "asset-clip" else None
     if node.tag == "clip":
-        # Its media are those of the first video or audio inside.
+        # The media of a clip are those of its first video or audio.
         for child in node:
             if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
                 asset = assets[child.get("ref", "")]
@@ -103,7 +113,7 @@ def _inner(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
 
 
 def _mark(node: Element, place: Place, where: str) -> RawSpan:
-    """Read a marker, a chapter or a range of a keyword."""
+    """Read a marker, a chapter marker or a range of a keyword."""
     text = one_line(node.get("value", ""))
     where = f"{where} ({text:.40})"
     start = _seconds(node.get("start", ""))
@@ -121,7 +131,7 @@ def _mark(node: Element, place: Place, where: str) -> RawSpan:
 
 
 def _seconds(text: str) -> Fraction | None:
-    """Read a time, such as `1001/24000s`; None where it is none."""
+    """Read a time, such as `1001/24000s`, in seconds; None if the text is no time."""
     match = _TIME.fullmatch(text.strip())
     if match is None or (match[2] and not int(match[2])):
         return None

@@ -46,7 +46,7 @@ class Format:
     name, tool
         What it is called, and by what it is written.
     kind
-        The kind of files that reads it (kinds.toml); "" where it is not read.
+        The kind of files as which it is read (kinds.toml); "" if it is not read.
     way_out
         What to do with a file that is not read, by the tool's own menu.
     source
@@ -64,7 +64,7 @@ class Format:
 
     @property
     def refusal(self) -> str:
-        """The one line that is said of a file of this format, where it is not read."""
+        """The message for a file of this format, if the format is not read."""
         return f"{self.name} ({self.tool}): {self.way_out}"
 
     def tells(self, file: SpanFile) -> bool:
@@ -72,9 +72,14 @@ class Format:
         return bool(self.marks) and all(MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
 
     def likeness(self, words: frozenset[str]) -> float:
-        """Return how like a text of these words is: the share of the words of one mark that are there.
+        """Return how much a text resembles this format: the largest share of a mark's words that it has.
 
-        Of a mark with several lists, such as `paths`, each list counts by itself.
+        Each list of a mark with several lists, such as `paths`, counts as a mark of its own.
+
+        Parameters
+        ----------
+        words
+            The words of the text, in lower case.
         """
         shares = [0.0]
         for mark, wanted in self.marks.items():
@@ -87,7 +92,7 @@ class Format:
 
 
 def _entry(facts: Mapping[str, Any]) -> Format:
-    """Make a format of an entry of the table."""
+    """Make a format of an entry in the table of formats."""
     marks = {mark: facts[mark] for mark in MARKS if mark in facts}
     return Format(
         facts["name"], facts["tool"], facts.get("kind", ""), facts.get("way_out", ""), facts["source"], marks
@@ -95,7 +100,7 @@ def _entry(facts: Mapping[str, Any]) -> Format:
 
 
 def _words_in(values: object) -> Iterator[str]:
-    """Yield the words of texts, and of texts in lists."""
+    """Yield the words of a text, or of texts in nested lists, in lower case."""
     if isinstance(values, str):
         for word in _WORD.findall(values):
             yield word.casefold()
@@ -108,20 +113,20 @@ def _words_in(values: object) -> Iterator[str]:
 # ---------------------------------------------------------------------------
 @cache
 def root_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of the beginning of XML whose root element has a name, with any prefix."""
+    """Return a pattern for the beginning of XML whose root element has this name, with any prefix."""
     before = rf"\A[\ufeff\s]*+{XML_PROLOGUE}(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+{XML_PROLOGUE}"
     return re.compile(rf"{before}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
 
 
 @cache
 def beginning_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the pattern of a text that begins so, behind blanks."""
+    """Return a pattern for a text that begins with `pattern`, after any blanks."""
     return re.compile(rf"\A\s*+(?:{pattern})", re.IGNORECASE)
 
 
 @cache
 def anywhere_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the pattern of what stands anywhere in a text; `^` is the beginning of a line."""
+    """Return a pattern that is searched anywhere in a text; its `^` is the beginning of a line."""
     return re.compile(pattern, re.MULTILINE)
 
 
@@ -136,18 +141,18 @@ def _begins(file: SpanFile, pattern: str) -> bool:
 
 
 def _has_within(file: SpanFile, pattern: str) -> bool:
-    """Return whether a pattern stands anywhere in the first characters of a file."""
+    """Return whether a pattern is found anywhere in the first characters of a file."""
     return anywhere_pattern(pattern).search(file.head) is not None
 
 
 def _has_lines(file: SpanFile, pattern: str) -> bool:
-    """Return whether each of the first lines of a file that are not empty is a pattern's."""
+    """Return whether all of the first non-empty lines of a file match a pattern."""
     lines = first_lines(file)
     return bool(lines) and all(re.fullmatch(pattern, line) for line in lines)
 
 
 def first_lines(file: SpanFile) -> list[str]:
-    """Return the first lines of a file that are not empty, without blanks at their ends."""
+    """Return the first non-empty lines of a file, without outer blanks; none of a workbook."""
     if file.sheet is not None:
         return []
     texts = (line.strip() for line in file.head.split("\n"))
@@ -160,13 +165,13 @@ def _has_columns(file: SpanFile, headers: Sequence[Sequence[str]]) -> bool:
 
 
 def _has_cell(file: SpanFile, pattern: str) -> bool:
-    """Return whether a pattern is one of the names in the first row of a file."""
+    """Return whether a name in the first row of a file matches a pattern."""
     rows = file.first_names[:1]
     return any(re.fullmatch(pattern, name, re.IGNORECASE) for row in rows for name in row)
 
 
 def has_paths(file: SpanFile, alternatives: Sequence[Sequence[str]]) -> bool:
-    """Return whether a file is JSON that holds all paths of one of several lists.
+    """Return whether a file is JSON in which all paths of at least one list exist.
 
     Examples
     --------
@@ -188,7 +193,7 @@ def _lacks_paths(file: SpanFile, paths: Sequence[str]) -> bool:
 
 
 def json_value(file: SpanFile) -> Any:
-    """Return a file as JSON, or the first of its lines that is JSON; None where it is neither."""
+    """Return the JSON value of a file, else of its first non-empty line; None if neither is JSON."""
     if file.sheet is not None or not file.head.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -202,7 +207,15 @@ def json_value(file: SpanFile) -> Any:
 
 
 def _holds(value: Any, steps: Sequence[str]) -> bool:
-    """Return whether a JSON value holds something at the end of the steps of a path."""
+    """Return whether a path exists in a JSON value.
+
+    Parameters
+    ----------
+    value
+        The value.
+    steps
+        The steps of the path: a name, or `*` for any name, with `[]` for each list to go into.
+    """
     if not steps:
         return True
     step = _STEP.fullmatch(steps[0])
@@ -216,9 +229,9 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
         values = [value]
     for _ in range(len(brackets) // 2):
         items: list[Any] = []
-        for each_list in values:
-            if isinstance(each_list, list):
-                items += each_list[:MOST_ITEMS]
+        for inner_value in values:
+            if isinstance(inner_value, list):
+                items += inner_value[:MOST_ITEMS]
         values = items
     return any(_holds(item, steps[1:]) for item in values)
 
@@ -229,7 +242,7 @@ def _has_member(file: SpanFile, pattern: str) -> bool:
 
 
 def member_names(file: SpanFile) -> list[str]:
-    """Return the names of the first members of a zip archive; none where a file is none."""
+    """Return the names of the first members of a zip archive; an empty list if a file is no archive."""
     if not file.content.startswith(b"PK\x03\x04"):
         return []
     try:
@@ -265,8 +278,8 @@ FORMATS: Final[Sequence[Format]] = [_entry(facts) for facts in _TABLE]
 
 # --- what a file is
 # ---------------------------------------------------------------------------
-def format_of(file: SpanFile) -> Format | None:
-    """Return the format of a file that is not read; None where it is of none that is known."""
+def unread_format_of(file: SpanFile) -> Format | None:
+    """Return the format of a file if it is one that is known and not read; else None."""
     for known in FORMATS:
         if not known.kind and known.tells(file):
             return known
@@ -276,8 +289,8 @@ def format_of(file: SpanFile) -> Format | None:
 def nearest_formats(file: SpanFile) -> list[Format]:
     """Return the formats that a file of no known format is most like, the nearest first.
 
-    Formats of the file's syntax (XML, JSON, a table, lines) are nearer than others. Among these a format is
-    the nearer, the more of the words of its marks stand in the file.
+    Formats of the file's syntax (XML, JSON, a table, lines) come before others. They are ranked by the share
+    of the words of their marks that are in the file (`Format.likeness`).
     """
     words = frozenset(_words_in(file.head))
     syntax = _syntax(file)
@@ -291,7 +304,7 @@ def nearest_formats(file: SpanFile) -> list[Format]:
 
 
 def _syntax(file: SpanFile) -> frozenset[str]:
-    """Return the marks that formats of a file's syntax have."""
+    """Return the kinds of marks that formats of a file's syntax have, such as `root` for XML."""
     beginning = file.head.lstrip()
     if beginning.startswith("<"):
         return frozenset({"root"})

@@ -8,26 +8,26 @@ from collections.abc import Iterable, Sequence
 def runs_of(
     frames: Sequence[float], outside: Iterable[float], step: float, widest: float = math.inf
 ) -> list[tuple[float, float]]:
-    """Find the runs of frames in which something shows, from the frames that say whether it does.
+    """Find the runs of frames in which something is visible, from some frames that say whether it is.
 
-    A run begins at a frame in which it shows, and ends at the next frame in which it does not; if there is no
-    such frame, one step after the last frame in which it shows.
+    A run begins at a frame in which it is visible, and ends at the next frame in which it is not. If there is
+    no such frame, the run ends one step after the last frame in which it is visible.
 
     Parameters
     ----------
     frames
-        The frames known to show it, sorted. Between them it goes on.
+        The frames known to show it, sorted. It is taken to be visible between them.
     outside
         The frames known not to show it.
     step
         From one frame to the next.
     widest
-        Frames that are further apart than this are of two runs, whatever is between them.
+        Frames that are further apart than this belong to two runs.
 
     Returns
     -------
     list
-        First frame of each run, and the frame after its last.
+        (first frame, frame after the last one) of each run.
 
     Examples
     --------
@@ -36,11 +36,11 @@ def runs_of(
     """
     stops = [*sorted(outside), math.inf]
     runs: list[tuple[float, float]] = []
-    first = last = stop = math.nan
+    first = last = stop = math.nan  # of the current run; NaN before the first one
     for frame in frames:
         next_stop = stops[bisect_right(stops, frame)]
-        goes_on = next_stop == stop and frame - last <= widest
-        if not goes_on:
+        continues_run = next_stop == stop and frame - last <= widest
+        if not continues_run:
             if not math.isnan(first):
                 runs.append((first, last + step if math.isinf(stop) else stop))
             first = frame

@@ -60,6 +60,7 @@ class Headings:
     wide: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        """Refuse unknown columns, columns with a wrong number of headings, and headings named twice."""
         for name, headings in self.columns.items():
             if name not in NAMED_COLUMNS:
                 hint = name_hint(name, NAMED_COLUMNS) or f": expected one of {', '.join(NAMED_COLUMNS)}"
@@ -79,13 +80,13 @@ class Headings:
 
     @property
     def has_one_column_of_times(self) -> bool:
-        """Whether one heading stands for both times."""
+        """Whether the person names one heading for both starts and ends."""
         start = self.columns.get(TIMES[0], ())
         end = self.columns.get(TIMES[1], ())
         return bool(start) and list(map(plain, start)) == list(map(plain, end))
 
     def named(self) -> list[str]:
-        """List all headings that the person names."""
+        """Return all headings that the person names, including those of annotators (`wide`)."""
         named_headings: list[str] = []
         for name, headings in self.columns.items():
             if name == TIMES[1] and self.has_one_column_of_times:
@@ -98,9 +99,9 @@ class Headings:
         return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
-        """Return whether some cells hold two headings that the person names, or the one if only one is named.
+        """Return whether cells are the header that the person means: hold two of the named headings.
 
-        Where several are named, one alone does not tell the table: a legend beside it may have it too.
+        One is enough if only one is named. If several are, a row with one of them may be of a legend.
         """
         named = self.named()
         n_present = sum(self.is_in(heading, cells) for heading in named)
@@ -111,7 +112,7 @@ class Headings:
         return any(self.is_in(heading, [column]) for heading in self.named())
 
     def is_in(self, heading: str, cells: Iterable[str]) -> bool:
-        """Return whether a heading is among some cells; one of `wide` also as a part of a cell."""
+        """Return whether a heading is among some cells; the name of an annotator may be a part of a cell."""
         cells = list(cells)
         if any(plain(heading) == plain(cell) for cell in cells):
             return True
@@ -122,7 +123,7 @@ class Headings:
         return sum(self.is_in(heading, cells) for heading in self.named())
 
     def is_header(self, cells: Sequence[str]) -> bool:
-        """Return whether cells are the header of a table of ours: of times, or of films and labels."""
+        """Return whether cells are the header of a table of spans: name both times, or films and labels."""
         names = {heading_name(cell) for cell in cells}
         has_times = set(map(plain, TIMES)) <= names
         has_labels = not names.isdisjoint(FILM_COLUMNS) and not names.isdisjoint(LABEL_COLUMNS)
@@ -145,40 +146,41 @@ def is_headed_by(annotator: str, heading: str) -> bool:
 
 
 def without_name(annotator: str, heading: str) -> str:
-    """Return what a heading says besides an annotator's name.
+    """Return a heading without the annotator's name at its beginning or end; the heading if it has no such.
 
     Examples
     --------
     >>> without_name("AB", "Type of shot (AB)"), without_name("AB", "AB")
     ('Type of shot', '')
     """
-    letters = re.escape(annotator.strip())
+    name = re.escape(annotator.strip())
+    # The name must be a whole word: no further digit next to a number, no further letter next to letters.
     sign = r"\d" if annotator.strip().isdecimal() else r"[^\W\d_]"
-    before = f"(?<!{sign})"
-    behind = f"(?!{sign})"
-    for pattern in (rf"\A\W*{letters}{behind}", rf"{before}{letters}\W*\Z"):
-        heading_left = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
-        if heading_left != heading.strip():
-            return heading_left.strip(" _-:.@()[]/|")
+    name_at_beginning = rf"\A\W*{name}(?!{sign})"
+    name_at_end = rf"(?<!{sign}){name}\W*\Z"
+    for pattern in (name_at_beginning, name_at_end):
+        rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
+        if rest != heading.strip():
+            return rest.strip(" _-:.@()[]/|")
     return heading.strip()
 
 
 def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
-    """List the columns of an annotator: those headed by the name alone, else those that begin or end so."""
+    """Return the columns of an annotator: those headed by the name alone, else those that begin or end so."""
     exact = [column for column in columns if plain(column) == plain(annotator)]
     return exact or [column for column in columns if is_headed_by(annotator, column)]
 
 
 @lru_cache(1 << 14)
 def _words(text: str) -> tuple[str, ...]:
-    """Split a text into its words and numbers, as names are compared."""
+    """Split a text into its words and numbers, in the form in which names are compared (`plain`)."""
     return tuple(re.findall(r"[^\W\d_]+|\d+", plain(text)))
 
 
 # --- headings that people give
 # ---------------------------------------------------------------------------
 def bare_heading(heading: str) -> str:
-    """Write a heading as `KNOWN_HEADINGS` has it: without what stands in brackets.
+    """Return a heading in the form of `KNOWN_HEADINGS`: as `plain` writes it, without texts in brackets.
 
     Examples
     --------
@@ -190,9 +192,10 @@ def bare_heading(heading: str) -> str:
 
 @lru_cache(1 << 12)  # of few tables at a time
 def names_of_heading(heading: str) -> tuple[str, ...]:
-    """List the columns of ours that people mean by a heading, the likeliest first.
+    """Return the columns of a manifest that people may mean by a heading, the likeliest first.
 
-    A heading that is known comes before one that holds a known one: `Temps de début` holds `début`.
+    Columns of which the whole heading is a known one come before those of which it only holds one:
+    `Temps de début` holds `début`, a heading of `start_s`.
     """
     bare = bare_heading(heading)
     words = _words(bare)
@@ -210,7 +213,7 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
 
 
 def columns_meant(cells: Iterable[str]) -> set[str]:
-    """Return the columns of ours that some cells head; a cell counts if it is a known heading as it stands.
+    """Return the columns of a manifest that cells name; only cells that are known headings as a whole count.
 
     Examples
     --------
@@ -230,7 +233,7 @@ def columns_meant(cells: Iterable[str]) -> set[str]:
 
 
 def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
-    """Return whether a heading holds a known heading as a part of whole words.
+    """Return whether a heading holds a known heading among its words.
 
     Parameters
     ----------
@@ -239,13 +242,13 @@ def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
     spelling
         The known heading.
     bare
-        The heading of `bare_heading`: a known heading is no part of itself.
+        The whole heading, from `bare_heading`. It does not count as holding itself.
     """
     if len(spelling) < _SHORTEST_WORD or bare == spelling:
         return False
     known_words = _words(spelling)
     n = len(known_words)
-    return any(tuple(words[at : at + n]) == known_words for at in range(len(words) - n + 1))
+    return any(tuple(words[start : start + n]) == known_words for start in range(len(words) - n + 1))
 
 
 # --- units that headings spell
@@ -261,7 +264,9 @@ _UNITS: Final = {
 
 
 def seconds_of_unit(heading: str) -> float | None:
-    """Return the seconds of the unit that a heading spells, 0 for frames; None if it spells no unit.
+    """Return the length in seconds of the unit that a heading names, such as 0.001 for ms; 0 for frames.
+
+    None if it names no unit, or seconds.
 
     Examples
     --------

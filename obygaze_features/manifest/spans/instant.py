@@ -1,4 +1,4 @@
-"""Read and write times: the only place that makes seconds of text."""
+"""Read and write times. All texts of times are converted to seconds here."""
 
 import math
 import re
@@ -48,12 +48,12 @@ _FINE = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
 """A number with more digits than people write of seconds: spreadsheets keep times as shares of a day."""
 
 
-def western(text: str) -> str:
-    """Write digits of any script, and signs of full width beside them, as those of ASCII.
+def with_ascii_digits(text: str) -> str:
+    """Replace digits of any script, and full-width signs such as `：`, by those of ASCII.
 
     Examples
     --------
-    >>> western("００：０１：３０"), western("١٫٥"), western("1²")
+    >>> with_ascii_digits("００：０１：３０"), with_ascii_digits("١٫٥"), with_ascii_digits("1²")
     ('00:01:30', '1.5', '1²')
     """
     if text.isascii():
@@ -76,9 +76,9 @@ def seconds(text: str) -> float | None:
 def time_code(text: str, rate: Fraction | None = None) -> float | None:
     """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
 
-    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames, or everywhere,
-    it drops numbers, at 29.97 and 59.94 fps alone: two (at 59.94 four) at each minute but the tenth. Source:
-    SMPTE ST 12-1.
+    A time code hh:mm:ss:ff numbers frames at the rounded rate (24 at 23.976 fps). A `;` before the frames
+    means drop frame, which exists at 29.97 and 59.94 fps: the first two (at 59.94 fps four) frame numbers of
+    each minute are skipped, except in every tenth minute. Source: SMPTE ST 12-1.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     Raises
     ------
     ManifestError
-        If it is none of these, or has frames and no rate is known; or a time code that does not exist.
+        The text is no time, has frames and no rate is known, or is a time code that does not exist.
 
     Examples
     --------
@@ -99,8 +99,8 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
 
 
 def time_in(text: str, rate: Fraction | None = None) -> float | None:
-    """Read a time as `time_code` does, without checks of the arguments: a table has many cells."""
-    text = western(text)
+    """Read a time as `time_code` does, without the check of argument types, which is slow over many cells."""
+    text = with_ascii_digits(text)
     if text.replace(".", "", 1).isdecimal():
         return seconds(text)
     if {":", ";"}.isdisjoint(text):
@@ -116,7 +116,7 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
             raise ManifestError(
                 f"{text!r} ends in frames: write hh:mm:ss.ms, or give their rate where there is a --rate"
             )
-        return _of_label(text, code, rate)
+        return _seconds_of_time_code(text, code, rate)
     raise ManifestError(
         f"{text!r} is no time: expected seconds or hh:mm:ss.ms; hh:mm:ss:ff where there is a --rate"
     )
@@ -128,20 +128,20 @@ def clock_s(hours: str, minutes: str, seconds_text: str, digits: str) -> float |
     Parameters
     ----------
     hours
-        "" where the time has none; minutes may be 60 and more then.
+        "" if the time has none; then there may be 60 minutes and more.
     digits
-        What stands behind the decimal sign of the seconds; "" where nothing does.
+        The digits behind the decimal sign of the seconds; "" if there are none.
     """
     if int(seconds_text) >= 60 or (hours and int(minutes) >= 60):
         return None
     whole_seconds = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds_text)
-    # The time is a fraction of whole numbers, so that it is rounded once.
+    # Computed as a fraction of integers, so that only the division rounds.
     denominator: int = 10 ** len(digits)
     return (whole_seconds * denominator + int(digits or 0)) / denominator
 
 
 def spelled_s(text: str) -> float | None:
-    """Read a time whose units are spelled, or a clock with dots; None where it is neither.
+    """Read a time with units (`1 min 5 s`), or a clock with dots (`00.01.05`), in seconds; None if neither.
 
     Examples
     --------
@@ -159,20 +159,24 @@ def spelled_s(text: str) -> float | None:
 
 def is_clock(text: str) -> bool:
     """Return whether a time is written as hours, minutes and seconds, or frames."""
-    return not {":", ";"}.isdisjoint(western(text))
+    return not {":", ";"}.isdisjoint(with_ascii_digits(text))
 
 
-def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
-    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
+def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> float:
+    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
 
     Parameters
     ----------
+    text
+        The time code, for messages.
     code
-        The match of `FRAME_CODE` in the text.
+        Its match of `FRAME_CODE`.
+    rate
+        Frames per second.
     """
-    labels = whole_rate(rate)
-    dropped = 0
-    if len(code[6]) > 2 and labels <= 100:
+    numbers_per_second = whole_rate(rate)
+    dropped = 0  # frame numbers that are skipped at the start of a minute
+    if len(code[6]) > 2 and numbers_per_second <= 100:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
         )
@@ -188,51 +192,53 @@ def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
             )
         dropped = DROPPING[rate]
     is_dropped = dropped > frames and whole_seconds == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole_seconds >= 60 or frames >= labels or is_dropped:
+    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second or is_dropped:
         raise ManifestError(
             f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
             + (": drop frame leaves this number out" if is_dropped else "")
         )
     n_minutes = hours * 60 + minutes
-    # Numbers are dropped at the start of each minute but every tenth.
+    # Numbers are skipped at the start of each minute except every tenth.
     n_dropped = dropped * (n_minutes - n_minutes // 10)
-    n_frames = (n_minutes * 60 + whole_seconds) * labels + frames - n_dropped
+    n_frames = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames - n_dropped
     return float(n_frames / rate)
 
 
 def whole_rate(rate: Fraction) -> int:
-    """Return how many frames time code counts in a second: the frame rate, rounded.
+    """Return how many frames a time code numbers in a second: the frame rate, rounded.
 
     Raises
     ------
     ManifestError
-        The rate is neither whole nor n * 1000/1001: no time code counts its frames.
+        There are no time codes of this rate: it is neither an integer nor n * 1000/1001.
     """
-    labels = round(rate)
-    if rate not in (labels, Fraction(labels * 1000, 1001)):
+    rounded_rate = round(rate)
+    if rate not in (rounded_rate, Fraction(rounded_rate * 1000, 1001)):
         raise ManifestError(
             f"{float(rate):.12g} frames per second have no time code: its rates are whole, or n * 1000/1001; "
             "give times in seconds"
         )
-    return labels
+    return rounded_rate
 
 
 @checked
 def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
-    """Write a number of frames as time code, hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
+    """Write a number of frames as a time code, hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
 
     Examples
     --------
     >>> frame_label(17982, Fraction(30000, 1001), drop=True), frame_label(1800, Fraction(30000, 1001))
     ('00:10:00;00', '00:01:00:00')
     """
-    labels = whole_rate(rate)
+    numbers_per_second = whole_rate(rate)
     if drop:
+        # Add the numbers that are skipped: in nine of ten minutes, at the start of the minute.
         dropped = DROPPING[rate]
-        minute = 60 * labels - dropped
-        tens, n_frames = divmod(frames, 10 * minute + dropped)
-        frames += dropped * (9 * tens + max(n_frames - dropped, 0) // minute)
-    n_seconds, n_frames = divmod(frames, labels)
+        frames_of_minute = 60 * numbers_per_second - dropped
+        frames_of_ten_minutes = 10 * frames_of_minute + dropped
+        n_tens, n_rest = divmod(frames, frames_of_ten_minutes)
+        frames += dropped * (9 * n_tens + max(n_rest - dropped, 0) // frames_of_minute)
+    n_seconds, n_frames = divmod(frames, numbers_per_second)
     sign = ";" if drop else ":"
     return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{sign}{n_frames:02d}"
 
@@ -257,7 +263,7 @@ def frame_rate(text: str) -> Fraction:
 
 
 def clock(time_s: float, point: str = ".") -> str:
-    """Write seconds as hh:mm:ss and milliseconds."""
+    """Write seconds as hh:mm:ss.mmm, with `point` before the milliseconds."""
     n_seconds, milliseconds = divmod(round(1000 * time_s), 1000)
     return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{point}{milliseconds:03d}"
 
@@ -272,29 +278,30 @@ def is_short(start_s: float | None, end_s: float | None) -> bool:
 def instants(
     cells: Sequence[str], usual: str = ".", rate: Fraction | None = None, n_columns: int = 1
 ) -> list[float | ManifestError | None]:
-    """Read the columns of times of a table; all cells together show which sign is the decimal one.
+    """Read the columns of times of a table as seconds; all cells together show which sign is the decimal one.
 
     Parameters
     ----------
     cells
-        The cells of all columns of times, one column behind the other.
+        The cells of all columns of times, one column after the other.
     usual
-        The decimal sign of tables of this kind; "" where it may be either.
+        The decimal sign that is usual in tables of this kind; "" if it may be a point or a comma.
     rate
         Frames per second of hh:mm:ss:ff.
     n_columns
-        How many columns the cells are of.
+        The number of columns.
 
     Returns
     -------
     list
-        Seconds; None for an empty cell; an error, to be raised with its line, for one that is no time.
+        For each cell its seconds, None if it is empty, or an error if it is no time. The caller raises the
+        error with the cell's line.
 
     Raises
     ------
     ManifestError
-        Both signs are decimal in the column, a cell could be thousands as well, some are shares of a day, or
-        some time codes drop labels and others do not.
+        Points and commas are both used as decimal signs, a number may be read with either, times are shares
+        of a day, or only some time codes have drop frame.
     """
     is_plain = usual == "." and not _UNSURE.search("\n".join(cells))
     texts = [text.strip() for text in (cells if is_plain else pointed(cells, usual))]
@@ -305,23 +312,32 @@ def instants(
         try:
             values.append(time_in(text, rate))
         except ManifestError as error:
-            values.append(error.with_traceback(None))  # which would keep this list, in a circle
+            values.append(error.with_traceback(None))  # a traceback refers to this list: memory not freed
     if _FINE.search("\n".join(texts)):
         _refuse_shares_of_a_day(texts, values, len(texts) // n_columns)
     return values
 
 
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
-    """Refuse a column in which some time codes drop frame numbers and others do not."""
-    codes = map(FRAME_CODE.fullmatch, map(western, texts))
+    """Refuse a column in which only some time codes have drop frame."""
+    codes = map(FRAME_CODE.fullmatch, map(with_ascii_digits, texts))
     if len({code[5] for code in codes if code}) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:
-    """Refuse times below 1 with many digits: a spreadsheet wrote them as shares of a day.
+    """Refuse times below 1 with many digits, which a spreadsheet wrote as shares of a day.
 
-    They are kept if a row has such a time beside one of a second or more: then they are seconds.
+    They are accepted as seconds if a row has such a time together with one of a second or more.
+
+    Parameters
+    ----------
+    texts
+        The cells of all columns of times, one column after the other.
+    values
+        What was read from each cell.
+    n_rows
+        The number of cells in a column.
     """
     fine_in_row = {}
     rows_of_seconds = set()
@@ -340,16 +356,16 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
 
 
 def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
-    """Write numbers with decimal points; all cells together show which sign is the decimal one.
+    """Write the numbers of a column with decimal points; all cells show which sign is the decimal one.
 
-    Signs between thousands are left out, and cells that are no numbers stay as they are.
+    Signs between thousands are removed, and cells that are no numbers stay as they are.
 
     Examples
     --------
     >>> pointed(["1.234", "0,5", "one"])
     ['1234', '0.5', 'one']
     """
-    texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
+    texts = [_BLANKS.sub("", with_ascii_digits(cell.strip())) for cell in cells]
     sign = _decimal_sign(texts, usual)
     signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
     numbers = []
@@ -360,9 +376,9 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
 
 
 def time_or_nan(text: str) -> float:
-    """Read one time, without other cells to tell its decimal sign; NaN if it is no time."""
+    """Read a single time in seconds; NaN if it is no time."""
     text = text.strip()
-    # Only a number whose signs are doubtful, or with very many digits, needs the rules of a whole column.
+    # Only a number whose decimal sign is doubtful, or with very many digits, needs the rules of a column.
     is_doubtful = _UNSURE.search(text) is not None or _FINE.search(text) is not None
     value: object = None
     with suppress(ManifestError):
@@ -383,22 +399,25 @@ def _decimal_sign(texts: Sequence[str], usual: str) -> str:
     ManifestError
         Some numbers need one sign and some the other, or a number can be read with both.
     """
-    only: dict[str, str] = {}
+    example_of_sign: dict[str, str] = {}  # decimal sign -> a number that can be read with it alone
     doubtful = ""
     for text in texts:
-        if text.isdecimal():  # as most numbers are: without a sign, it says nothing of signs
+        if text.isdecimal():  # as most numbers are; without a sign, they show nothing
             continue
-        fits = [sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)]
-        if len(fits) == 1:
-            only.setdefault(fits[0], text)
-        elif len(fits) == 2 and set(text) & {".", ","} and not (usual and usual in text):
+        possible_signs = [
+            sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
+        ]
+        if len(possible_signs) == 1:
+            example_of_sign.setdefault(possible_signs[0], text)
+        elif len(possible_signs) == 2 and set(text) & {".", ","} and not (usual and usual in text):
             doubtful = doubtful or text
-    if len(only) == 2:
+    if len(example_of_sign) == 2:
         raise ManifestError(
-            f"{only['.']!r} and {only[',']!r}: one of '.' and ',' is the decimal sign, not both"
+            f"{example_of_sign['.']!r} and {example_of_sign[',']!r}: one of '.' and ',' is the decimal sign, "
+            "not both"
         )
-    if only:
-        return next(iter(only))
+    if example_of_sign:
+        return next(iter(example_of_sign))
     if doubtful:
         digits = re.sub("[.,]", "", doubtful)
         raise ManifestError(

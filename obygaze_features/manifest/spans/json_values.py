@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from obygaze_features.manifest.spans.instant import western
+from obygaze_features.manifest.spans.instant import with_ascii_digits
 from obygaze_features.manifest.spans.one_line import one_line
 
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
@@ -28,7 +28,7 @@ def json_of(text: str) -> Any:
 
 
 def json_in(text: str, kind: type[J]) -> J | None:
-    """Read a line or a cell as JSON of one kind, such as a list; None if it is no JSON or of another kind."""
+    """Read a line or a cell as JSON of one type, such as a list; None if it is no JSON or of another type."""
     try:
         value = json_of(text)
     except (ValueError, RecursionError):
@@ -37,10 +37,10 @@ def json_in(text: str, kind: type[J]) -> J | None:
 
 
 def number(value: object) -> float:
-    """Read a number that can be a time, from a JSON number or a text; NaN if the value is none."""
+    """Read a number from a JSON number or a text; NaN if the value is neither."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
-    text = western(str(value).strip())
+    text = with_ascii_digits(str(value).strip())
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
@@ -50,9 +50,10 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the items of a list, with {} for each that is no object.
+    """Return the items of a list as objects; an item that is no object becomes an empty one.
 
-    No value (None) gives an empty list, and a value that is no list gives a list of one {}.
+    None gives an empty list, and any other value that is no list gives a list with one empty object, so that
+    it is counted as one record that cannot be read.
     """
     if isinstance(value, list):
         return [object_of(item) for item in value]

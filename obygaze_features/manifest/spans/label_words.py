@@ -60,10 +60,10 @@ LONGEST_KEPT: Final = 200
 R = TypeVar("R")
 
 
-def _kept(meaning: Callable[[str], R]) -> Callable[[str], R]:
-    """Keep what a function says of short texts."""
-    kept = lru_cache(MOST_KEPT)(meaning)
-    return lambda text: kept(text) if len(text) <= LONGEST_KEPT else meaning(text)
+def _cached_for_short_texts(function: Callable[[str], R]) -> Callable[[str], R]:
+    """Return a function of a text with a cache; texts longer than `LONGEST_KEPT` are not cached."""
+    cached = lru_cache(MOST_KEPT)(function)
+    return lambda text: cached(text) if len(text) <= LONGEST_KEPT else function(text)
 
 
 class Labels(NamedTuple):
@@ -74,7 +74,7 @@ class Labels(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The level and the concepts."""
+        """The level, if there is one, and the concepts."""
         return (self.level, *self.concepts) if self.level else self.concepts
 
 
@@ -91,29 +91,32 @@ class LabelWords:
     Raises
     ------
     ManifestError
-        A word would stand for what is no level and no concept of the codebook.
+        A word would stand for a label that the codebook does not have.
     """
 
     def __init__(self, codebook: Codebook, meanings: Mapping[str, str] | None = None) -> None:
-        """Keep the names of levels and concepts by their spellings, and the words that stand for neither.
-
-        `_meanings` are kept as given, for `with_guesses`.
-        """
+        """Collect the spellings of levels and concepts, and the words that the person explains."""
         self.codebook = codebook
-        self._levels = _names(codebook.levels)
-        self._concepts = _names(codebook.concepts)
-        self._nothing = set[str]()
-        self._meanings = dict(meanings or {})
+        self._levels = _names(codebook.levels)  # spelling -> name
+        self._concepts = _names(codebook.concepts)  # spelling -> name
+        self._nothing = set[str]()  # words that stand for no label
+        self._meanings = dict(meanings or {})  # as given, for `with_guesses`
         for text, label in (meanings or {}).items():
             self._add(text, label)
-        # A tier or a column says the same again and again.
-        self.labels_of = _kept(self._labels_of)
-        self.level_of = _kept(self._level_of)
-        self.concept_of = _kept(self._concept_of)
-        self.parts_of = _kept(self._parts_of)
+        # Cached, as a tier or a column repeats the same few texts.
+        self.labels_of = _cached_for_short_texts(self._labels_of)
+        self.level_of = _cached_for_short_texts(self._level_of)
+        self.concept_of = _cached_for_short_texts(self._concept_of)
+        self.parts_of = _cached_for_short_texts(self._parts_of)
 
     def _add(self, text: str, label: str) -> None:
-        """Add a word that a person explains."""
+        """Add a word that stands for a level or concept, or for nothing if the label is "".
+
+        Raises
+        ------
+        ManifestError
+            The label is no level or concept of the codebook.
+        """
         key = word(without_zeros(text))
         if not label:
             self._nothing.add(key)
@@ -129,9 +132,10 @@ class LabelWords:
             )
 
     def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
-        """Return these words with translations and guesses added; a word that is known keeps its meaning.
+        """Return these words with translations and guesses added; known words keep their meaning.
 
-        Translations are the codebook's own, then those that we know.
+        The codebook's own translations come first, then those of `label_translations.toml`, then the guesses
+        (word -> label).
         """
         words = LabelWords(self.codebook, self._meanings)
         words._add_unknown(_translated_titles(self.codebook))
@@ -147,37 +151,37 @@ class LabelWords:
         return words
 
     def _add_unknown(self, meanings: Mapping[str, str]) -> None:
-        """Add the words that have no meaning yet."""
+        """Add those words of `meanings` that have no meaning yet."""
         for text, label in meanings.items():
             if not self._is_label(text):
                 self._add(text, label)
 
     @property
     def spellings(self) -> dict[str, str]:
-        """All words, and the level or concept that each is."""
+        """Word -> the level or concept that it stands for, for all words."""
         return {**self._concepts, **self._levels}
 
     @property
-    def twins(self) -> set[str]:
-        """Words that are a level and a concept."""
+    def ambiguous_levels(self) -> set[str]:
+        """The levels of which a spelling is also a spelling of a concept."""
         return {self._levels[word] for word in self._levels.keys() & self._concepts.keys()}
 
     def _level_of(self, text: str) -> str:
-        """Return the level that a text is, as a column of levels has it; "" if it is none."""
+        """Return the level that a whole text stands for; "" if it stands for none."""
         for spelling in (text.strip(), without_zeros(text)):
             for key in (word(spelling), plain(spelling)):
                 if key in self._levels:
                     return self._levels[key]
-        same = next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
-        return same or self._explained(text, self._levels)
+        level = next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
+        return level or self._explained(text, self._levels)
 
     def _concept_of(self, text: str) -> str:
-        """Return the concept that a text is; "" if it is none."""
+        """Return the concept that a whole text stands for; "" if it stands for none."""
         concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
         return concept or self._explained(text, self._concepts)
 
     def _explained(self, text: str, names: Mapping[str, str]) -> str:
-        """Return the label of a text that says it twice, as `S (Sure)` and `EN = Easy Negative`; else ""."""
+        """Return the label of a text that spells it twice, such as `S (Sure)`; "" for other texts."""
         parts = [part.strip() for part in _EXPLAINED.split(text) if part.strip()]
         if len(parts) != 2:
             return ""
@@ -197,16 +201,17 @@ class LabelWords:
         return word(without_zeros(text)) in self._nothing
 
     def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
-        """Return whether a text is a usual word for no label, or one that the person explains so."""
+        """Return whether a text stands for no label: it is a usual word for that, or the person says so."""
         is_usual = plain(text) in usual_words
         return is_usual or (bool(self._nothing) and self.is_explained_as_nothing(text))
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
 
-        Semicolons, line breaks and commas (where no concept has one, and not in brackets) always divide, but
-        for a text that is a label as it stands. Other signs that people write (`+`, `/`, `|`, "and") divide
-        only a text that is no label, into texts of which one is. A list as programs write it is its texts.
+        Semicolons and line breaks always separate labels. Commas do unless they are in brackets, inside a
+        label, or a concept of the codebook has one. Other signs that people write (`+`, `/`, `|`, "and")
+        separate the parts of a text that is no label itself, if one of the parts is. A list in square
+        brackets is split into its texts.
         """
         if text.startswith("[") and text.endswith("]"):
             return tuple(texts_of_list(text))
@@ -220,7 +225,7 @@ class LabelWords:
         return tuple(parts)
 
     def _divided_at_commas(self, text: str) -> list[str]:
-        """Divide a text at its commas, but for those inside a label: the longest label counts."""
+        """Split a text at its commas, except those inside a label; the longest possible label is taken."""
         if not text or self._is_label(text) or not self.codebook.has_commas_between:
             return [text] if text else []
         if "," not in text:
@@ -229,36 +234,38 @@ class LabelWords:
         if not any("," in spelling for spelling in (*self._levels, *self._concepts, *self._nothing)):
             return [piece for piece in pieces if piece]
         parts = []
-        at = 0
-        while at < len(pieces):
-            longest = min(len(pieces), at + 1 + MOST_COMMAS)
-            end = next(
-                (n for n in range(longest, at + 1, -1) if self._is_label(", ".join(pieces[at:n]))), at + 1
-            )
-            parts.append(", ".join(pieces[at:end]))
-            at = end
+        start = 0
+        while start < len(pieces):
+            end = start + 1
+            last_end = min(len(pieces), start + 1 + MOST_COMMAS)
+            for longer_end in range(last_end, start + 1, -1):
+                if self._is_label(", ".join(pieces[start:longer_end])):
+                    end = longer_end
+                    break
+            parts.append(", ".join(pieces[start:end]))
+            start = end
         return [part for part in parts if part]
 
     def _further_divided(self, text: str) -> list[str]:
-        """Divide a text that is no label at the signs that people write, if that gives labels."""
+        """Split a text at `+`, `/`, "and" and the like, if it is no label itself and one of its parts is."""
         if self._is_label(text) or _MORE_SIGNS.search(text) is None:
             return [text]
         parts = further_parts(text)
         return parts if any(self._is_label(part) for part in parts) else [text]
 
     def _is_label(self, text: str) -> bool:
-        """Return whether a whole text is a known word: of a level, of a concept, or for no label."""
+        """Return whether a whole text is a known word: for a level, a concept, or no label."""
         key = word(text)
         return key in self._levels or key in self._concepts or key in self._nothing
 
     @cached_property
     def _has_letterless_words(self) -> bool:
-        """Whether some word of a level or concept has no letters, as the code 2 has none."""
+        """Whether a word of a level or concept has no letters, such as the code 2."""
         return any(_LETTERLESS.fullmatch(known) for known in (*self._levels, *self._concepts))
 
     def _labels_of(self, text: str) -> Labels | None:
-        """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
-        # Times and numbers, which fill most columns of a long table, are told without dividing them.
+        """Return the level and concepts of a text; None if a part of it is no label, or it has two levels."""
+        # For speed: times and numbers, which fill most columns of a long table, are no labels.
         if _LETTERLESS.fullmatch(text) and not self._has_letterless_words:
             return None
         key = word(text)
@@ -270,7 +277,7 @@ class LabelWords:
             return Labels("", (self._concepts[key],))
         levels = []
         concepts = []
-        # Most names and remarks of a long table are divided by nothing, and no label as they stand.
+        # For speed: most names and remarks of a long table have no sign that may separate labels.
         for part in self.parts_of(text) if may_be_divided(text) else (text,):
             key = word(part)
             if key in self._levels:
@@ -285,7 +292,7 @@ class LabelWords:
 
 
 def further_parts(text: str) -> list[str]:
-    """Divide a text at the signs that people write between concepts, besides semicolons and commas.
+    """Split a text at the signs that people write between concepts, besides semicolons and commas.
 
     Examples
     --------
@@ -297,7 +304,7 @@ def further_parts(text: str) -> list[str]:
 
 
 def may_be_divided(text: str) -> bool:
-    """Return whether a text has a sign that may stand between labels, or before the first of a list.
+    """Return whether a text has a sign that may separate labels, or an opening square bracket.
 
     Examples
     --------
@@ -308,7 +315,7 @@ def may_be_divided(text: str) -> bool:
 
 
 def texts_of_list(text: str) -> list[str]:
-    r"""Return the texts of a list as programs write it.
+    r"""Return the texts of a list that a program wrote, in square brackets, with or without quotes.
 
     Examples
     --------
@@ -321,24 +328,26 @@ def texts_of_list(text: str) -> list[str]:
 
 
 def split_at_commas(text: str) -> list[str]:
-    """Split a text at the commas that are not in brackets; a bracket that is not closed holds none.
+    """Split a text at the commas that are not in brackets; brackets that are not closed do not count.
 
     Examples
     --------
     >>> split_at_commas("Body (nudity, parts), Look")
     ['Body (nudity, parts)', ' Look']
     """
-    cuts = []
+    # From the end, so that only a bracket with a closing one behind it holds commas.
+    commas = []
     is_in_brackets = False
-    for at in range(len(text) - 1, -1, -1):
-        if text[at] in ")]":
+    for place in range(len(text) - 1, -1, -1):
+        if text[place] in ")]":
             is_in_brackets = True
-        elif text[at] in "([":
+        elif text[place] in "([":
             is_in_brackets = False
-        elif text[at] == "," and not is_in_brackets:
-            cuts.append(at)
-    ends = [*reversed(cuts), len(text)]
-    starts = [0, *(cut + 1 for cut in reversed(cuts))]
+        elif text[place] == "," and not is_in_brackets:
+            commas.append(place)
+    commas.reverse()
+    ends = [*commas, len(text)]
+    starts = [0, *(comma + 1 for comma in commas)]
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
@@ -353,9 +362,9 @@ def _names(parts: Sequence[Level | Concept]) -> dict[str, str]:
 
 
 def _translated_titles(codebook: Codebook) -> dict[str, str]:
-    """Return the name of each level or concept by its titles in other languages.
+    """Return title in another language -> name of the level or concept.
 
-    A title of two parts is left out: it could be either.
+    A title that two of them share is left out, as it could mean either.
     """
     names: dict[str, str] = {}
     ambiguous = set()

@@ -38,9 +38,9 @@ class Stretch(NamedTuple):
 
 
 def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the regions of all tasks: labels on the timeline or on sound, and rectangles while they show.
+    """Yield the regions of all tasks: labels on the timeline or on sound, and rectangles while visible.
 
-    Regions of predictions and drafts are yielded with a reason to leave them out.
+    Regions of predictions and drafts are yielded with a reason, so that they are left out.
     """
     tasks = objects_of(file.document if isinstance(file.document, list) else {})
     for place, task in enumerate(tasks, start=1):
@@ -59,7 +59,7 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _unfinished(task: Mapping[str, Any], where: str) -> Iterator[RawSpan]:
-    """Yield the regions of a task that a model predicted or that nobody submitted, as left out."""
+    """Yield a record to leave out for each region of a task that is a model's prediction or a draft."""
     for name, reason in UNFINISHED.items():
         for n, attempt in enumerate(objects_of(task.get(name)), start=1):
             for _ in objects_of(attempt.get("result")):
@@ -96,10 +96,10 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
 
 
 def _media(data: Mapping[str, Any]) -> str:
-    """Return the path or URL of the film that the data of a task name; "" if they name none.
+    """Return the path or URL of the film that the fields of a task's data name; "" if none does.
 
-    It is the first field whose text has the suffix of a film, fields of the usual names first; else the first
-    of the usual fields whose text has any suffix.
+    It is the first text with the suffix of a film, looked for in the usual fields first; else the first text
+    with any suffix in one of the usual fields.
     """
     usual_fields = [name for name in USUAL_FIELDS if name in data]
     other_fields = [name for name in data if name not in USUAL_FIELDS]
@@ -123,7 +123,7 @@ def _media(data: Mapping[str, Any]) -> str:
 
 
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:
-    """Return the frames per second of the film; None if no rectangle says how many frames in what length.
+    """Return the frames per second of the film, if a rectangle states its frames and length; else None.
 
     Raises
     ------
@@ -150,14 +150,14 @@ def _region(
     Parameters
     ----------
     cells
-        What all spans of the region share.
+        Cells that all spans of the region share.
     per_second
-        Frames per second, as the annotation tells; None if it does not.
+        Frames per second, if the annotation states them; else None.
     """
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
-    stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown(value)
+    stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown_stretches(value)
     spans = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
         spans = [(number(value["start"]), number(value["end"]))]
@@ -172,7 +172,7 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """List the labels of a region, which stand under the name of its type; else its text alone."""
+    """Return the labels of a region, which are under the key of its type; else its text as the only label."""
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]
@@ -180,7 +180,7 @@ def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _has_seconds(value: Mapping[str, Any], kind: str) -> bool:
-    """Return whether the start and end of a region are seconds: not frames, nor positions in a text."""
+    """Return whether the start and end of a region are seconds, and not frames or positions in a text."""
     is_of_text = isinstance(value.get("text"), str) or "startOffset" in value
     is_of_series = "instant" in value
     has_both = "start" in value and "end" in value
@@ -201,10 +201,10 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
     return file.seconds(stretch.first - 1, where), file.seconds(stretch.last, where)
 
 
-def _shown(value: Mapping[str, Any]) -> list[Stretch]:
-    """Find the stretches in which a rectangle shows: from a key frame on, up to one that switches it off.
+def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
+    """Find the stretches in which a rectangle is visible: from a key frame to one that switches it off.
 
-    No stretch is found if a key frame, or the number of frames, cannot be read.
+    The list is empty if a key frame cannot be read; the last end is NaN if the number of frames cannot be.
     """
     n_frames = number(value.get("framesCount"))
     shown_frames = []
@@ -218,7 +218,9 @@ def _shown(value: Mapping[str, Any]) -> list[Stretch]:
         else:
             hidden_frames.append(frame)
     if n_frames > max(shown_frames, default=0):
-        # A rectangle that nothing switches off shows up to the film's end; a key in the last frame does so.
+        # A rectangle that is never switched off is visible up to the last frame of the film.
         hidden_frames.append(n_frames)
-    runs = runs_of(sorted(shown_frames), hidden_frames, 0 * n_frames)
+    # A stretch ends with its last frame, not a step after it. It is NaN without the number of frames.
+    step = 0.0 if math.isfinite(n_frames) else math.nan
+    runs = runs_of(sorted(shown_frames), hidden_frames, step)
     return [Stretch(first, last) for first, last in runs]

@@ -83,7 +83,7 @@ class Likely(NamedTuple):
 
 
 def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
-    """Return the encodings in which lines that are not ASCII are texts, the likeliest first.
+    """Return the encodings in which lines can be decoded, the likeliest first.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
     ranked: list[Likely] = []
     for name in ENCODINGS:
         texts = [decoded_line(line, name) for line in sample]
-        # A line that is cut may end in half a letter; one of many that is broken otherwise rules it out.
+        # One line that cannot be decoded rules an encoding out.
         if any(text is None for text in texts):
             continue
         ranked.append(Likely(name, _score([text for text in texts if text is not None])))
@@ -104,7 +104,10 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
 
 
 def decoded_line(line: bytes, name: str) -> str | None:
-    """Decode a line; None where it is no text in this encoding. A last letter that is cut is left out."""
+    """Decode the first `MOST_LINE` bytes of a line; None if they are no text in this encoding.
+
+    Cutting a long line may leave half a letter at its end, which is left out.
+    """
     for end in (len(line), len(line) - 1):
         try:
             return line[:end].decode(name)
@@ -115,21 +118,28 @@ def decoded_line(line: bytes, name: str) -> str | None:
 
 
 def _score(texts: Sequence[str]) -> float:
-    """Return how much the letters of texts are those of one language, between -2 and 1."""
+    """Return how likely texts are to be of one language, between -2 and 1, by their characters beyond ASCII.
+
+    Each character has a score in each language. The sum of the best language, less the number of oddities, is
+    divided by the number of characters.
+    """
     text = "\n".join(texts)
     signs = Counter(sign for sign in text if not sign.isascii())
     n_signs = signs.total()
     if not n_signs:
         return 0.0
-    of_language = max(_of_alphabet(signs, letters) for letters in LANGUAGES)
-    of_script = max(_of_han(signs, frequent) for frequent in HAN.values())
-    best = max(of_language, of_script, _of_korean(signs))
+    alphabet_score = max(_score_in_alphabet(signs, letters) for letters in LANGUAGES)
+    han_score = max(_score_in_han(signs, frequent) for frequent in HAN.values())
+    best = max(alphabet_score, han_score, _score_in_korean(signs))
     return (best - _oddities(text)) / n_signs
 
 
 @cache
 def _weights(letters: str) -> dict[str, float]:
-    """Return what each letter of a language counts, in both cases: frequent ones more."""
+    """Return letter -> score in a language, for both cases: from 1 for the most frequent letter down to 0.5.
+
+    `letters` are the language's letters beyond ASCII, the most frequent first.
+    """
     weights = {}
     for place, letter in enumerate(letters):
         weight = 1.0 - 0.5 * place / len(letters)
@@ -138,14 +148,17 @@ def _weights(letters: str) -> dict[str, float]:
     return weights
 
 
-def _of_alphabet(signs: Counter[str], letters: str) -> float:
-    """Return the sum of what signs count in a language of an alphabet."""
+def _score_in_alphabet(signs: Counter[str], letters: str) -> float:
+    """Return the sum of the scores of characters in a language with an alphabet, whose letters are given."""
     weights = _weights(letters)
-    return sum(n * weights.get(sign, _beside(sign)) for sign, n in signs.items())
+    return sum(n * weights.get(sign, _score_of_foreign_sign(sign)) for sign, n in signs.items())
 
 
-def _of_han(signs: Counter[str], frequent: str) -> float:
-    """Return the sum of what signs count in a language with Chinese characters, or Japanese syllables."""
+def _score_in_han(signs: Counter[str], frequent: str) -> float:
+    """Return the sum of the scores of characters in a language written with Chinese characters.
+
+    `frequent` are its most frequent characters. In Japanese, syllables count like these.
+    """
     total = 0.0
     for sign, n in signs.items():
         is_syllable = "\u3040" <= sign <= "\u30ff" and frequent == HAN["Japanese"]
@@ -154,17 +167,21 @@ def _of_han(signs: Counter[str], frequent: str) -> float:
         elif "\u4e00" <= sign <= "\u9fff":
             total += 0.35 * n
         else:
-            total += n * _beside(sign)
+            total += n * _score_of_foreign_sign(sign)
     return total
 
 
-def _of_korean(signs: Counter[str]) -> float:
-    """Return the sum of what signs count in Korean, whose letters are syllables."""
-    return sum(n * (1.0 if "\uac00" <= sign <= "\ud7a3" else _beside(sign)) for sign, n in signs.items())
+def _score_in_korean(signs: Counter[str]) -> float:
+    """Return the sum of the scores of characters in Korean, whose syllables all have the score 1."""
+    total = 0.0
+    for sign, n in signs.items():
+        is_syllable = "\uac00" <= sign <= "\ud7a3"
+        total += n * (1.0 if is_syllable else _score_of_foreign_sign(sign))
+    return total
 
 
-def _beside(sign: str) -> float:
-    """Return what a sign counts that is no letter of the language."""
+def _score_of_foreign_sign(sign: str) -> float:
+    """Return the score of a character that is no letter of the language; punctuation is the likeliest."""
     if sign in TYPOGRAPHIC:
         return 0.5
     if unicodedata.category(sign) in {"Lu", "Ll", "Lo", "Lm", "Mn", "Mc"}:
@@ -173,22 +190,28 @@ def _beside(sign: str) -> float:
 
 
 def _oddities(text: str) -> float:
-    """Count what words do not have: capitals inside, letters of two scripts, signs in between, controls."""
-    odd = 0.0
+    """Count signs of a wrong encoding in a text.
+
+    They are capitals inside of words, words in two scripts, symbols behind letters (which count half),
+    control characters, and the letters of words with hardly any ASCII letters.
+    """
+    n_odd = 0.0
     for before, sign in pairwise(text):
         if before.isascii() and sign.isascii():
             continue
         if before.isalpha() and sign.isalpha():
             is_capital_inside = before.islower() and sign.isupper()
-            odd += is_capital_inside or _script(before) != _script(sign)
+            if is_capital_inside or _script(before) != _script(sign):
+                n_odd += 1
         elif before.isalpha() and _is_odd_inside(sign):
-            odd += 0.5
-    odd += sum(unicodedata.category(sign) in {"Cc", "Cf", "Co", "Cn"} for sign in text if not sign.isascii())
-    return odd + _bare_words(text)
+            n_odd += 0.5
+    beyond_ascii = [sign for sign in text if not sign.isascii()]
+    n_odd += sum(unicodedata.category(sign) in {"Cc", "Cf", "Co", "Cn"} for sign in beyond_ascii)
+    return n_odd + _letters_of_bare_words(text)
 
 
 def _is_odd_inside(sign: str) -> bool:
-    """Return whether a sign behind a letter is neither ASCII, nor a mark of one, nor an apostrophe."""
+    """Return whether a character behind a letter is odd: not ASCII, punctuation, a letter or an accent."""
     if sign.isascii() or sign in TYPOGRAPHIC:
         return False
     return unicodedata.category(sign) not in {"Mn", "Mc", "Lo", "Lm"}
@@ -202,13 +225,13 @@ def _script(letter: str) -> str:
     return "CJK" if name in {"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"} else name
 
 
-def _bare_words(text: str) -> float:
-    """Count the letters of Latin words that are nearly all beyond ASCII, as few words of any language are."""
+def _letters_of_bare_words(text: str) -> float:
+    """Count the letters beyond ASCII in Latin words that consist mostly of them, as hardly any word does."""
     n_letters = 0
     for word in text.split():
-        beyond = [sign for sign in word if not sign.isascii() and sign.isalpha()]
-        if len(beyond) < 3 or 4 * len(beyond) < 3 * len(word):
+        beyond_ascii = [sign for sign in word if not sign.isascii() and sign.isalpha()]
+        if len(beyond_ascii) < 3 or 4 * len(beyond_ascii) < 3 * len(word):
             continue
-        if all(_script(sign) == "LATIN" for sign in beyond):
-            n_letters += len(beyond)
+        if all(_script(sign) == "LATIN" for sign in beyond_ascii):
+            n_letters += len(beyond_ascii)
     return float(n_letters)

@@ -14,9 +14,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
-from obygaze_features.manifest.spans.tool_tables import first_of, tool_table
+from obygaze_features.manifest.spans.tool_tables import first_filled_cell, tool_table
 from obygaze_features.manifest.text_tables import Row
 from obygaze_features.workbook import Records
 
@@ -54,9 +54,9 @@ class Layout(NamedTuple):
     start, end
         Columns of time codes.
     texts
-        What a marker is called, or what is said of it.
+        Columns of a marker's name or text.
     comments
-        What is said of a marker beside its name.
+        Columns of comments on a marker.
     tiers
         Its type or colour.
     has_points_of_a_frame
@@ -90,7 +90,7 @@ RESOLVE: Final = Layout(
 
 
 def read_markers(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of a table: a row each."""
+    """Yield the markers of a table of Premiere, Resolve or Avid."""
     if file.has_columns(("Marker Name", PREMIERE.start, PREMIERE.end)):
         yield from _of_table(file, PREMIERE)
     elif file.has_columns((RESOLVE.start, RESOLVE.end)):
@@ -113,11 +113,20 @@ def _with_headings(file: SpanFile) -> tuple[Records, str]:
 def _of_table(
     file: SpanFile, layout: Layout, records: tuple[Records, str] | None = None
 ) -> Iterator[RawSpan]:
-    """Yield the markers of a table with a header."""
+    """Yield the markers of a table with a header.
+
+    Parameters
+    ----------
+    layout
+        The names of its columns.
+    records
+        The records of the file and the sign between their cells, if they were split before.
+    """
     rows = tool_table(file, (layout.start, layout.end), records).rows
-    own = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
-    rate = own[1] if own else ""
-    start = own[2] if own else ""
+    # Our exports state their rate and start in the description of the first marker.
+    stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
+    rate = stated[1] if stated else ""
+    start = stated[2] if stated else ""
     codes = [row.cells[name] for row in rows for name in (layout.start, layout.end)]
     line = time_line(file, codes, rate=rate, start=start)
     for row in rows:
@@ -127,8 +136,8 @@ def _of_table(
 def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
     """Read one row of a table of markers."""
     where = f"line {row.line}"
-    text = first_of(row.cells, *layout.texts)
-    comment = first_of(row.cells, *layout.comments)
+    text = first_filled_cell(row.cells, *layout.texts)
+    comment = first_filled_cell(row.cells, *layout.comments)
     cells = {"comment": comment} if comment != text else {}
     try:
         start_s = line.seconds(row.cells[layout.start])
@@ -137,11 +146,11 @@ def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
         return RawSpan(where, reason=f"no time ({error})")
     if layout.has_points_of_a_frame and line.is_one_frame(start_s, end_s):
         end_s = start_s
-    return marker(where, start_s, end_s, text, first_of(row.cells, *layout.tiers), cells)
+    return marker(where, start_s, end_s, text, first_filled_cell(row.cells, *layout.tiers), cells)
 
 
 def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of Avid's text, whose annotator is the user that set the marker."""
+    """Yield the markers of Avid's text; the annotator is the user who set the marker."""
     matches = [(number, AVID.fullmatch(text)) for number, text in _texts_of_avid(file.lines)]
     codes = [match[2] for _, match in matches if match]
     times = time_line(file, codes)
@@ -154,13 +163,13 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the number of the first line of each marker of Avid's text, and its lines put together."""
+    """Return (number of the first line, whole text) of each marker in Avid's text."""
     markers: list[tuple[int, list[str]]] = []
     n_tabs = AVID_LENGTH
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        # A comment of several lines goes on until the tab before the length.
+        # A comment may have several lines; it ends at the tab before the length.
         is_new = n_tabs >= AVID_LENGTH or AVID_BEGIN.match(line) is not None
         if is_new:
             markers.append((number, []))
@@ -171,7 +180,7 @@ def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
-    """Read one line of Avid's text."""
+    """Read a marker of Avid's text from its match of `AVID`."""
     user, code, _, colour, comment, length = match.groups(default="")
     try:
         start_s = times.seconds(code)
@@ -188,13 +197,16 @@ def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpa
 def marker(  # noqa: PLR0917 - the parts of a record
     where: str, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
 ) -> RawSpan:
-    """Make a record of a marker; one that names a tier of people is on that, whatever its type or colour."""
-    people, said = people_line(text)
-    if people:
-        tier = people
-        text = said
+    """Make the record of a marker.
+
+    If its text names a tier of people, it is on that tier; else on `tier`, which is its type or colour.
+    """
+    people_tier, text_on_tier = split_people_tier(text)
+    if people_tier:
+        tier = people_tier
+        text = text_on_tier
     if start_s == end_s:
-        # Without its text, which has no say in what its tier holds.
+        # The text is left out, as it must not count when the role of the tier is decided.
         return RawSpan(where, start_s, end_s, tier=tier or TIER, reason=POINT)
     reason = "" if text else "no text"
     return RawSpan(where, start_s, end_s, text, tier or TIER, cells, reason=reason)

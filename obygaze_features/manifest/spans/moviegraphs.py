@@ -33,7 +33,7 @@ def read_moviegraphs(file: SpanFile) -> Iterator[RawSpan]:
             continue
         unread += _unread_keys(graph)
         yield from _graph(where, graph)
-    file.account.unread("key", unread)
+    file.account.note_unread("key", unread)
 
 
 def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
@@ -63,7 +63,7 @@ def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Write a text, or several of a list with commas between."""
+    """Return a text, or the texts of a list joined by commas; other values are ignored."""
     texts = [one_line(item) for item in items_of(value) if isinstance(item, str)]
     return ", ".join(text for text in texts if text)
 
@@ -76,7 +76,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _interaction(value: Any) -> str:
-    """Write an interaction as `who: what: whom`; "" where it does not say what."""
+    """Write an interaction as `who: what: whom`; "" if it does not say what."""
     if not isinstance(value, dict):
         return _text(value)
     if not _text(value.get("what")):

@@ -41,10 +41,11 @@ _URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d
 
 @lru_cache(4096)  # a table has the same names in every row
 def plain(text: str) -> str:
-    """Write a name as names are compared: form NFC, one blank for several, no case, its article in front.
+    """Return the form of a name in which names are compared: two names are equal if their forms are.
 
-    Signs that programs write for each other are one: apostrophes, dashes, `_` for a blank, signs without
-    width, and those of full width; and the dotless i of Turkish, whose capital is another language's I.
+    It is in lower case and in Unicode's form NFC, with single blanks, and with an article in front (`Birds,
+    The` becomes `the birds`). Characters that programs write for each other become one: apostrophes, dashes,
+    blanks and `_`, the dotless i of Turkish and i. Characters without width are removed.
     """
     folded = composed(" ".join(text.translate(_ALIKE).split()).casefold()).replace("i\u0307", "i")
     with_article = _ARTICLE.match(folded) if ", " in folded else None
@@ -89,15 +90,17 @@ def without_zeros(text: str) -> str:
 
 
 def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Word a proposal of the nearest name, or else a list of all names, for the end of a message.
+    """Return the end of a message on an unknown name: the nearest known name, or else a list of all names.
 
-    If the text has a letter of a script that no name uses, the proposal says so: a Cyrillic letter may look
-    like a Latin one.
+    It also says if the text has a letter of a script that no name uses, as a Cyrillic letter may look like a
+    Latin one.
 
     Parameters
     ----------
+    text
+        The unknown name.
     known
-        The names; or the name as spelled, by the name as `plain` writes it.
+        The known names, or spelling (as `plain` writes it) -> name.
     """
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
     scripts = {_script(sign) for name in spelled.values() for sign in name}
@@ -150,7 +153,9 @@ def path_of(place: str) -> PurePosixPath:
 
 @lru_cache(4096)
 def stem_of(place: str) -> str:
-    """Name a film's file without suffix, and subtitles without language: other dots belong to the name.
+    """Return the name of a file without its suffix, and without the language of subtitles.
+
+    Only suffixes of films and subtitles are removed; other dots belong to the name.
 
     Examples
     --------
@@ -169,7 +174,7 @@ def stem_of(place: str) -> str:
 
 
 def film_named(text: str) -> str:
-    r"""Name a film as a person does: by its name, or by its file or page.
+    r"""Return the name of a film that a person gives by its name, its file or a web page.
 
     Examples
     --------
@@ -179,11 +184,14 @@ def film_named(text: str) -> str:
     return composed(" ".join((stem_of(text) if is_place(text) else text.replace("\\", "/")).split()))
 
 
-def are_apart(first: str, second: str) -> bool:
-    """Return whether two places are of two files: of other names, or in folders that cannot be one."""
+def are_different_files(first: str, second: str) -> bool:
+    """Return whether two paths or URLs must be of different files: their names or their folders differ.
+
+    Only as many folders are compared as both have.
+    """
     if plain(stem_of(first)) != plain(stem_of(second)):
         return True
-    # From the file up, as far as both name folders.
+    # From the file upwards, as far as both paths go.
     folders = zip(_folders_of(first), _folders_of(second), strict=False)
     return any(folder != other_folder for folder, other_folder in folders)
 
@@ -197,7 +205,7 @@ def _folders_of(path: str) -> Iterator[str]:
 
 
 def film_by_file(path: PurePath) -> str:
-    """Name the film of a file: by the IMDb id in its name, else by its name without suffix and language.
+    """Return the film of a file: the IMDb id in the file's name, else this name without suffix and language.
 
     Examples
     --------
@@ -219,7 +227,7 @@ def _without_language(path: PurePath) -> str:
 
 
 def imdb_id(text: str) -> str:
-    """Write an IMDb id in full, whether it is given without `tt` or zeros or as a page; "" if it is no id.
+    """Return an IMDb id in full (`tt0054215`), whatever its form; "" if the text is no id or its page.
 
     Examples
     --------
@@ -241,7 +249,12 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     movies
         Ids of the films.
     titles
-        Title of each film, where titles count; a bare number is one then, and no id.
+        Id of a film -> its title, to find films by title too. A bare number is then taken as a title, not as
+        an IMDb id.
+
+    Returns
+    -------
+    The id of the film, as `movies` has it; None if no film is named so.
 
     Raises
     ------
@@ -250,15 +263,16 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     """
     films = tuple(movies)
     forms = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
-    written = "" if titles and text.strip().isdecimal() else imdb_id(text)
-    numbered = [movie for movie in films if written and imdb_id(movie) == written]
-    titled = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
-    ways = (
+    text_id = "" if titles and text.strip().isdecimal() else imdb_id(text)
+    with_same_id = [movie for movie in films if text_id and imdb_id(movie) == text_id]
+    with_same_title = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
+    # The exact name comes first, then another spelling or a path, then an IMDb id or a title.
+    candidates = (
         [movie for movie in films if composed(movie) == composed(text.strip())],
         [movie for movie in films if plain(movie) in forms],
-        [*dict.fromkeys(numbered + titled)],
+        [*dict.fromkeys(with_same_id + with_same_title)],
     )
-    matches = next(filter(None, ways), [])
+    matches = next(filter(None, candidates), [])
     if len(matches) > 1:
         raise ManifestError(
             f"{text!r} names {len(matches)} films: {first_few(matches, MOST_NAMES)}; give the id"
@@ -268,6 +282,6 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
 
 @checked
 def name_hint(text: str, names: Iterable[str]) -> str:
-    """Propose the nearest of some names, if one is near; an IMDb id by its number."""
+    """Return a hint to the nearest of some names, for the end of a message; "" if none is near."""
     near = nearest(text, names)
     return f" (did you mean {near!r}?)" if near else ""

@@ -4,9 +4,9 @@ from obygaze_features.text import unsuitable
 
 
 def one_line(text: str) -> str:
-    """Write a text on one line, without characters that control; joiners of letters and emoji stay."""
+    """Return a text on one line, without control characters; joiners of letters and emoji stay."""
     line = " ".join(text.split())
-    if line.isprintable():  # then it has none
+    if line.isprintable():  # then it has no control characters
         return line
     clean = "".join(sign for sign in line if sign != "\ufeff" and unsuitable(sign) is None)
     return " ".join(clean.split())

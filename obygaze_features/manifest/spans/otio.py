@@ -13,7 +13,7 @@ from obygaze_features.manifest.spans.json_values import number, object_of, objec
 from obygaze_features.manifest.spans.markers import marker
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 from obygaze_features.manifest.text_tables import DEFINITION
 
 SCHEMA: Final = "OTIO_SCHEMA"
@@ -42,16 +42,16 @@ def read_otio(file: SpanFile) -> Iterator[RawSpan]:
         schema = text_of(item.get(SCHEMA)).partition(".")[0]
         if schema == "Clip":
             owner = _owner(item)
-        for each in objects_of(item.get("markers")):
+        for marker_item in objects_of(item.get("markers")):
             n_markers += 1
-            yield _marker(each, owner, f"marker {n_markers}")
+            yield _marker(marker_item, owner, f"marker {n_markers}")
         children = objects_of(item.get("children"))
         tracks = [object_of(item["tracks"])] if "tracks" in item else []
         waiting += [(child, owner, depth + 1) for child in reversed(tracks + children)]
 
 
 def _owner(clip: Mapping[str, Any]) -> Owner:
-    """Return the media of a clip, and where their time begins."""
+    """Return the media of a clip, and the time at which they begin."""
     references = object_of(clip.get("media_references"))
     reference = object_of(references.get(text_of(clip.get("active_media_reference_key"))))
     if not reference:
@@ -65,16 +65,16 @@ def _owner(clip: Mapping[str, Any]) -> Owner:
 
 
 def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
-    """Read a marker; its tier is that of our exports, else its colour."""
+    """Read a marker; its tier is what our exports wrote, else its colour."""
     name = text_of(item.get("name"))
     comment = text_of(item.get("comment"))
     marked = object_of(item.get("marked_range"))
     start_s = _seconds(marked.get("start_time")) - owner.start_s
     end_s = start_s + _seconds(marked.get("duration"))
     where = f"{where} ({name or comment:.40})"
-    own = object_of(object_of(item.get("metadata")).get("obygaze"))
-    if own:
-        return _own_marker(RawSpan(where, start_s, end_s, name), own, owner.media)
+    metadata = object_of(object_of(item.get("metadata")).get("obygaze"))
+    if metadata:
+        return _exported_marker(RawSpan(where, start_s, end_s, name), metadata, owner.media)
     if number(object_of(marked.get("duration")).get("value")) == 1:
         # Resolve and Kdenlive give a marker that is set on a frame the length of one.
         end_s = start_s
@@ -84,26 +84,30 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
     return marker(where, start_s, end_s, name or comment, text_of(item.get("color")).title(), cells)
 
 
-def _own_marker(span: RawSpan, own: Mapping[str, Any], movie: str) -> RawSpan:
-    """Read a marker of our exports, whose metadata name its tier, its times and its decision.
+def _exported_marker(span: RawSpan, metadata: Mapping[str, Any], movie: str) -> RawSpan:
+    """Read a marker that obygaze exported, whose metadata hold its tier, its times and its decision.
 
-    Its times are those of the metadata where the marker was not moved since: they are not rounded to frames.
+    The times of the metadata are exact, while those of the marker are rounded to frames. They are taken
+    unless the marker was moved since.
     """
-    start_s = number(own.get("start_s"))
-    end_s = number(own.get("end_s"))
-    if not (abs(start_s - span.start_s) < LONGEST_FRAME_S and abs(end_s - span.end_s) < LONGEST_FRAME_S):
+    start_s = number(metadata.get("start_s"))
+    end_s = number(metadata.get("end_s"))
+    has_same_start = abs(start_s - span.start_s) < LONGEST_FRAME_S
+    has_same_end = abs(end_s - span.end_s) < LONGEST_FRAME_S
+    if not (has_same_start and has_same_end):  # so also where the metadata have no times (NaN)
         start_s = span.start_s
         end_s = span.end_s
-    people, text = people_line(span.text)
+    people_tier, text = split_people_tier(span.text)
     cells = {"movie": movie}
     for name in (DECISION, DEFINITION):
-        if own.get(name):
-            cells[name] = text_of(own[name])
-    return RawSpan(span.where, start_s, end_s, text, people or text_of(own.get("tier")), cells)
+        if metadata.get(name):
+            cells[name] = text_of(metadata[name])
+    tier = people_tier or text_of(metadata.get("tier"))
+    return RawSpan(span.where, start_s, end_s, text, tier, cells)
 
 
 def _seconds(time: Any) -> float:
-    """Return the seconds of a RationalTime; NaN where it is none."""
+    """Return the seconds of a RationalTime; NaN if the value is none."""
     value = number(object_of(time).get("value"))
     rate = number(object_of(time).get("rate"))
     return value / rate if rate > 0 else math.nan

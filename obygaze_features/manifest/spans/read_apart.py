@@ -114,19 +114,20 @@ class Task:
     arguments: tuple[object, ...] = ()
 
 
-class Holding:
-    """What this process holds of the files of an import: at most what a child may take to read them.
+class MemoryBudget:
+    """Limits the memory that this process uses for the records of an import.
 
-    The memory is reckoned, by what the records are that a child sends.
+    The limit is the one that a child process has for reading files of that size (`limits_of`). The memory is
+    not measured but estimated, from the numbers of rows, records, cells and the like.
     """
 
     def __init__(self) -> None:
         self._n_bytes_of_files = 0
-        self._memory = 0
-        self._names: set[str] = set()
+        self._memory = 0  # estimated bytes in use
+        self._names: set[str] = set()  # names of films, annotators and the like that were counted
 
     def open(self, n_bytes: int) -> None:
-        """Begin a file, whose size adds to what may be held."""
+        """Count a further file of n bytes, which raises the limit."""
         self._n_bytes_of_files += n_bytes
 
     def add(
@@ -141,17 +142,27 @@ class Holding:
         findings: int = 0,
         names: Iterable[str] = (),
     ) -> None:
-        """Hold so many rows, records, cells, texts that no other cell has, bytes, and names, known or not.
+        """Add the estimated memory of what was read to the memory in use.
 
         Parameters
         ----------
+        where
+            The file, for the message.
+        rows, records, cells
+            How many rows of tables, records of other tools, and cells of either.
+        texts
+            How many different texts the cells of a table have that earlier ones do not.
+        n_bytes
+            How many bytes they have as the child sends them.
         findings
-            Bytes of what else the reader found, as it is sent.
+            How many bytes the reader's other findings have as they are sent, such as a proposal.
+        names
+            Names of films, annotators and the like. Those that were counted before take no memory.
 
         Raises
         ------
         InputError
-            They are more than may be held of files of that size.
+            The memory in use is more than the limit.
         """
         n_known = len(self._names)
         self._names.update(names)
@@ -175,7 +186,7 @@ class _AccountMessage(msgspec.Struct, array_like=True):
     used: int
     unlisted: dict[str, int]
     notes: list[str]
-    is_beside_model: bool
+    shows_model_output: bool
 
 
 class _TableMessage(msgspec.Struct, array_like=True):
@@ -218,29 +229,37 @@ def read_apart(
     reading: Reading,
     read: Callable[..., FileContent[R]],
     *arguments: object,
-    holding: Holding | None = None,
+    budget: MemoryBudget | None = None,
 ) -> FileContent[R]:
-    """Have a child read a file.
+    """Read a file in a child process, and return what it holds.
 
     Parameters
     ----------
+    child
+        The process.
+    path
+        The file.
+    reading
+        What the person says of it.
     read
-        Reads it there; importable by name, and called as `read(file, *arguments)`.
-    holding
-        What this process holds of other files of the same import.
+        Function that reads the file there, called as `read(file, *arguments)`. It must be importable by name.
+    arguments
+        Further arguments of `read`.
+    budget
+        The memory in use for other files of the same import.
 
     Raises
     ------
     ObygazeError, OSError
-        Raised there, or the file takes more time or memory than its size allows.
+        Reading the file raised it there, or takes more time or memory than the file's size allows.
     """
     content = content_of(path) if is_given_open(path) else None
     task = Task(path, reading, content, read, arguments)
-    holding = holding or Holding()
+    budget = budget or MemoryBudget()
     if content is not None:
-        holding.open(len(content))
+        budget.open(len(content))
     elif path.is_file():
-        holding.open(path.stat().st_size)
+        budget.open(path.stat().st_size)
     records: list[Any] = []
     cells = _Cells()
     names: tuple[str, ...] = ()
@@ -254,9 +273,11 @@ def read_apart(
             names = part.content
         elif part.kind == ROWS:
             n_known = cells.n_texts
-            new_rows = [Row(line, dict(zip(names, cells.of(row), strict=True))) for line, row in part.content]
+            new_rows = [
+                Row(line, dict(zip(names, cells.shared(row), strict=True))) for line, row in part.content
+            ]
             rows += new_rows
-            holding.add(
+            budget.add(
                 path,
                 rows=len(new_rows),
                 cells=len(new_rows) * len(names),
@@ -265,23 +286,23 @@ def read_apart(
                 names=(row.cells[name] for name in NAMING if name in names for row in new_rows),
             )
         elif part.kind == LEFT_OUT:
-            # Very many records may be left out for one reason, which is one text in memory.
+            # The text of a reason is shared in memory, as very many records may be left out for it.
             left_out += [(where, reasons.setdefault(reason, reason)) for where, reason in part.content]
         elif part.kind == REST:
             rest = part.content
-            holding.add(path, findings=len(packed))
+            budget.add(path, findings=len(packed))
         else:
             records += part.content
             in_cells = (record.cells.get(name, "") for record in part.content for name in NAMING)
             tiers = (record.tier for record in part.content)
-            holding.add(
+            budget.add(
                 path,
                 records=len(part.content),
                 cells=sum(len(record.cells) + len(record.parent_ids) for record in part.content),
                 n_bytes=len(packed),
                 names=chain(in_cells, tiers),
             )
-    assert rest is not None  # noqa: S101 - a child that ends without it has raised
+    assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
     file.account = Account(path, left_out=left_out, **_fields(rest.account))
     table = None if rest.table is None else Table(path, rows=tuple(rows), **_fields(rest.table))
@@ -289,7 +310,10 @@ def read_apart(
 
 
 def content_parts(task: Task) -> Iterator[bytes]:
-    """Read a file in the child; yield what it holds in parts, so that records need not be there at once."""
+    """Read a file in the child process, and yield what it holds in parts, to save memory.
+
+    The parts are records or rows of a table, then the records that are left out, then the rest.
+    """
     file = SpanFile(task.path, task.reading)
     if task.content is not None:
         file.content = task.content
@@ -316,20 +340,21 @@ def content_parts(task: Task) -> Iterator[bytes]:
 
 
 class _Cells:
-    """The cells of a table, of which those of one text are one in memory.
+    """Makes the cells of a table share memory if they have the same text.
 
     Attributes
     ----------
     n_texts
-        How many texts they are; beyond `MOST_SHARED` texts, those that are none of them count each time.
+        How many texts are in memory. Only the first `MOST_SHARED` different texts are shared; others count
+        each time.
     """
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
         self.n_texts = 0
 
-    def of(self, row: Iterable[str]) -> list[str]:
-        """Return the cells of a row, each as the first one of its text."""
+    def shared(self, row: Iterable[str]) -> list[str]:
+        """Return the cells of a row, with earlier cells of the same text in their places."""
         first = self._first
         cells = []
         for cell in row:
@@ -344,9 +369,11 @@ class _Cells:
 
 
 def without_repeats(records: Iterable[R]) -> Iterator[R]:
-    """Yield records; of very many that are no spans those that differ in their places alone as one, last.
+    """Yield records, but combine those that are no spans and differ only in their places.
 
-    So a file of nothing but such records takes little memory here, and its account still adds up.
+    The first `MOST_LISTED` records that are no spans are yielded as they are. Later ones that are equal
+    become one record with their number (`n_records`), yielded last. So a file with very many such records
+    needs little memory, and its account still adds up.
     """
     n_faults = 0
     first: dict[tuple[object, ...], R] = {}
@@ -360,22 +387,22 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
         if n_faults <= MOST_LISTED:
             yield record
             continue
-        said = (record.tier, record.text, record.role, record.refusal, record.note)
+        texts = (record.tier, record.text, record.role, record.refusal, record.note)
         codebook = record.cells.get("codebook", "")
-        key: tuple[object, ...] = (*said, record.is_of_model, record.is_beside, codebook, fault)
+        key: tuple[object, ...] = (*texts, record.is_of_model, record.is_added_column, codebook, fault)
         first.setdefault(key, record)
         n_alike[key] += record.n_records
-    for alike, record in first.items():
-        yield replace(record, n_records=n_alike[alike])
+    for key, record in first.items():
+        yield replace(record, n_records=n_alike[key])
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
-    """Yield records; leave out those whose text is a book.
+    """Yield records; those with a text of more than `MOST_TEXT` characters get a reason, to be left out.
 
     Raises
     ------
     ManifestError
-        The name of a tier, which each of its records repeats, is a text.
+        The name of a tier, which each of its records repeats, has more than `MOST_NAME` characters.
     """
     for record in records:
         if len(record.tier) > MOST_NAME:
@@ -398,9 +425,9 @@ def _fields(message: msgspec.Struct) -> dict[str, Any]:
 # --- parts
 # ---------------------------------------------------------------------------
 def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterator[bytes]:
-    """Pack items one by one, each kind apart, into parts of a list each and of about `PART_BYTES`.
+    """Pack items into parts of about `PART_BYTES`, each a list of neighbouring items of one kind.
 
-    So no buffer is ever larger than a part and an item, which may be long.
+    Items are packed one by one, so that no buffer is larger than a part and one item, which may be long.
     """
     for kind, of_kind in groupby(items, key=kind_of):
         buffer = bytearray(_LIST_HEAD.size)
@@ -410,7 +437,7 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
             try:
                 _ENCODER.encode_into(item, buffer, end)
                 n_items += 1
-            except UnicodeEncodeError:
+            except UnicodeEncodeError:  # a text with half a letter, which only JSON can hold
                 del buffer[end:]
                 yield from _list_of(kind, buffer, n_items)
                 yield _packed(kind, [item])
@@ -422,14 +449,17 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
 
 
 def _list_of(kind: str, buffer: bytearray, n_items: int) -> Iterator[bytes]:
-    """Make a part of the items that are packed in a buffer behind room for the head of a list, if any."""
+    """Yield a part with the list of the items in a buffer, unless there are none.
+
+    The items are packed behind room for the head of the list, which is written here.
+    """
     if n_items:
         _LIST_HEAD.pack_into(buffer, 0, _LIST, n_items)
         yield PACKED + _ENCODER.encode(_Part(kind, buffer))
 
 
 def _packed(kind: str, content: object) -> bytes:
-    """Pack a part."""
+    """Pack a part as msgpack, or as JSON if it has half a letter, which msgpack cannot hold."""
     try:
         return PACKED + _ENCODER.encode(_Part(kind, _ENCODER.encode(content)))
     except UnicodeEncodeError:
@@ -437,7 +467,7 @@ def _packed(kind: str, content: object) -> bytes:
 
 
 def _unpacked(packed: bytes) -> _Part:
-    """Unpack a part, and check it."""
+    """Unpack a part, and check the types of its content."""
     if packed[:1] == PACKED:
         part = msgspec.msgpack.decode(memoryview(packed)[1:], type=_Part)
         part.content = msgspec.msgpack.decode(part.content, type=_type_of(part.kind))
@@ -448,9 +478,9 @@ def _unpacked(packed: bytes) -> _Part:
 
 
 def _type_of(kind: str) -> Any:
-    """Return the type that a part of what the child sends is decoded as, by the kind that the part names.
+    """Return the type of a part's content, by its kind.
 
-    A part of records names their class, which is `RawSpan` or one of a reader that keeps more of a span.
+    The kind of a part of records is the name of their class: `RawSpan` or a subclass.
     """
     if kind == REST:
         return _Rest

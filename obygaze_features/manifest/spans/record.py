@@ -1,4 +1,4 @@
-"""Define a record of another tool's file: a span, or why it is none."""
+"""Define a record of another tool's file: a span, or a record that is no span, with the reason."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import msgspec
 
 
 class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One record as its file has it: a span, or why it is none.
+    """One record as its file has it: a span, or a record that is no span, with the reason.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_s, end_s
         Times in seconds of the film; NaN where they cannot be read.
     text
-        What is said of the span: a label, a level, names of concepts, words.
+        The text of the span: a label, a level, names of concepts, or words.
     tier
         The tier, track or category that it is on.
     cells
@@ -24,22 +24,23 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     span_id, parent_ids
         Its id, and those of the records it belongs to, where a file has such.
     reason
-        Why it is left out, beyond what its times say; "" for a span.
+        Why it is left out, unless its times are the reason (`fault`); "" for a span.
     is_whole_file
         Whether it is of a whole file, so that it has no times.
     is_of_model
-        Whether a model wrote it, so that what people wrote beside it was in its sight.
+        Whether a model wrote it, so that annotators saw its output when they labelled the file.
     role
-        `levels` or `concepts`, where the file says which of them the text names; else its tier tells.
+        `levels` or `concepts`, if the file itself says what the text names; "" if the tier's role decides.
     refusal
-        Why the file is refused if the tier of this record is read; "" where nothing is wrong.
+        Why the file is refused if the tier of this record is read; "" if nothing is wrong.
     note
-        What is to be said of the file if the tier of this record is read.
-    is_beside
-        Whether it is of a column that a person added to those of a tool: no span where that is not of labels.
+        What is noted in the file's account if the tier of this record is read.
+    is_added_column
+        Whether it comes from a column that a person added to a tool's table. It is left out unless that
+        column holds labels.
     n_records
-        How many records of the file it stands for: of very many that are no spans, those that differ in their
-        places alone are one.
+        How many records of the file it stands for: more than one for records that are no spans and differ
+        only in their places (`without_repeats`).
     """
 
     where: str
@@ -56,11 +57,11 @@ class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     role: str = ""
     refusal: str = ""
     note: str = ""
-    is_beside: bool = False
+    is_added_column: bool = False
     n_records: int = 1
 
     def fault(self) -> str:
-        """Say why it can be no span; "" if it is one."""
+        """Return the reason why the record is no span; "" if it is one."""
         if self.reason or self.is_whole_file:
             return self.reason
         if math.isnan(self.start_s + self.end_s):

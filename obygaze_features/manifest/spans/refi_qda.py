@@ -87,7 +87,7 @@ class Selection(NamedTuple):
 # --- reading
 # ---------------------------------------------------------------------------
 def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield a record for each code of each selection of a project."""
+    """Yield a record for each code that is given to a selection in a project."""
     _take_document(file)
     root = file.xml(ROOT, "a project of REFI-QDA", has_namespace=True)
     users = {attribute(user, "guid").casefold(): _user(user) for user in descendants(root, "User")}
@@ -99,14 +99,14 @@ def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def is_damaged_archive(file: SpanFile) -> bool:
-    """Return whether a file is what is left of the archive of a project: the document in it is not found."""
+    """Return whether a file seems to be a project's archive, but the document in it is not found."""
     if not file.content.startswith(ZIP) or _document_name(file):
         return False
     return file.path.suffix.lower() == ".qdpx" or b".qde" in file.content[:FIRST_NAME].lower()
 
 
 def _document_name(file: SpanFile) -> str:
-    """Return the name of the document in the archive of a project; "" if a file is none."""
+    """Return the name of the document in a project's archive; "" if the file is no such archive."""
     if not file.content.startswith(ZIP):
         return ""
     try:
@@ -121,7 +121,7 @@ def _document_name(file: SpanFile) -> str:
 
 
 def _take_document(file: SpanFile) -> None:
-    """Put the document of a project in the place of its archive.
+    """Replace the content of a file that is a project's archive by the document in it.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _take_document(file: SpanFile) -> None:
             document = archive.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
         raise file.error(DAMAGED) from None
-    file.close()  # what was computed from the archive's bytes
+    file.close()  # forgets what was computed from the archive's bytes
     file.content = document
 
 
@@ -150,9 +150,9 @@ def _user(user: Element) -> str:
 
 
 def _codes(file: SpanFile, root: Element) -> dict[str, Code]:
-    """Return the codes of a project by their ids in small letters."""
+    """Return id of a code, in lower case -> the code, for all codes of a project, however deep."""
     codes = {}
-    waiting: list[tuple[Element, str, int]] = []
+    waiting: list[tuple[Element, str, int]] = []  # element, name of the code above, depth
     for book in children(root, "CodeBook"):
         waiting += [(node, "", 0) for node in children(book, "Codes")]
     while waiting:
@@ -176,13 +176,13 @@ class _Reader:
     """
 
     def __init__(self, codes: Mapping[str, Code], users: Mapping[str, str]) -> None:
-        """Keep the codes and users; the number of selections so far names each in messages."""
+        """Keep the codes and the users' names of a project, by their ids."""
         self._codes = codes
         self._users = users
-        self._n_selections = 0
+        self._n_selections = 0  # selections so far, whose numbers are their places in messages
 
     def source(self, source: Element) -> Iterator[RawSpan]:
-        """Yield the records of a source; of one without time, its selections and codings as left out."""
+        """Yield the records of a source; the codings of one without time, such as a text, are left out."""
         kind = local_name(source.tag)
         name = one_line(attribute(source, "name"))
         if kind in WITH_TIME:
@@ -194,27 +194,27 @@ class _Reader:
             yield RawSpan(f"source {name:.60}", reason=reason)
 
     def _medium(self, source: Element, name: str) -> Iterator[RawSpan]:
-        """Yield the records of a film or a sound."""
+        """Yield the records of a film or a sound: of the whole, of its selections, and of its transcripts."""
         media = _media(source, name)
         whole = Selection(f"source {name:.60}", math.nan, math.nan, {"media": media}, "")
         for coding in children(source, "Coding"):
             yield self._coded(whole, coding, is_whole_file=True)
         for node in children(source, *SELECTIONS):
-            begin = number(attribute(node, "begin")) / 1000
-            end = number(attribute(node, "end")) / 1000
-            yield from self._selection(node, begin, end, media)
+            begin_s = number(attribute(node, "begin")) / 1000
+            end_s = number(attribute(node, "end")) / 1000
+            yield from self._selection(node, begin_s, end_s, media)
         for transcript in children(source, "Transcript"):
-            times = {
+            times_s = {
                 attribute(point, "guid").casefold(): number(attribute(point, "timeStamp")) / 1000
                 for point in children(transcript, "SyncPoint")
             }
             for node in children(transcript, "TranscriptSelection"):
-                begin = times.get(attribute(node, "fromSyncPoint").casefold(), math.nan)
-                end = times.get(attribute(node, "toSyncPoint").casefold(), math.nan)
-                yield from self._selection(node, begin, end, media)
+                begin_s = times_s.get(attribute(node, "fromSyncPoint").casefold(), math.nan)
+                end_s = times_s.get(attribute(node, "toSyncPoint").casefold(), math.nan)
+                yield from self._selection(node, begin_s, end_s, media)
 
-    def _selection(self, node: Element, begin: float, end: float, media: str) -> Iterator[RawSpan]:
-        """Yield the records of a selection: one for each of its codes."""
+    def _selection(self, node: Element, begin_s: float, end_s: float, media: str) -> Iterator[RawSpan]:
+        """Yield a record for each code of a selection."""
         self._n_selections += 1
         cells = {"media": media}
         comment = next((one_line(part.text or "") for part in children(node, "Description")), "")
@@ -222,7 +222,7 @@ class _Reader:
             cells["comment"] = comment
         where = f"selection {self._n_selections}"
         user = attribute(node, "creatingUser") or attribute(node, "modifyingUser")
-        selection = Selection(where, begin, end, cells, user)
+        selection = Selection(where, begin_s, end_s, cells, user)
         codings = [*children(node, "Coding")]
         if not codings:
             yield RawSpan(where, reason=NO_CODE)
@@ -248,11 +248,11 @@ class _Reader:
 
 
 def _media(source: Element, name: str) -> str:
-    """Return the film of a source: its name where that has a suffix, else where it lies."""
+    """Return the film of a source: its name if that has a suffix, else its path or URL."""
     if path_of(name).suffix:
         return name
     places = [attribute(source, "currentPath"), attribute(source, "path")]
-    # A path inside of the archive is a random name.
+    # A path inside of the archive is a random name, which says nothing of the film.
     outside = [place for place in places if place and not place.startswith("internal:")]
     if not outside:
         return name
@@ -274,7 +274,7 @@ class CodedSpan:
     coder
         Who coded it.
     comment
-        What is said of it; "" if nothing is.
+        A comment on it; "" for none.
     """
 
     start_s: float
@@ -298,16 +298,18 @@ class _Ids:
 
 @checked
 def refi_qda_project(spans: Sequence[CodedSpan], movie: str, description: str = "") -> str:
-    """Write the document of a project of REFI-QDA with codes and selections of one film.
+    """Write the XML document of a project of REFI-QDA with codes and selections of one film.
 
-    `refi_qda_archive` makes the file of it that other tools open.
+    `refi_qda_archive` makes the file that other tools open from it.
 
     Parameters
     ----------
+    spans
+        The selections, with their codes and coders.
     movie
-        Name of the film, whose video is not part of the project.
+        Name of the film. Its video is not part of the project.
     description
-        What is said of the project.
+        Description of the project; "" for none.
 
     Examples
     --------
@@ -344,14 +346,14 @@ def refi_qda_archive(document: str) -> bytes:
 
 
 def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
-    """Write the coders; none where there are none."""
+    """Write the lines of the coders; no lines without coders."""
     coders = dict.fromkeys(span.coder for span in spans)
     users = [f'<User guid="{ids.of("user", coder)}" name={_quoted(coder)}/>' for coder in coders]
     return ["<Users>", *users, "</Users>"] if users else []
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
-    """Write the codes, each below the code above it; none where there are none."""
+    """Write the lines of the codes, each below its parent; no lines without codes."""
     names_below: dict[str, dict[str, None]] = {}
     for span in spans:
         for above, name in span.codes:
@@ -372,7 +374,10 @@ def _code_line(guid: str, name: str) -> str:
 
 
 def _selection_lines(span: CodedSpan, ids: _Ids, place: str) -> list[str]:
-    """Write a selection with its codes."""
+    """Write the lines of a selection with its codes.
+
+    `place` is the number of the selection, from which its ids are made.
+    """
     user = ids.of("user", span.coder)
     begin = round(1000 * span.start_s)
     end = round(1000 * span.end_s)

@@ -8,7 +8,7 @@ single texts are:
 - else it holds texts. Which tiers look like labels all the same is said, with the option that reads them.
 
 What films say, and names of speakers, are labels where the person declares it alone; but for lines that name
-a tier of people (`tier_names.people_line`), which our exports write.
+a tier of people (`tier_names.split_people_tier`), which our exports write.
 """
 
 import shlex
@@ -24,7 +24,7 @@ from obygaze_features.manifest.spans.tier_names import (
     NAMED,
     PeopleTier,
     is_of_a_model,
-    key_among,
+    matching_key,
     tier_key,
     without_annotator,
 )
@@ -35,11 +35,11 @@ LEVELS = "levels"
 CONCEPTS = "concepts"
 LABELS = "labels"
 DECLARABLE: Final = (LEVELS, CONCEPTS, LABELS)
-"""Roles that a person may declare; words of a tier of labels are levels or concepts by the codebook."""
+"""Roles that a person may declare. In a tier of labels, the codebook tells levels from concepts."""
 
 TEXT = "text"
 LEFT = "left"
-"""Roles of a tier of texts, and of one that the person does not name beside others."""
+"""Roles of a tier of texts, and of a tier that is not read because the person names others."""
 
 SHOWN_TIERS = 3
 SHOWN_WORDS = 3
@@ -56,12 +56,12 @@ class Tier:
     is_said
         Whether its texts are what films say, or names of speakers.
     n_texts, n_labels
-        How many texts it has, and how many of them are of the codebook.
+        How many texts it has, and how many of them are labels of the codebook.
     words
         Levels and concepts that are used, with their counts.
     n_with_level
         How many of its texts are, or hold, a level.
-    is_beside
+    is_added_column
         Whether it is a column beside those of a tool, which is read as labels or not at all.
     """
 
@@ -71,16 +71,16 @@ class Tier:
     n_labels: int = 0
     n_with_level: int = 0
     words: Counter[str] = field(default_factory=Counter)
-    is_beside: bool = False
+    is_added_column: bool = False
 
     @property
     def is_all_labels(self) -> bool:
-        """Whether every text is of the codebook."""
+        """Whether every text is a label of the codebook."""
         return 0 < self.n_texts == self.n_labels
 
     @property
     def option(self) -> str:
-        """The option that reads the tier as labels, or as concepts or levels if it holds these alone."""
+        """The option that reads the tier as levels or concepts if it holds only these, else as labels."""
         role = LABELS
         if self.is_all_labels and self.n_with_level == 0:
             role = CONCEPTS
@@ -101,26 +101,35 @@ class TierRoles:
     """
 
     def __init__(self, words: LabelWords, declared: Mapping[str, str]) -> None:
-        """Keep what is declared, and the counts of each tier, by its key and whether its texts are said.
-
-        `_roles` remembers what `_decided` says of a tier's name: it is asked once every count is known.
-        """
+        """Keep the roles that the person declares (tier -> role) and those that the names of tiers tell."""
         self._words = words
         self._declared = {tier_key(name): role for name, role in declared.items()}
         self._named = {tier_key(name): role for name, role in NAMED.items()}
         self._reserved = {tier_key(name) for name in DECIDED}
+        # (key of a tier, whether its texts are speech) -> counts of its texts
         self._tiers: dict[tuple[str, bool], Tier] = {}
+        # (name of a tier, whether its texts are speech) -> role, as a cache that is used after all counts
         self._roles: dict[tuple[str, bool], str] = {}
 
     def add(self, records: Iterable[RawSpan], nameless: str, *, is_said: bool) -> None:
-        """Count the texts of a file's tiers; `nameless` is the tier of records that name none."""
+        """Count the texts of a file's tiers.
+
+        Parameters
+        ----------
+        records
+            The records of the file.
+        nameless
+            Name for the tier of records that name none.
+        is_said
+            Whether the texts are speech or names of speakers.
+        """
         for record in records:
             if record.role or not record.text or is_of_a_model(record.tier) or is_of_a_model(record.text):
                 continue
             name = record.tier or nameless
             key = tier_key(without_annotator(name)), is_said
             tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
-            tier.is_beside = tier.is_beside or record.is_beside
+            tier.is_added_column = tier.is_added_column or record.is_added_column
             tier.n_texts += record.n_records
             labels = self._words.labels_of(record.text)
             if labels is not None:
@@ -131,45 +140,48 @@ class TierRoles:
                     tier.words[word] += record.n_records
 
     def role_of(self, record: RawSpan, nameless: str, *, is_said: bool) -> str:
-        """Return the role of a record's tier: levels, concepts, labels, text, or left (not read)."""
+        """Return the role of a record's tier: levels, concepts, labels, text, or left (not read).
+
+        `nameless` and `is_said` are as for `add`. All records must have been added before.
+        """
         if record.role:
             return record.role
         name = record.tier or nameless
         key = name, is_said
         if key not in self._roles:
-            self._roles[key] = self._decided(name, is_said=is_said)
+            self._roles[key] = self._decide_role(name, is_said=is_said)
         return self._roles[key]
 
-    def _decided(self, name: str, *, is_said: bool) -> str:
-        """Decide the role of a tier: as declared, else by its name, else labels if all its texts are."""
+    def _decide_role(self, name: str, *, is_said: bool) -> str:
+        """Decide the role of a tier: as declared, else by its name, else by its texts."""
         if self._declared:
-            return self._declared.get(key_among(name, self._declared), LEFT)
-        is_of_film = is_said and PeopleTier.of(name) is None
-        if is_of_film or key_among(name, self._reserved):
+            return self._declared.get(matching_key(name, self._declared), LEFT)
+        is_speech = is_said and PeopleTier.parse(name) is None
+        if is_speech or matching_key(name, self._reserved):
             return TEXT
-        declared = self._named.get(key_among(name, self._named))
-        if declared:
-            return declared
+        role_by_name = self._named.get(matching_key(name, self._named))
+        if role_by_name:
+            return role_by_name
         tier = self._tiers.get((tier_key(without_annotator(name)), is_said))
         is_labels = tier is not None and tier.is_all_labels and len(tier.words) > 1
         return LABELS if is_labels else TEXT
 
     def notices(self) -> list[str]:
-        """Say which tiers are labels by all their texts, and which look like labels and are read as text."""
+        """Return notices on tiers that are read as labels by their texts, and on those that may be labels."""
         if self._declared:
             return []
         undeclared = [
             tier
             for tier in self._tiers.values()
             if tier.n_labels
-            and not key_among(tier.name, self._named)
-            and not key_among(tier.name, self._reserved)
+            and not matching_key(tier.name, self._named)
+            and not matching_key(tier.name, self._reserved)
         ]
         annotated = [tier for tier in undeclared if not tier.is_said]
         read_as_labels = [tier for tier in annotated if tier.is_all_labels and len(tier.words) > 1]
-        texts = [tier for tier in annotated if not tier.is_beside]
+        texts = [tier for tier in annotated if not tier.is_added_column]
         unread = [tier for tier in annotated if not (tier.is_all_labels and len(tier.words) > 1)]
-        columns = [tier for tier in unread if tier.is_beside]
+        columns = [tier for tier in unread if tier.is_added_column]
         one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
         partly_labels = [tier for tier in texts if not tier.is_all_labels]
         mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
@@ -186,12 +198,16 @@ class TierRoles:
 
 
 def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
-    """Write one line for tiers of which the same is said; none if there are no tiers.
+    """Return one notice on some tiers; an empty list if there are no tiers.
 
     Parameters
     ----------
+    tiers
+        The tiers.
+    statement
+        What holds for all of them.
     ask
-        What the tiers would be if the person gave the options that read them; "" shows no options.
+        What the tiers might be, such as `are labels`; the options that read them so are added. "" adds none.
     """
     if not tiers:
         return []
@@ -204,6 +220,6 @@ def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
 
 
 def _counts(tier: Tier) -> str:
-    """Write a tier with how many of its texts are of the codebook, and which words."""
+    """Describe a tier by how many of its texts are labels of the codebook, and by its most frequent words."""
     words = first_few([word for word, _ in tier.words.most_common()], SHOWN_WORDS)
     return f"{tier.name!r}: {tier.n_labels:,} of {tier.n_texts:,}, {words}"

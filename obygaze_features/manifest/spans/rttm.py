@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
-from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 
 SPEAKER = "SPEAKER"
 """The record of a turn; it names the tier of all turns."""
@@ -28,13 +28,13 @@ FIELD_NAMES = ("orthography", "speaker type", "speaker", "confidence", "lookahea
 
 
 def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the turns of speakers."""
+    """Yield a record for each turn of a speaker, whose name is the text, or names a tier and a label."""
     unread: list[str] = []
-    for at, line in enumerate(file.lines, start=1):
+    for number_of_line, line in enumerate(file.lines, start=1):
         fields = ["" if field == "<NA>" else field for field in line.split()]
         if not fields or fields[0].startswith(";;"):
             continue
-        where = f"line {at}"
+        where = f"line {number_of_line}"
         if fields[0] != SPEAKER:
             yield RawSpan(where, reason=f"a record {fields[0]:.20}, no SPEAKER")
         elif len(fields) not in {FIELDS, FIELDS + 1}:
@@ -42,23 +42,26 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
         else:
             if fields[2] not in {"", "1"}:
                 unread.append("channel")
-            behind = zip(FIELD_NAMES, fields[5:], strict=False)
-            unread += [name for name, field in behind if field and name != "speaker"]
+            fields_after_times = zip(FIELD_NAMES, fields[5:], strict=False)
+            unread += [name for name, field in fields_after_times if field and name != "speaker"]
             start_s = number(fields[3])
             length_s = number(fields[4])
             end_s = round(start_s + length_s, 9)
             name = one_line(fields[7])
-            tier, text = people_line(unquote(name.replace("_", " ")))
+            tier, text = split_people_tier(unquote(name.replace("_", " ")))
             if not tier:
                 tier = SPEAKER
                 text = name
             yield RawSpan(where, start_s, end_s, text, tier, {"movie": fields[1]})
-    file.account.unread("field", unread)
+    file.account.note_unread("field", unread)
 
 
 @checked
 def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
-    """Write turns: each with its label, whose blanks become `_`, as RTTM's cells hold none."""
+    """Write (label, span) pairs as turns of speakers, sorted by start.
+
+    Blanks in labels become `_`, as RTTM separates its fields by blanks.
+    """
     lines = []
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
         start_ms = round(1000 * span.start_s)
@@ -69,8 +72,11 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
 
 
 def _speaker(label: str) -> str:
-    """Write a label as the name of a speaker; of a line of a tier of people nothing is lost."""
-    if people_line(label)[0]:
+    """Write a label as the name of a speaker.
+
+    If it names a tier of people, `%` and `_` are escaped, so that `read_rttm` restores the very same text.
+    """
+    if split_people_tier(label)[0]:
         label = label.replace("%", "%25").replace("_", "%5F")
     return _cell(label)
 

@@ -21,7 +21,7 @@ from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.edl import read_edl
 from obygaze_features.manifest.spans.elan_text import is_headless, read_elan_text
 from obygaze_features.manifest.spans.fcpxml import read_fcpxml
-from obygaze_features.manifest.spans.formats import MARKS, format_of, nearest_formats
+from obygaze_features.manifest.spans.formats import MARKS, nearest_formats, unread_format_of
 from obygaze_features.manifest.spans.labelstudio import read_labelstudio
 from obygaze_features.manifest.spans.markers import read_markers
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
@@ -39,7 +39,7 @@ from obygaze_features.manifest.spans.via import read_via
 from obygaze_features.manifest.spans.vian import read_vian
 from obygaze_features.manifest.spans.web_annotations import read_iiif, read_jsonld
 from obygaze_features.manifest.spans.xmeml import read_xmeml
-from obygaze_features.manifest.text_tables import uncollected
+from obygaze_features.manifest.text_tables import without_gc
 from obygaze_features.plugins import IMPORTERS, offered
 
 Reader = Callable[[SpanFile], Iterable[RawSpan]]
@@ -75,7 +75,7 @@ class SpanSource:
 
 
 def _read_nothing(_: SpanFile) -> Iterable[RawSpan]:
-    """Yield nothing: tables of ours are read by their columns."""
+    """Yield nothing: tables of people are read by their columns, in `importers`."""
     return ()
 
 
@@ -120,15 +120,15 @@ ELAN_TEXT: Final = "elan-text"
 """Without a header it is told by what its columns hold, as a person's table has times too."""
 
 
-def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
-    """Return what tells whether a file is of a kind with these facts."""
+def _test_of_kind(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
+    """Return a function that tells whether a file is of a kind, by the marks in the kind's facts."""
     holds = re.compile(
         facts.get("holds", "(?!)").replace("{xml}", XML_PROLOGUE), re.MULTILINE | re.IGNORECASE
     )
     cell = re.compile(facts.get("cell", "(?!)"), re.IGNORECASE)
 
     def has_a_mark(file: SpanFile) -> bool:
-        """Whether a file has one of the marks by which its kind is known."""
+        """Return whether a file has at least one of the marks of the kind."""
         if kind == ELAN_TEXT and is_headless(file):
             return True
         if kind != ELAN_TEXT and holds.search(file.head):
@@ -152,10 +152,10 @@ def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
 
 
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
-    """Make a source of what is known of its kind."""
+    """Make the source of a kind from its facts in `kinds.toml`."""
     return SpanSource(
         READERS[kind],
-        _tells(kind, facts),
+        _test_of_kind(kind, facts),
         is_signed=facts.get("is_signed", False),
         tier=facts.get("tier", "label"),
         is_said=facts.get("is_said", False),
@@ -179,27 +179,27 @@ def kind_of(file: SpanFile) -> str:
     Raises
     ------
     ManifestError
-        It is of no kind that is known.
+        The file is of no known kind.
     """
     for kind, source in SOURCES.items():
         if source.is_of(file) and not (kind == TABLE and _is_table_of_a_tool(file)):
             return kind
-    raise file.error(what_instead(file) or _of_no_format(file))
+    raise file.error(why_not_read(file) or _of_no_format(file))
 
 
 def _is_table_of_a_tool(file: SpanFile) -> bool:
-    """Return whether a table that has labels, and no times of ours, is of a format that is not read.
+    """Return whether a table that looks like a person's is of a tool whose format is not read.
 
-    Tools have columns `video` and `level` too. With start_s and end_s, or with the headings that the person
-    names, it is a table of theirs.
+    Tables of tools may have columns `video` and `level` too. A table with start_s and end_s, or with headings
+    that the person names, is always the person's.
     """
     is_named = any(file.reading.headings.are_in(cells) for cells in file.first_rows)
-    return not is_named and not file.has_columns(TIMES) and format_of(file) is not None
+    return not is_named and not file.has_columns(TIMES) and unread_format_of(file) is not None
 
 
-def what_instead(file: SpanFile) -> str:
-    """Say which unread format a file is of, with the way out, or that it is no text; "" if neither."""
-    known = format_of(file)
+def why_not_read(file: SpanFile) -> str:
+    """Return why a file is not read: of an unread format, damaged, or no text; "" if none is known."""
+    known = unread_format_of(file)
     if known is not None:
         return known.refusal
     if is_damaged_archive(file):
@@ -208,7 +208,7 @@ def what_instead(file: SpanFile) -> str:
 
 
 def _of_no_format(file: SpanFile) -> str:
-    """Say that a file is of no format that is known, and which formats are the nearest."""
+    """Return the message for a file of no known format, with the formats that it resembles most."""
     nearest = ", ".join(f"{known.name} ({known.tool})" for known in nearest_formats(file))
     notes = "".join(f"; {note}" for note in file.account.notes)
     damage = _damage(file)
@@ -219,7 +219,7 @@ def _of_no_format(file: SpanFile) -> str:
 
 
 def _damage(file: SpanFile) -> str:
-    """Say where a file that begins as JSON is damaged; "" for any other file."""
+    """Return where a file that begins as JSON is damaged, to begin a message; "" for any other file."""
     if not file.head.lstrip().startswith(("{", "[")):
         return ""
     try:
@@ -230,21 +230,21 @@ def _damage(file: SpanFile) -> str:
 
 
 @checked
-@uncollected()
+@without_gc()
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
     r"""Read a file of subtitles (SRT, WebVTT, ASS, TTML), in the order of their starts.
 
-    Every text is kept, on one line: overlaps, joiners, and several at one time in the file's order. Settings
-    of fonts and places, drawings and comments are no text.
+    Each text is on one line. Subtitles may overlap; those that start together keep the order of the file.
+    Settings of fonts and positions, drawings and comments are left out.
 
     Parameters
     ----------
     path
         The file; its content says what it is.
     encoding
-        Of a file that is not UTF-8 and has no byte order mark; by default the likeliest, with a note.
+        Encoding of a file that is not UTF-8 and has no byte order mark; by default the likeliest.
     account : Account, optional
-        Gets what was seen, left out and noted.
+        Is filled with what was seen, left out and noted.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     with readers_apart() as child:
         content = read_apart(child, local_path(path), Reading(encoding=encoding), _read_subtitles)
     if account is not None:
-        account.take(content.file.account)
+        account.copy_from(content.file.account)
     return [Subtitle(span.start_s, span.end_s, span.text) for span in content.records]
 
 
@@ -271,9 +271,9 @@ def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
-        raise file.error(what_instead(file) or "it has no subtitles: SRT, WebVTT, ASS or TTML was expected")
+        raise file.error(why_not_read(file) or "it has no subtitles: SRT, WebVTT, ASS or TTML was expected")
     spans = file.account.spans(SOURCES[kind].read(file))
-    spans.sort(key=lambda span: span.start_s)  # those that begin together as in the file
+    spans.sort(key=lambda span: span.start_s)  # stable: those that start together keep the file's order
     file.account.used = len(spans)
     if not spans:
         raise ManifestError(f"{file.path}: it has no subtitles that are text: {file.account.line()}")

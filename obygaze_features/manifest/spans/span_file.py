@@ -20,7 +20,7 @@ from obygaze_features.manifest.spans.json_values import json_of
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.xml_names import local_name
-from obygaze_features.manifest.text_tables import content_of, naming, placed
+from obygaze_features.manifest.text_tables import content_of, error_context, header_test
 from obygaze_features.templates import packaged
 from obygaze_features.text import shortened
 from obygaze_features.text_records import first_rows, marked_encoding, split_records
@@ -41,7 +41,7 @@ KINDS = FACTS["kinds"]
 """Facts about the kinds of files that are read, by kind."""
 
 HEAD_BYTES = 1 << 16
-"""How many bytes at the start of a file its kind is told by."""
+"""The kind of a file is told by so many bytes at its start."""
 
 _ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r++\n?")
@@ -50,9 +50,9 @@ _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 
 
 def _one_for_each(ends: re.Match[str]) -> str:
-    """Return the line feeds that stand for a run of carriage returns.
+    """Return the line feeds that replace a run of carriage returns.
 
-    Programs may write several before a line feed: together they end one line. Without it each ends a line.
+    Before a line feed, a whole run ends one line, as programs may write several. Otherwise each ends a line.
     """
     return "\n" if ends[0].endswith("\n") else "\n" * len(ends[0])
 
@@ -74,7 +74,7 @@ class Reading:
     tiers
         Tier -> its role; no other tier is read then, if there are any.
     headings
-        Which headings of tables stand for columns of ours.
+        Which headings of tables stand for which columns of a manifest.
     """
 
     rate: Fraction | None = None
@@ -103,22 +103,22 @@ class SpanFile:
 
     @cached_property
     def account(self) -> Account:
-        """What becomes of its records."""
+        """The file's account: what becomes of its records."""
         return Account(self.path)
 
     @cached_property
     def content(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the file."""
         return content_of(self.path)
 
     @cached_property
     def text(self) -> str:
-        """Its text, without NUL and the marks that joined files have inside; what was done is noted."""
+        """The decoded text of the file, without NUL characters and byte order marks; changes are noted."""
         return self._text_in(self.reading.encoding)
 
     def _text_in(self, encoding: str) -> str:
-        """Decode its text and note what was changed; `encoding` is taken where the text is not UTF-8."""
-        with placed(self.path):
+        """Decode the file and note what was changed; `encoding` is used if the file is not UTF-8."""
+        with error_context(self.path):
             text, notice = decoded(self.content, encoding)
         self.account.note(notice)
         if "\0" in text:
@@ -131,7 +131,7 @@ class SpanFile:
 
     @property
     def lines(self) -> list[str]:
-        """Its lines; line feeds and carriage returns alone end one, as texts hold other signs."""
+        """The lines of the file. Only line feeds and carriage returns end a line."""
         text = self.text.replace("\r\n", "\n")
         if "\r" in text:
             text = _LINE_ENDS.sub(_one_for_each, text)
@@ -139,10 +139,10 @@ class SpanFile:
 
     @cached_property
     def head(self) -> str:
-        """Its first characters, whatever the encoding."""
+        """The first characters of the file, whatever its encoding; undecodable ones are replaced."""
         part = self.content[:HEAD_BYTES]
         if len(part) == HEAD_BYTES:
-            part = part[: part.rfind(b"\n") + 1] or part  # no letter is cut in two
+            part = part[: part.rfind(b"\n") + 1] or part  # whole lines, so that no letter is cut in two
         try:
             text, _ = decoded(part, self.reading.encoding)
         except ManifestError:
@@ -152,54 +152,59 @@ class SpanFile:
 
     @cached_property
     def _book(self) -> Workbook | None:
-        """Its sheets, where it is a workbook."""
+        """The workbook, if the file is one."""
         if not is_workbook(self.content):
             return None
         return read_workbook(self.path, self.content, ManifestError)
 
     @cached_property
     def _header_of_sheet(self) -> dict[str, SheetHeader]:
-        """The row of each sheet that has the most known headings."""
+        """Sheet -> its row with the most known headings; empty if the file is no workbook."""
         if self._book is None:
             return {}
         return {name: self._best_header(records) for name, records in self._book.sheets.items()}
 
     def _best_header(self, records: Records) -> SheetHeader:
-        """Find the row of a sheet with the most headings: those that a person names, ours, or known ones."""
-        headers = [naming(names) for facts in KINDS.values() for names in facts.get("columns", ())]
+        """Find the row of a sheet that is most likely its header.
+
+        Rows are compared by how many headings they have that the person names, then by whether they are the
+        header of a known kind of file, then by how many known headings they have.
+        """
+        tests = [header_test(names) for facts in KINDS.values() for names in facts.get("columns", ())]
         candidates: list[SheetHeader] = []
         for _, cells in records[:HEADER_ROWS]:
             n_named = self.reading.headings.n_in(cells)
-            is_ours = any(is_one(cells) for is_one in headers)
-            score = (n_named, int(is_ours), len(columns_meant(cells)))
+            is_of_known_kind = any(is_header(cells) for is_header in tests)
+            score = (n_named, int(is_of_known_kind), len(columns_meant(cells)))
             names = frozenset(plain(cell) for cell in cells if cell.strip())
             candidates.append(SheetHeader(score, names))
         return max(candidates, key=lambda header: header.score)  # the first of equal ones
 
     @cached_property
     def main_sheet(self) -> str:
-        """The sheet that is read; "" if the file is no workbook.
+        """The name of the sheet that is read; "" if the file is no workbook.
 
-        It is the sheet with the best header; if none has known headings, the one with the most filled cells.
+        It is the sheet with the best header; if no sheet has known headings, the one with the most filled
+        cells.
         """
         book = self._book
         if book is None:
             return ""
         headers = self._header_of_sheet
         best = max(header.score for header in headers.values())
-        n_named, is_ours, n_known = best
-        if n_named or is_ours or n_known > 1:
+        n_named, is_of_known_kind, n_known = best
+        if n_named or is_of_known_kind or n_known > 1:
             return next(name for name, header in headers.items() if header.score == best)
         return max(book.sheets, key=lambda name: n_filled(book.sheets[name]))
 
     @cached_property
     def _sheets(self) -> Sheets | None:
-        """The sheet that is read, with those of its header."""
+        """The main sheet, joined with the sheets that have the same header; None if there is no workbook."""
         return None if self._book is None else sheets_together(self._book, self.main_sheet)
 
     @cached_property
     def sheet(self) -> Records | None:
-        """Its records, where it is a workbook; what else it holds is noted."""
+        """The rows of the sheets that are read; None if the file is no workbook. Other sheets are noted."""
         if self._book is None or self._sheets is None:
             return None
         self.account.note(*sheet_notes(self._book, self._sheets))
@@ -207,44 +212,57 @@ class SpanFile:
 
     @property
     def other_sheets(self) -> list[Records]:
-        """The sheets beside those that are read."""
+        """The rows of each sheet that is not read."""
         if self._book is None or self._sheets is None:
             return []
         return [records for name, records in self._book.sheets.items() if name not in self._sheets.names]
 
     def records(self, needed: Sequence[str]) -> tuple[Records, str]:
-        """Split it into records, by what its header has between cells; "" for a workbook."""
+        """Split a table into rows of cells.
+
+        Parameters
+        ----------
+        needed
+            Columns by which the header is found.
+
+        Returns
+        -------
+        records
+            (line, cells) of each row.
+        delimiter
+            The sign between cells, told by the header; "" for a workbook.
+        """
         if self.sheet is not None:
             return self.sheet, ""
-        return split_records(self.path, self.text, ManifestError, naming(needed))
+        return split_records(self.path, self.text, ManifestError, header_test(needed))
 
     @cached_property
     def first_rows(self) -> list[list[str]]:
-        """Its first rows, by each sign that may stand between cells."""
+        """The first rows of cells; those of a text are split once for each sign that may separate cells."""
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
         return [cells for _, cells in chain(*first_rows(self.head).values())]
 
     @property
     def first_rows_of_tabs(self) -> list[list[str]]:
-        """Its first rows, as tabs divide them."""
+        """The first rows of cells, split at tabs."""
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
         return [line.split("\t") for line in self.head.split("\n")[:HEADER_ROWS]]
 
     @cached_property
     def first_names(self) -> list[set[str]]:
-        """The names in each of its first rows, as names are compared."""
+        """The cells of each row of `first_rows`, in the form in which names are compared (`plain`)."""
         return [set(map(plain, cells)) for cells in self.first_rows]
 
     def has_columns(self, names: Iterable[str]) -> bool:
-        """Return whether one of its first rows has these names."""
+        """Return whether one of the first rows has all these names, as a header would."""
         keys = {plain(name) for name in names}
         return any(keys <= names for names in self.first_names)
 
     @cached_property
     def document(self) -> Any:
-        """Its content as JSON."""
+        """The value of the file as JSON; refuse a file that is not JSON."""
         try:
             return json_of(self.text)
         except (JSONDecodeError, RecursionError) as error:
@@ -254,17 +272,19 @@ class SpanFile:
             raise self.error(f"not a JSON document: {reason}") from None
 
     def xml(self, root: str, kind: str, *, has_namespace: bool = False) -> Element:
-        """Parse it as XML that declares no entity, so that none is expanded; check its root.
+        """Parse the file as XML, and return its root element.
+
+        XML that declares entities is refused, so that none can be expanded.
 
         Parameters
         ----------
         root
-            Name of the root.
+            Name that the root element must have.
         kind
             What such a document is, for messages.
         has_namespace
-            Whether its elements are in a namespace, which differs from version to version. Texts may stand
-            beside elements then.
+            Whether its elements are in a namespace, which is ignored as it differs from version to version.
+            If not, texts between elements are noted as left out.
         """
         declared = _ENCODING.match(self.head)
         text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
@@ -292,13 +312,16 @@ class SpanFile:
         return ManifestError(f"{self.path}: {shortened(reason)}")
 
     def seconds(self, frames: float, where: str) -> float:
-        """Convert frames to seconds at the rate that the person gives."""
+        """Convert a number of frames to seconds at the rate that the person gives; refuse it without a rate.
+
+        `where` is the place of the number, for the message.
+        """
         if self.reading.rate is None:
             raise self.error(f"{where}: times are in frames; give their rate, as in --rate 25")
         return float(Fraction(frames) / self.reading.rate)
 
     def close(self) -> None:
-        """Forget its content and all that was computed from it, to free memory; the account stays."""
+        """Forget the file's content and all that was computed from it, to free memory; the account stays."""
         of_workbook = ("sheet", "_book", "_header_of_sheet", "main_sheet", "_sheets")
         for name in ("content", "text", "head", *of_workbook, "first_rows", "first_names", "document"):
             self.__dict__.pop(name, None)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.instant import clock, clock_s, time_in, western
+from obygaze_features.manifest.spans.instant import clock, clock_s, time_in, with_ascii_digits
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import MODEL, people_line
+from obygaze_features.manifest.spans.tier_names import MODEL, split_people_tier
 from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 from obygaze_features.text import counted
 
@@ -32,7 +32,7 @@ _BROKEN = re.compile(
 )
 """A line of times whose arrow is broken, or a half of it, with its number: it is never text either."""
 _FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
-_BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
+_NO_TEXT = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 STEP_BACK_S = 60.0
 """A start this many seconds before the one above it is taken as another file's: one file strays less."""
@@ -94,16 +94,16 @@ class Shown(NamedTuple):
 
 
 def read_cues(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
+    """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file."""
     is_vtt = file.account.kind == "vtt"
     lines = file.lines
     names_model = is_vtt and MODEL in file.text
-    file.account.is_beside_model = names_model and any(line.startswith(f"{MODEL}:") for line in lines)
+    file.account.shows_model_output = names_model and any(line.startswith(f"{MODEL}:") for line in lines)
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     blocks = _blocks(lines, is_vtt=is_vtt)
     bodies = ["\n".join(lines[block.times + 1 : block.end]).strip() for block in blocks]
-    yield from _strays(lines, blocks, is_vtt=is_vtt)
+    yield from _texts_without_times(lines, blocks, is_vtt=is_vtt)
     clean = vtt_text if is_vtt else srt_text
     shown: list[Shown] = []
     unread: list[str] = []
@@ -113,6 +113,7 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         times = _times(lines[block.times], file.reading.rate)
         if is_vtt and times.behind:
             unread.append(f"{one_line(times.behind):.40}")
+        # SRT may have the text on the line of times; in WebVTT these are settings.
         words = body if is_vtt or not times.behind else f"{times.behind}\n{body}"
         text = one_line(clean(words))
         if times.start_s < last_start_s - STEP_BACK_S:
@@ -120,14 +121,14 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         if not math.isnan(times.start_s):
             last_start_s = times.start_s
         if text:
-            shown.append(_shown(words, text, clean))
+            shown.append(_first_and_last_line(words, text, clean))
         speakers = dict.fromkeys(map(clean, VOICE.findall(words)))
         cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
         reason = times.reason or ("" if text else "no text")
-        tier, text = people_line(text)
+        tier, text = split_people_tier(text)
         yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, tier, cells, reason=reason)
-    file.account.unread("setting", unread)
-    joints = [*_parts(lines, blocks, is_vtt=is_vtt), *steps_back]
+    file.account.note_unread("setting", unread)
+    joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *steps_back]
     file.account.note(*_doubts(lines, blocks, bodies, joints))
     n_repeated = sum(line.first != "" and line.first == before.last for before, line in pairwise(shown))
     if n_repeated > max(1, len(blocks) // 3):
@@ -137,26 +138,40 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         )
 
 
-def _shown(words: str, text: str, clean: Callable[[str], str]) -> Shown:
-    """Return the first and the last line of a text; a text of one line is both."""
+def _first_and_last_line(words: str, text: str, clean: Callable[[str], str]) -> Shown:
+    """Return the first and the last line of a subtitle; a text of one line is both.
+
+    Parameters
+    ----------
+    words
+        The text with markup and line breaks.
+    text
+        The text without them.
+    clean
+        Removes markup.
+    """
     if "\n" not in words:
         return Shown(text, text)
     parts = words.split("\n")
     return Shown(clean(parts[0]).strip(), clean(parts[-1]).strip())
 
 
-def _parts(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
-    """Find the lines where a further file begins, if several were joined to one."""
+def _starts_of_joined_files(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
+    """Return the lines (from 0) where a further file begins, if several were joined to one."""
     if is_vtt:
-        return [at for at, line in enumerate(lines) if line.startswith("WEBVTT")][1:]
-    firsts = [block.times for block in blocks if block.times and lines[block.times - 1].strip() == "1"]
-    return firsts[1:]
+        starts = [number for number, line in enumerate(lines) if line.startswith("WEBVTT")]
+    else:
+        starts = [block.times for block in blocks if block.times and lines[block.times - 1].strip() == "1"]
+    return starts[1:]
 
 
 def _doubts(
     lines: Sequence[str], blocks: Sequence[Block], bodies: Sequence[str], joints: Sequence[int]
 ) -> Iterator[str]:
-    """Say what may be meant otherwise: files that were joined, empty lines in texts, digits that lack."""
+    """Yield notices on what may be wrong: joined files, empty lines in texts, milliseconds of too few digits.
+
+    `joints` are the lines (from 0) where a further file seems to begin.
+    """
     if joints:
         yield (
             f"line {min(joints) + 1}: numbers, times or WEBVTT begin again: if parts of a film were joined, "
@@ -173,87 +188,127 @@ def _doubts(
 
 
 def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
-    """Find the block of each line of times."""
-    times = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
-    begins, numbers = _begins_and_numbers(lines, times, is_vtt=is_vtt)
+    """Find the block of lines of each subtitle: there is one for each line of times."""
+    lines_of_times = [number for number, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
+    begins, numbers = _begins_and_numbers(lines, lines_of_times, is_vtt=is_vtt)
     blocks = []
-    for k, (begin, at) in enumerate(zip(begins, times, strict=True)):
-        is_last = k == len(times) - 1
-        border = len(lines) if is_last else begins[k + 1]
+    for index, (begin, times) in enumerate(zip(begins, lines_of_times, strict=True)):
+        is_last = index == len(lines_of_times) - 1
+        next_begin = len(lines) if is_last else begins[index + 1]
         if is_vtt:
-            end = _end_of_cue(lines, at + 1, border)
-        elif not is_last and numbers[k + 1] == numbers[k] + 1:
-            end = max(border, at + 1)
+            end = _end_of_cue(lines, times + 1, next_begin)
+        elif not is_last and numbers[index + 1] == numbers[index] + 1:
+            end = max(next_begin, times + 1)
         else:
-            end = _end_at_number(lines, at + 1, border, str(numbers[k] + 1))
-        blocks.append(Block(begin, at, end))
+            end = _end_at_number(lines, times + 1, next_begin, str(numbers[index] + 1))
+        blocks.append(Block(begin, times, end))
     return blocks
 
 
 def _begins_and_numbers(
     lines: Sequence[str], times: Sequence[int], *, is_vtt: bool
 ) -> tuple[list[int], list[int]]:
-    """Return the line at which each block begins, and the block's number, written or counted.
+    """Return for each block the line at which it begins, and its number.
 
-    A block begins at its number, or name, if that can be told from the text of the block before: it stands
-    alone below a blank line, or it is the number that follows, which needs no blank line before it.
+    A block begins at its number or name above the line of times, if that is alone below a blank line, or is
+    the number that comes next. Otherwise that line is text of the block before, and the block begins at its
+    line of times. A block without a number has the one after the last.
+
+    Parameters
+    ----------
+    lines
+        The lines of the file.
+    times
+        The index of each line of times.
+    is_vtt
+        Whether the file is WebVTT.
     """
     begins = list[int]()
     numbers = list[int]()
-    last = 0
-    for at in times:
-        place = at - 1
-        # Some programs write blank lines between a number and its times.
-        while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
+    last_number = 0
+    for line_of_times in times:
+        place = line_of_times - 1
+        # Some programs write up to two blank lines between a number and its times.
+        while not is_vtt and line_of_times - place < 3 and place > 0 and not lines[place].strip():
             place -= 1
-        above = lines[place].strip() if at else ""
+        above = lines[place].strip() if line_of_times else ""
         is_number = above.isdecimal()
-        # More digits than any number of a subtitle are not read.
-        number = int(above[:12]) if is_number else last + 1
-        follows = is_number and not is_vtt and (at == times[0] or number == last + 1)
-        stands_alone = above and place == at - 1 and not (at > 1 and lines[at - 2].strip())
-        begins.append(place if follows or stands_alone else at)
+        # Cut to 12 digits, which are more than any number of a subtitle has.
+        number = int(above[:12]) if is_number else last_number + 1
+        is_first = line_of_times == times[0]
+        is_next_number = is_number and not is_vtt and (is_first or number == last_number + 1)
+        is_below_text = line_of_times > 1 and bool(lines[line_of_times - 2].strip())
+        stands_alone = bool(above) and place == line_of_times - 1 and not is_below_text
+        begins.append(place if is_next_number or stands_alone else line_of_times)
         numbers.append(number)
-        last = number
+        last_number = number
     return begins, numbers
 
 
-def _end_of_cue(lines: Sequence[str], first: int, border: int) -> int:
-    """Find where a cue of WebVTT ends: at an empty line, not one of blanks, or at a file that was joined."""
-    for at in range(first, border):
-        if lines[at] in {"", "WEBVTT"}:
-            return at
-    return max(border, first)
+def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
+    """Return the line at which the text of a cue of WebVTT ends.
+
+    It is the first empty line (a line of blanks is none), or the first line of a file that was joined; at the
+    latest the line where the next cue begins.
+
+    Parameters
+    ----------
+    lines
+        The lines of the file.
+    first
+        The line below the times.
+    next_begin
+        The line where the next cue begins.
+    """
+    for number in range(first, next_begin):
+        if lines[number] in {"", "WEBVTT"}:
+            return number
+    return max(next_begin, first)
 
 
-def _end_at_number(lines: Sequence[str], first: int, border: int, number: str) -> int:
-    """Find where a block of SRT ends: at the next number below an empty line, where that has no times."""
-    for at in range(first + 1, border):
-        if lines[at].strip() == number and not lines[at - 1].strip():
-            return at
-    return max(border, first)
+def _end_at_number(lines: Sequence[str], first: int, next_begin: int, next_number: str) -> int:
+    """Return the line at which a block of SRT ends, if the block below does not have the next number.
+
+    It is the next number below an empty line, which belongs to a subtitle that lacks its times; at the latest
+    the line where the next block begins.
+
+    Parameters
+    ----------
+    lines
+        The lines of the file.
+    first
+        The line below the times.
+    next_begin
+        The line where the next block begins.
+    next_number
+        The number after that of this block.
+    """
+    for number in range(first + 1, next_begin):
+        if lines[number].strip() == next_number and not lines[number - 1].strip():
+            return number
+    return max(next_begin, first)
 
 
-def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
-    """Yield, as left out, the texts between cues that have no times and are no comment, style or region."""
+def _texts_without_times(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
+    """Yield a record to leave out for each text between blocks that is no comment, style or region."""
     firsts = [0, *(block.end for block in blocks)]
-    lasts = [*(block.begin for block in blocks), len(lines)]
-    for first, last in zip(firsts, lasts, strict=True):
-        if not any(lines[first:last]):
+    ends = [*(block.begin for block in blocks), len(lines)]
+    for first, end in zip(firsts, ends, strict=True):
+        if not any(lines[first:end]):
             continue
-        # In WebVTT a blank line parts a text from a comment or a style.
-        for _, group in groupby(range(first, last), lambda at: is_vtt and not lines[at]):
-            begin = next((at for at in group if lines[at].strip()), None)
+        # In WebVTT an empty line separates a text from a comment or a style.
+        for _, group in groupby(range(first, end), lambda number: is_vtt and not lines[number]):
+            begin = next((number for number in group if lines[number].strip()), None)
             if begin is None:
                 continue
-            is_beside = is_vtt and (begin == 0 or _BESIDE.match(lines[begin]) is not None)
-            if not is_beside:
+            is_no_text = is_vtt and (begin == 0 or _NO_TEXT.match(lines[begin]) is not None)
+            if not is_no_text:
                 yield RawSpan(f"line {begin + 1}", reason="text without times")
 
 
 def _times(line: str, rate: Fraction | None) -> Times:
-    """Read a line of times, as `00:00:01,000 --> 00:00:02,500` with settings or a text behind it."""
-    match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(one_line(line)))
+    """Read a line of times, such as `00:00:01,000 --> 00:00:02,500`, and what stands behind it."""
+    match = _TIMES.fullmatch(line) or _TIMES.fullmatch(with_ascii_digits(one_line(line)))
     if match is None:
         return Times(math.nan, math.nan, "", "")
     groups = match.groups(default="")
@@ -272,7 +327,8 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     Parameters
     ----------
     groups
-        Its minus sign, hours, minutes, seconds, the sign behind them, and the milliseconds or frames.
+        The parts of the time: minus sign, hours, minutes, seconds, the sign behind these, and milliseconds or
+        frames.
     rate
         Frames per second of times that end in frames.
     """
@@ -289,7 +345,7 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
 # ---------------------------------------------------------------------------
 @checked
 def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = ()) -> str:
-    """Write cues of WebVTT in time order; notes are a comment at the top."""
+    """Write cues of WebVTT, sorted by time; notes become a comment at the top."""
     lines = [f"WEBVTT {arrowless(title)}".rstrip(), ""]
     if notes:
         lines += ["NOTE", *map(arrowless, notes), ""]
@@ -300,7 +356,7 @@ def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] =
 
 @checked
 def write_srt(spans: Sequence[Subtitle]) -> str:
-    """Write subtitles of SRT in time order, without what players take for markup."""
+    """Write subtitles of SRT, sorted by time; characters that players take for markup are replaced."""
     lines = []
     for number, span in enumerate(_sorted(spans), start=1):
         lines += [str(number), _line_of_times(span, ","), arrowless(span.text).translate(NO_MARKUP), ""]

@@ -29,7 +29,7 @@ S = TypeVar("S", bound=tuple[float, float, str])
 
 
 class Token(NamedTuple):
-    """A text, number or flag that stands free, as Praat reads it, with its line."""
+    """A text, number or flag of a file, as Praat reads it, with its line."""
 
     text: str
     line: int
@@ -43,7 +43,7 @@ class Time(NamedTuple):
 
 
 def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
+    """Yield the intervals of a TextGrid, in its long or short form; points and empty texts are left out."""
     is_binary = file.content.startswith(b"ooBinaryFile")
     tokens = _Tokens(file, iter(()) if is_binary else _tokens(file))
     form = tokens.any().text
@@ -51,29 +51,30 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
         content = kind or ("a binary file" if is_binary else "something else")
         raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {content:.60}")
-    tokens.time()  # where it begins
-    tokens.time()  # where it ends
+    tokens.time()  # the start of the file, which is not needed
+    tokens.time()  # its end
     if not tokens.has_tiers():
         return
     for _ in range(tokens.count()):
         yield from _tier(file, tokens)
-    behind = tokens.any()
-    if behind.text:
+    next_token = tokens.any()
+    if next_token.text:
         raise file.error(
-            f"line {behind.line}: {behind.text:.40} after the last tier: is a number of intervals wrong?"
+            f"line {next_token.line}: {next_token.text:.40} after the last tier: "
+            "is a number of intervals wrong?"
         )
 
 
 def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
-    """Yield the intervals of the tier that the next tokens are; points are yielded as left out."""
+    """Read the next tier, and yield its intervals; its points are left out."""
     form = tokens.any()
     name = tokens.string()
-    tokens.time()  # where it begins
+    tokens.time()  # the start of the tier, which is not needed
     tier_end_s = tokens.time().time_s
-    n = tokens.count()
+    n_intervals = tokens.count()
     if form.text not in {'"IntervalTier"', '"TextTier"'}:
         raise file.error(f"line {form.line}: {form.text:.40} is no tier of intervals or points")
-    for place in range(1, n + 1):
+    for place in range(1, n_intervals + 1):
         start = tokens.time()
         end = tokens.time() if form.text == '"IntervalTier"' else start
         text = one_line(tokens.string())
@@ -89,7 +90,7 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
 
 
 def _tokens(file: SpanFile) -> Iterator[Token]:
-    """Yield the texts, numbers and flags of a file, without comments and words for people."""
+    """Yield the tokens of a file: quoted texts, numbers and flags, without comments and other words."""
     text = "\n".join(file.lines)
     line = 1
     last = 0
@@ -113,7 +114,7 @@ class _Tokens:
         return next(self._tokens, Token("", 0))
 
     def time(self) -> Time:
-        """Return the time that the next token is."""
+        """Read the next token as a time."""
         token = self.any()
         time_s = number(token.text)
         if math.isnan(time_s):
@@ -121,12 +122,12 @@ class _Tokens:
         return Time(time_s, token.line)
 
     def count(self) -> int:
-        """Return the next token, which is a number of tiers or intervals."""
+        """Read the next token as a number of tiers or intervals."""
         token = self._next("a number of tiers or intervals", lambda text: text.isdecimal() and len(text) < 10)
         return int(token.text)
 
     def string(self) -> str:
-        """Return the next token, which is a text in quotes, without them."""
+        """Read the next token as a quoted text, and return it without quotes."""
 
         def is_quoted(text: str) -> bool:
             return len(text) >= 2 and text.startswith('"') and text.endswith('"')
@@ -135,19 +136,19 @@ class _Tokens:
         return token.text[1:-1].replace('""', '"')
 
     def has_tiers(self) -> bool:
-        """Return whether the next token says that there are tiers."""
+        """Read the next token as the flag that says whether there are tiers."""
         token = self._next("<exists> or <absent>", {"<exists>", "<absent>"}.__contains__)
         return token.text == "<exists>"
 
     def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
-        """Return the next token; an error if `is_such` is false of it, which says what was expected."""
+        """Read the next token; refuse it if `is_such` is false of its text. `expected` is for the message."""
         token = self.any()
         if not is_such(token.text):
             raise self._unlike(token, expected)
         return token
 
     def _unlike(self, token: Token, expected: str) -> ManifestError:
-        """Make the error of a token that is not what was expected."""
+        """Return the error for a token that is not what was expected."""
         if token.text:
             return self._file.error(f"line {token.line}: {token.text:.40} where {expected} was expected")
         return self._file.error(
@@ -159,16 +160,16 @@ class _Tokens:
 # ---------------------------------------------------------------------------
 @checked
 def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
-    """Write a TextGrid in Praat's long form; spans that overlap go to further tiers of the name.
+    """Write a TextGrid in Praat's long form; spans that overlap go to further, numbered tiers.
 
     Parameters
     ----------
     tiers
-        Spans of each tier, by its name.
+        Name of a tier -> its spans.
     end_s
         Length of the film in seconds.
     """
-    parts = [part for name, spans in tiers.items() for part in apart(name, spans)]
+    parts = [part for name, spans in tiers.items() for part in spread_over_tiers(name, spans)]
     whole_s = max([end_s, *(span.end_s for _, part in parts for span in part)])
     lines = [
         'File type = "ooTextFile"',
@@ -200,13 +201,18 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     return "\n".join([*lines, ""])
 
 
-def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
-    """Deal spans that overlap to as many tiers as are needed, numbered from 2.
+def spread_over_tiers(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
+    """Divide spans into as few tiers as are needed so that none overlap on a tier.
 
-    Each span goes to the first tier that is free when it begins. Without spans there is one empty tier.
+    Each span goes to the first tier that is free when it begins.
+
+    Returns
+    -------
+    (name, spans) of each tier: the first has the given name, further ones are numbered from 2. Without spans
+    there is one empty tier.
     """
     tiers: list[list[S]] = [[]]
-    # Two heaps: the places of tiers that are free, and (end of the last span, place) of those that are not.
+    # Two heaps: the indices of free tiers, and (end of the last span, index) of the others.
     free_places = [0]
     taken: list[tuple[float, int]] = []
     for span in sorted(spans, key=lambda span: span[0]):
@@ -224,7 +230,7 @@ def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
 
 
 def _without_gaps(part: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:
-    """Add empty intervals between spans: Praat's tiers have no gaps."""
+    """Return spans with empty intervals between them and up to `whole_s`, as a tier of Praat has no gaps."""
     intervals = []
     last_s = 0.0
     for span in part:
@@ -243,5 +249,5 @@ def _number(value: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text on one line that stands in quotes."""
+    """Write a text on one line, with its quotes doubled, as it is between quotes."""
     return one_line(text).replace('"', '""')

@@ -69,7 +69,7 @@ class PeopleTier(NamedTuple):
     --------
     >>> PeopleTier("level", "blind", "AB").name
     'human: level, blind@AB'
-    >>> PeopleTier.of("human: level, blind@AB").how
+    >>> PeopleTier.parse("human: level, blind@AB").how
     'blind'
     """
 
@@ -80,7 +80,7 @@ class PeopleTier(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name, as the files of all formats have it."""
+        """The tier's name, the same in files of all formats: `human: level, blind@AB`."""
         name = f"human: {self.what}"
         if self.how:
             name += f", {self.how}"
@@ -89,13 +89,13 @@ class PeopleTier(NamedTuple):
         return numbered(name, self.number)
 
     def line(self, text: str) -> str:
-        """Write a text of this tier for a file whose lines name no tiers (`people_line` reads it)."""
+        """Write a text of this tier for a file whose lines name no tiers (`split_people_tier` reads it)."""
         return f"{self.name}{LINE_SEPARATOR}{text}"
 
     @classmethod
     @lru_cache(4096)  # many spans are on few tiers
-    def of(cls, name: str) -> "PeopleTier | None":
-        """Read the name of a tier; None where it is no tier of people."""
+    def parse(cls, name: str) -> "PeopleTier | None":
+        """Read the name of a tier; None if it is no tier of people."""
         match = _PEOPLE.fullmatch(name.strip())
         if match is None:
             return None
@@ -103,7 +103,7 @@ class PeopleTier(NamedTuple):
 
 
 def numbered(name: str, number: int) -> str:
-    """Name a further tier, whose spans overlap with those of the first of its name, by its number.
+    """Return the name of the n-th tier of a name, to which spans are moved that overlap others.
 
     Examples
     --------
@@ -116,27 +116,31 @@ def numbered(name: str, number: int) -> str:
     return f"{base} ({number}){at}{annotator}"
 
 
-def people_line(text: str) -> tuple[str, str]:
-    """Split a line of a file without tiers into the tier of people that it names and the text on it.
+def split_people_tier(text: str) -> tuple[str, str]:
+    """Split a line of a format without tiers into the tier of people that it names and its text.
 
-    A line that names none is all text. What films say is never read as a label without such a name before it.
+    Only a line that names such a tier can hold labels: subtitles of a film are never read as labels.
+
+    Returns
+    -------
+    (name of the tier, text on it), or ("", the whole line) if it names none.
 
     Examples
     --------
-    >>> people_line("human: labels, blind@AB = S; Body")
+    >>> split_people_tier("human: labels, blind@AB = S; Body")
     ('human: labels, blind@AB', 'S; Body')
-    >>> people_line("Sure.")
+    >>> split_people_tier("Sure.")
     ('', 'Sure.')
     """
-    name, separator, people = text.partition(LINE_SEPARATOR)
-    if separator and PeopleTier.of(name) is not None:
-        return name.strip(), people.strip()
+    name, separator, text_on_tier = text.partition(LINE_SEPARATOR)
+    if separator and PeopleTier.parse(name) is not None:
+        return name.strip(), text_on_tier.strip()
     return "", text
 
 
-def seen_score_of(name: str) -> str:
-    """Return whether a tier of people was written in sight of the score, 1 or 0; "" if it does not say."""
-    tier = PeopleTier.of(name)
+def seen_score_of_tier(name: str) -> str:
+    """Return whether the model's score was visible, by the name of a tier: "1", "0", or "" if unknown."""
+    tier = PeopleTier.parse(name)
     return {BLIND: "0", IN_SIGHT: "1"}.get(tier.how, "") if tier else ""
 
 
@@ -147,9 +151,9 @@ def tier_key(name: str) -> str:
 
 @lru_cache(4096)  # many spans are on few tiers
 def without_annotator(name: str) -> str:
-    """Return what stands before the `@` of a tier's name, where something does; an annotator is behind it.
+    """Return a tier's name without the annotator behind its `@`, and without the number of a further tier.
 
-    The number of a further tier of the same name (`numbered`) is left out too.
+    A name with nothing else is returned as it is.
 
     Examples
     --------
@@ -159,8 +163,8 @@ def without_annotator(name: str) -> str:
     return _NUMBER.sub("", name.partition("@")[0].strip()) or name
 
 
-def key_among(name: str, keys: Collection[str]) -> str:
-    """Find the key of a tier, of its whole name or of it `without_annotator`; "" if there is none."""
+def matching_key(name: str, keys: Collection[str]) -> str:
+    """Return the key of a tier in `keys`, by its whole name or its name without annotator; else ""."""
     for key in (tier_key(name), tier_key(without_annotator(name))):
         if key in keys:
             return key
@@ -168,6 +172,6 @@ def key_among(name: str, keys: Collection[str]) -> str:
 
 
 def is_of_a_model(name: str) -> bool:
-    """Return whether a tier, or a label, was written by a model's export."""
-    has_colon = ":" in name or _WIDE_COLON in name  # most have none, and are not folded
+    """Return whether a tier, or a label, was exported as a model's, by its name."""
+    has_colon = ":" in name or _WIDE_COLON in name  # for speed: most names have none
     return has_colon and plain(name).startswith(f"{MODEL}:")

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.instant import FRAME_CODE, frame_rate, time_in, western
+from obygaze_features.manifest.spans.instant import FRAME_CODE, frame_rate, time_in, with_ascii_digits
 from obygaze_features.manifest.spans.span_file import SpanFile
 
 
@@ -15,7 +15,7 @@ class TimeLine(NamedTuple):
     Attributes
     ----------
     rate
-        Frames per second; None where nobody says it.
+        Frames per second; None if it is not known.
     start_s
         Seconds of the time code that the film's first frame has.
     """
@@ -24,12 +24,12 @@ class TimeLine(NamedTuple):
     start_s: float
 
     def seconds(self, code: str) -> float:
-        """Return the seconds of the film at a time code.
+        """Convert a time code to seconds from the start of the film.
 
         Raises
         ------
         ManifestError
-            It is no time code at this rate, or it is empty.
+            The text is empty, or is no time code at this rate.
         """
         time_s = time_in(code.strip(), self.rate)
         if time_s is None:
@@ -42,24 +42,26 @@ class TimeLine(NamedTuple):
 
 
 def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: str = "") -> TimeLine:
-    """Return how the time codes of a file count.
+    """Return the time line of a file: the rate and the start by which its time codes become seconds.
 
     Parameters
     ----------
+    file
+        The file, with the rate and start that the person gives, which count first.
     codes
         All time codes of the file.
     rate, start
-        Frames per second, and the time code of the film's first frame, as the file says them; what the
-        person says counts first.
+        Frames per second, and the time code of the film's first frame, as the file states them; "" if it does
+        not.
 
     Raises
     ------
     ManifestError
-        Time codes end in frames, and nobody says how many a second has; some of them drop numbers of frames
-        and others do not; or the start is no time code.
+        Time codes end in frames and no rate is known, only some of them have drop frame, or the start is no
+        time code.
     """
     frames_per_second = file.reading.rate or (frame_rate(rate) if rate else None)
-    matches = [match for match in map(FRAME_CODE.fullmatch, map(western, codes)) if match]
+    matches = [match for match in map(FRAME_CODE.fullmatch, map(with_ascii_digits, codes)) if match]
     if matches and frames_per_second is None:
         raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
     if len({match[5] for match in matches}) > 1:

@@ -15,8 +15,8 @@ from obygaze_features.manifest.spans.instant import instants, is_clock
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
-from obygaze_features.manifest.spans.tier_names import NAMED, key_among, tier_key
-from obygaze_features.manifest.text_tables import Row, Table, counted, placed, table_of
+from obygaze_features.manifest.spans.tier_names import NAMED, matching_key, tier_key
+from obygaze_features.manifest.text_tables import Row, Table, counted, error_context, table_of
 from obygaze_features.workbook import Records
 
 
@@ -39,10 +39,12 @@ class TimedRow(NamedTuple):
 
 
 def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
-    """Read a tool's table; rows without any text are dropped, and lines above the header are noted.
+    """Read a tool's table without its empty rows; lines above the header are noted.
 
     Parameters
     ----------
+    file
+        The file, whose kind is known.
     needed
         Columns that the header must have.
     records
@@ -56,10 +58,10 @@ def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, st
     return table
 
 
-def columns_beside(file: SpanFile, table: Table) -> list[str]:
+def added_label_columns(file: SpanFile, table: Table) -> list[str]:
     """Return the columns with labels that a person added to a tool's table; note the other added columns.
 
-    A column has labels if it is called as a tier of labels is, if --tier names it, or if all its cells are
+    A column has labels if it has the name of a tier of labels, if --tier names it, or if all its cells are
     words of the codebook.
     """
     facts = KINDS[file.account.kind]
@@ -73,7 +75,7 @@ def columns_beside(file: SpanFile, table: Table) -> list[str]:
         if not name or not cells or read_columns.fullmatch(name):
             continue
         n_labels = 0 if tool_columns.fullmatch(name) else _n_labels(file, cells)
-        if key_among(name, declared) or n_labels == len(cells):
+        if matching_key(name, declared) or n_labels == len(cells):
             label_columns.append(name)
             continue
         unread.append(name)
@@ -81,7 +83,7 @@ def columns_beside(file: SpanFile, table: Table) -> list[str]:
             typed = shlex.quote(f"{name}=labels")
             fact = f"{n_labels} of {counted(len(cells), 'word')} of column {name!r:.60} are of the codebook"
             file.account.note(f"{fact}: --tier {typed} reads them, if they are labels")
-    file.account.unread("column", unread)
+    file.account.note_unread("column", unread)
     return label_columns
 
 
@@ -90,15 +92,17 @@ def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
     return 0 if file.words is None else sum(file.words.labels_of(cell) is not None for cell in cells)
 
 
-def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
-    """Yield a span of a tool's table, and a further span of its time for each label that a person added.
+def with_added_labels(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
+    """Yield a span of a tool's table, and another of the same times for each label that a person added.
 
     Parameters
     ----------
+    span
+        The span.
     rows
         The rows of the table that the span was read from.
     columns
-        The columns with labels, of `columns_beside`.
+        The columns with labels, from `added_label_columns`.
     """
     yield span
     if span.fault():
@@ -106,7 +110,7 @@ def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str
     for name in columns:
         texts = [one_line(row.cells[name]) for row in rows]
         for text in dict.fromkeys(filter(None, texts)):
-            yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_beside=True)
+            yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_added_column=True)
 
 
 def decimal_sign(delimiter: str) -> str:
@@ -124,30 +128,36 @@ def timed(
     decimal: str = ".",
     rate: Fraction | None = None,
 ) -> Iterator[TimedRow]:
-    """Yield the rows of a tool's table with their times, and why one is missing.
+    """Yield the rows of a tool's table with their times in seconds, or the reason why there are none.
 
     Parameters
     ----------
+    file
+        The file, with the rate that the person gives.
+    rows
+        The rows.
     start, end
-        Columns of times.
+        The columns of times.
     per_second
-        How many units of the times a second has; 0 if they are frames, at the rate that the person gives.
+        Units of the times in a second, such as 1000 for milliseconds; 0 if they are frames.
     decimal
-        Decimal sign of the times; "" if it may be either.
+        Decimal sign of the times; "" if it may be a point or a comma.
     rate
-        Frames per second of clocks that end in frames, if the tool has a fixed one; else the person gives it.
+        Frames per second of time codes, if the tool has a fixed rate; else the person gives it.
     """
     cells = [row.cells[name] for name in (start, end) for row in rows]
-    with placed(f"{file.path}: columns {start} and {end}"):
+    with error_context(f"{file.path}: columns {start} and {end}"):
         values = instants(cells, decimal, rate or file.reading.rate, 2)
     read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
     columns = list(rows[0].cells) if rows else []
     columns = [name for name in columns if read_columns.fullmatch(name)]
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         where = f"line {row.line}"
         times = []
         reasons = _unreadable_cells(row, columns)
-        for name, column, value in (("start", start, values[at]), ("end", end, values[len(rows) + at])):
+        start_value = values[number]
+        end_value = values[len(rows) + number]
+        for name, column, value in (("start", start, start_value), ("end", end, end_value)):
             if value is None:
                 reasons.append(f"no {name}")
             elif isinstance(value, ManifestError):
@@ -163,7 +173,7 @@ def timed(
 
 
 def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return a sentence for each cell of a row that is an error of a spreadsheet, such as `#REF!`."""
+    """Return a reason for each cell of a row, in some columns, with a spreadsheet's error such as `#REF!`."""
     return [
         f"a cell that cannot be read ({row.cells[name].strip()!r}, column {name})"
         for name in columns
@@ -171,8 +181,8 @@ def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def first_of(cells: Mapping[str, str], *names: str) -> str:
-    """Return the first of the named cells that is not empty, on one line; "" if all are."""
+def first_filled_cell(cells: Mapping[str, str], *names: str) -> str:
+    """Return the first of the named cells that is not empty, on one line; "" if all are empty."""
     for name in names:
         if cells.get(name, "").strip():
             return one_line(cells[name])

@@ -14,7 +14,7 @@ from obygaze_features.manifest.spans.json_values import number, object_of, objec
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 from obygaze_features.text import counted
 
 TSV: Final = re.compile(r"start\tend\ttext\s*")
@@ -76,20 +76,20 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
-    """Make the record of a text that is said."""
-    tier, said = people_line(one_line(text))
+    """Make the record of a spoken text; a text may name a tier of people, on which the rest of it is then."""
+    tier, text = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
-    return RawSpan(where, start_s, end_s, said, tier, cells, reason="" if said else "no text")
+    return RawSpan(where, start_s, end_s, text, tier, cells, reason="" if text else "no text")
 
 
 def _of_table(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the rows of Whisper's table."""
-    for at, line in enumerate(file.lines[1:], start=2):
+    for line_number, line in enumerate(file.lines[1:], start=2):
         if not line.strip():
             continue
         start, _, rest = line.partition("\t")
         end, _, text = rest.partition("\t")
-        yield _record(f"line {at}", number(start) / 1000, number(end) / 1000, text)
+        yield _record(f"line {line_number}", number(start) / 1000, number(end) / 1000, text)
 
 
 def _of_segments(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
@@ -103,7 +103,7 @@ def _of_segments(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
 
 
 def _speaker_of_words(words: Iterable[Mapping[str, Any]]) -> str:
-    """Return the speaker of words; "" if they have none or several."""
+    """Return the one speaker of some words; "" if they have none or several."""
     names = {text_of(word.get("speaker")) for word in words} - {""}
     return names.pop() if len(names) == 1 else ""
 
@@ -120,7 +120,7 @@ def _of_whisper_cpp(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
 
 
 def _of_chunks(chunks: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
-    """Yield the chunks of Whisper as the library transformers runs it."""
+    """Yield the chunks of Whisper, in the form of the library transformers."""
     for place, chunk in enumerate(chunks, start=1):
         times = chunk.get("timestamp")
         first, last = times if isinstance(times, list) and len(times) == 2 else (None, None)
@@ -155,7 +155,7 @@ def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
 
 
 def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
-    """Return the speaker of each word by the word's start, as Amazon Transcribe writes it."""
+    """Return start of a word, as Amazon Transcribe writes it -> its speaker."""
     speakers = {}
     for segment in objects_of(labels.get("segments")):
         for item in objects_of(segment.get("items")):
@@ -170,7 +170,7 @@ def _word(item: Mapping[str, Any]) -> Word:
 
 
 def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
-    """Yield the sentences that words make: up to a full stop, a pause, or another speaker."""
+    """Join words to sentences; a sentence ends at a full stop, a pause or another speaker."""
     n_sentences = 0
     sentence: list[Word] = []
     last_timed: Word | None = None
@@ -191,7 +191,7 @@ def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
 
 
 def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
-    """Return whether a word begins a new sentence; a sign without times never does.
+    """Return whether a word begins a new sentence; one without times, such as a comma, never does.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
 
 
 def _sentence(words: Sequence[Word], place: int) -> RawSpan:
-    """Make the record of a sentence."""
+    """Make the record of a sentence, from its first word's start to its last end. `place` is its number."""
     timed = [word for word in words if not math.isnan(word.start_s + word.end_s)]
     start_s = timed[0].start_s if timed else math.nan
     end_s = max((word.end_s for word in timed), default=math.nan)

@@ -21,7 +21,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
-from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
 from obygaze_features.text import first_few
 
@@ -77,12 +77,12 @@ class Clock(NamedTuple):
     is_dropping: bool
 
     def seconds(self, text: str) -> Fraction:
-        """Return the seconds of a time expression.
+        """Return the seconds of a time expression, such as `00:01:05.5` or `120f`.
 
         Raises
         ------
         ManifestError
-            It is none, or has more frames than a second.
+            The text is no time expression, or has more frames than a second.
         """
         offset = _OFFSET.fullmatch(text)
         if offset:
@@ -98,7 +98,7 @@ class Clock(NamedTuple):
         return self._clock_seconds(match)
 
     def _clock_seconds(self, match: re.Match[str]) -> Fraction:
-        """Return the seconds of hours, minutes, seconds, and a fraction or frames."""
+        """Return the seconds of a clock time, from its match of `_CLOCK`."""
         hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
         if int(minutes) >= 60 or int(seconds) > 60 or int(frames) >= self.frame_rate:
             raise ManifestError(f"{match[0]!r:.40} is no time at {float(self.frame_rate):g} frames a second")
@@ -120,7 +120,7 @@ class Interval(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        """The end in seconds; NaN where nothing says it."""
+        """The end in seconds; NaN if there is none."""
         return math.nan if self.end is None else float(self.end)
 
 
@@ -163,7 +163,7 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _clock_of(file: SpanFile, root: Element) -> Clock:
-    """Read the parameters of times of a document."""
+    """Read from a document's root how its times count: rates of frames and ticks, and the time base."""
     frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
     sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
     multiplier = re.fullmatch(r"\s*(\d{1,9})[\s:]+(\d{1,9})\s*", attribute(root, "frameRateMultiplier"))
@@ -187,7 +187,7 @@ def _clock_of(file: SpanFile, root: Element) -> Clock:
 
 
 def _positive(text: str, default: Fraction) -> Fraction:
-    """Read a number above zero; the default where there is none."""
+    """Read a number above zero; return the default if the text is none."""
     value = number(text)
     return Fraction(value) if 0 < value < math.inf else default
 
@@ -196,24 +196,24 @@ class _Reader:
     """Reads the elements of a document with the times, language and speaker that they inherit."""
 
     def __init__(self, file: SpanFile, root: Element) -> None:
-        """Keep the clock of the document, its main language, and the names of its speakers."""
+        """Read what holds for the whole document: its clock, main language, speakers and regions."""
         self._file = file
         self._clock = _clock_of(file, root)
         self._language = attribute(root, "lang")
-        self._languages: dict[str, None] = {}
+        self._languages: dict[str, None] = {}  # of the texts so far, in their order
         self._speakers = _speakers(root)
         self._regions = self._times_of_regions(root)
-        self._lengths: dict[Element, Fraction | None] = {}
-        self._n_texts = 0
+        self._lengths: dict[Element, Fraction | None] = {}  # in seconds, as a cache
+        self._n_texts = 0  # texts so far, whose numbers are their places in messages
 
     def note_languages(self) -> None:
-        """Note in which languages texts are."""
+        """Add a note on the languages of the texts to the file's account."""
         languages = [name for name in self._languages if name]
         if languages:
             self._file.account.note(f"language: {first_few(languages, SHOWN_NAMES)}")
 
     def _times_of_regions(self, root: Element) -> dict[str, Interval]:
-        """Return when regions are shown, by their ids, of those that have times; they count from 0."""
+        """Return id of a region -> when it is shown, for regions that have times."""
         times: dict[str, Interval] = {}
         for head in children(root, "head"):
             for region in descendants(head, "region"):
@@ -230,56 +230,81 @@ class _Reader:
             # Where texts are sent live (EBU-TT Part 3) a body without a begin begins when its document
             # arrives, which no file says: its length cannot end texts that have times of the day.
             for body in children(root, "body"):
-                yield from self._records(body, ALWAYS, inherited, 0)
+                yield from self._texts_of_element(body, ALWAYS, inherited, 0)
             return
-        yield from self._inner(root, ALWAYS, inherited, 0)
+        yield from self._texts_of_children(root, ALWAYS, inherited, 0)
 
-    def _records(
+    def _texts_of_element(
         self, node: Element, interval: Interval, inherited: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the texts of an element that is shown in an interval.
+        """Yield the texts of an element.
 
         Parameters
         ----------
+        node
+            The element.
+        interval
+            When it is shown.
         inherited
-            What the elements around it say.
+            Language, speaker and region of the element around it.
         depth
             How deep it is nested.
         """
         if depth > MOST_DEPTH:
             raise self._file.error("nested too deeply")
-        own = Inherited(
+        style = Inherited(
             attribute(node, "lang") or inherited.language,
             self._speakers.get(attribute(node, "agent"), inherited.speaker),
             attribute(node, "region") or inherited.region,
         )
         if local_name(node.tag) in WITH_TEXT:
-            yield from self._text_element(node, interval, own, depth)
+            yield from self._text_element(node, interval, style, depth)
             return
-        yield from self._inner(node, interval, own, depth)
+        yield from self._texts_of_children(node, interval, style, depth)
 
-    def _inner(self, node: Element, interval: Interval, own: Inherited, depth: int) -> Iterator[RawSpan]:
-        """Yield the texts of the timed elements inside an element."""
-        reference = interval.begin
+    def _texts_of_children(
+        self, node: Element, interval: Interval, style: Inherited, depth: int
+    ) -> Iterator[RawSpan]:
+        """Yield the texts of the timed elements inside an element.
+
+        Parameters
+        ----------
+        node
+            The element.
+        interval
+            When it is shown.
+        style
+            Its language, speaker and region.
+        depth
+            How deep it is nested.
+        """
+        reference = interval.begin  # the times of the next child count from here
         for child in children(node, *TIMED):
             shown = self._interval(child, reference, interval.end)
             if isinstance(shown, _Broken):
+                # None of the paragraphs in it has a time; the record for all has the place of the first.
+                n_texts = sum(1 for _ in descendants(child, "p")) or 1
                 self._n_texts += 1
                 where = self._where(child)
-                # No text in it has a time.
-                n_texts = sum(1 for _ in descendants(child, "p")) or 1
                 self._n_texts += n_texts - 1
                 yield RawSpan(where, reason=shown.reason, n_records=n_texts)
                 continue
-            yield from self._records(child, shown, own, depth + 1)
+            yield from self._texts_of_element(child, shown, style, depth + 1)
             if _is_sequence(node):
                 reference = self._end_in_sequence(child, shown)
 
     def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
         """Return when an element of a sequence ends, which is when the next one begins.
 
-        One without an end takes no time, nor does text in a sequence, whatever ends around it. One that holds
-        others and says no end of its own ends with them.
+        An element without an end takes no time, and text in a sequence takes none either. An element that
+        holds timed elements, and states no end, ends with these.
+
+        Parameters
+        ----------
+        node
+            The element.
+        shown
+            When it is shown, up to the end of the element around it.
         """
         end = shown.end
         if _is_text_in_sequence(node):
@@ -292,43 +317,50 @@ class _Reader:
         return shown.begin if end is None else end
 
     def _length(self, node: Element) -> Fraction | None:
-        """Return how long an element takes, by itself or by what it holds; None without an end."""
+        """Return the length of an element in seconds, stated or that of its content; None without an end."""
         if node not in self._lengths:
-            self._lengths[node] = self._own_length(node) if _has_end(node) else self._inner_length(node)
+            if _has_end(node):
+                self._lengths[node] = self._stated_length(node)
+            else:
+                self._lengths[node] = self._content_length(node)
         return self._lengths[node]
 
-    def _own_length(self, node: Element) -> Fraction | None:
-        """Return how long an element takes by its own end and length."""
-        own = self._interval(node, Fraction(0), None)
-        return None if isinstance(own, _Broken) or own.end is None else own.end - own.begin
+    def _stated_length(self, node: Element) -> Fraction | None:
+        """Return the length of an element that states its end or duration; None if these cannot be read."""
+        interval = self._interval(node, Fraction(0), None)
+        if isinstance(interval, _Broken) or interval.end is None:
+            return None
+        return interval.end - interval.begin
 
-    def _inner_length(self, node: Element) -> Fraction | None:
-        """Return how long an element takes by what it holds; None if something in it has no end."""
+    def _content_length(self, node: Element) -> Fraction | None:
+        """Return the length of the timed elements in an element; None if one of them has no end."""
         if not _has_timed_inside(node):
             return Fraction(0) if _is_sequence(node) else None
         latest = Fraction(0)
         for child in children(node, *TIMED):
-            own = self._interval(child, Fraction(0), None)
-            if isinstance(own, _Broken):
+            interval = self._interval(child, Fraction(0), None)
+            if isinstance(interval, _Broken):
                 continue
             length = self._length(child)
             if _is_sequence(node):
-                latest += own.begin + (length or Fraction(0))
+                latest += interval.begin + (length or Fraction(0))
             elif length is None:
                 return None
             else:
-                latest = max(latest, own.begin + length)
+                latest = max(latest, interval.begin + length)
         return latest
 
     def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
-        """Return when an element is shown.
+        """Return when an element is shown, or why its times cannot be read.
 
         Parameters
         ----------
+        node
+            The element.
         reference
-            What its times count from.
+            The time from which its times count.
         latest
-            The end of the element around it.
+            The end of the element around it; None if that has none.
         """
         try:
             begin = self._time(node, "begin")
@@ -345,35 +377,35 @@ class _Reader:
         return Interval(start, min(ends) if ends else None)
 
     def _time(self, node: Element, name: str) -> Fraction | None:
-        """Read an attribute that is a time; None if there is none."""
+        """Read an attribute of an element as a time; None if it has no such attribute."""
         text = attribute(node, name).strip()
         return self._clock.seconds(text) if text else None
 
     def _text_element(
-        self, node: Element, interval: Interval, own: Inherited, depth: int
+        self, node: Element, interval: Interval, style: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the text of a paragraph or span; of timed spans in it each one's, and what is outside."""
+        """Yield the text of a paragraph or span, and separately those of the timed spans in it."""
         has_timed = _has_timed(node)
         text = one_line(_text_outside_spans(node)) if has_timed else _text(node)
         if text and _is_sequence(node):
             self._n_texts += 1
             yield RawSpan(self._where(node), reason="text in a sequence, which takes no time")
         elif text or not has_timed:
-            yield self._record(node, interval, text, own)
+            yield self._record(node, interval, text, style)
         if has_timed:
-            yield from self._inner(node, interval, own, depth)
+            yield from self._texts_of_children(node, interval, style, depth)
 
-    def _record(self, node: Element, interval: Interval, text: str, own: Inherited) -> RawSpan:
-        """Make the record of a text, which is shown while its region is."""
+    def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
+        """Make the record of a text, which is shown only while its region is shown too."""
         self._n_texts += 1
         where = self._where(node)
-        language = own.language
+        language = style.language
         self._languages.setdefault(language)
-        shown = _both(interval, self._regions.get(own.region, ALWAYS))
-        tier, text = people_line(one_line(text))
+        shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
+        tier, text = split_people_tier(one_line(text))
         if not tier and language and self._language and language != self._language:
             tier = f"subtitle {language}"
-        cells = {"subject": own.speaker} if own.speaker else {}
+        cells = {"subject": style.speaker} if style.speaker else {}
         reason = ""
         if not text:
             reason = "no text"
@@ -384,13 +416,13 @@ class _Reader:
         return RawSpan(where, float(shown.begin), shown.end_s, text, tier, cells, reason=reason)
 
     def _where(self, node: Element) -> str:
-        """Name an element by its id, or by its number."""
+        """Return the place of an element for messages: the number of its text, with its id if it has one."""
         name = attribute(node, "id")
         return f"text {self._n_texts}" + (f" ({name:.40})" if name else "")
 
 
 def _speakers(root: Element) -> dict[str, str]:
-    """Return the names of agents by their ids."""
+    """Return id of an agent -> the name of the speaker."""
     names = {}
     for agent in descendants(root, "agent"):
         texts = [one_line(name.text or "") for name in children(agent, "name")]
@@ -400,8 +432,8 @@ def _speakers(root: Element) -> dict[str, str]:
     return names
 
 
-def _both(one: Interval, other: Interval) -> Interval:
-    """Return when both of two elements are shown."""
+def _intersection(one: Interval, other: Interval) -> Interval:
+    """Return what two intervals have in common; if nothing, the end is not after the begin."""
     ends = [interval.end for interval in (one, other) if interval.end is not None]
     return Interval(max(one.begin, other.begin), min(ends) if ends else None)
 
@@ -433,7 +465,7 @@ def _has_timed(node: Element) -> bool:
 
 
 def _text(node: Element) -> str:
-    """Return the text of an element, with a blank for each break; what is in metadata is no text."""
+    """Return the text of an element without metadata, with a blank for each line break."""
     parts = []
     waiting: list[Element | str] = [node]
     while waiting:
@@ -456,7 +488,7 @@ def _is_beside(node: Element) -> bool:
 
 
 def _text_outside_spans(node: Element) -> str:
-    """Return the text that stands directly in an element, outside of elements inside."""
+    """Return the text directly in an element, without that of elements inside."""
     return " ".join([node.text or "", *(child.tail or "" for child in node)])
 
 
@@ -466,18 +498,18 @@ def _text_outside_spans(node: Element) -> str:
 def write_ttml(
     spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = (), language: str = "en"
 ) -> str:
-    """Write texts in time order as TTML that players of IMSC 1.1 (text profile) read.
+    """Write subtitles, sorted by time, as TTML for players of IMSC 1.1 (text profile).
 
     Parameters
     ----------
     spans
         Texts, with their times in seconds.
     title
-        Of the document.
+        Title of the document.
     notes
-        What is said of it, in its metadata.
+        Descriptions in the document's metadata.
     language
-        Of the texts, as BCP 47 names it; "" where it is not known.
+        Language of the texts as a BCP 47 tag; "" if it is not known.
     """
     names: Mapping[str, str] = {
         "xmlns": "http://www.w3.org/ns/ttml",

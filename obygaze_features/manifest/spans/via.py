@@ -19,18 +19,18 @@ SEGMENT = ("temporal_segment_start", "temporal_segment_end")
 
 
 def read_via(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
+    """Yield the temporal segments of VIA 3: a span for each attribute of a segment."""
     lines = file.lines
     attributes = _attributes(file, lines)
     header = next((line for line in lines if line.startswith(HEADER)), HEADER)
     names = header.partition("=")[2].strip().split(",")
-    for at, line in enumerate(lines, start=1):
+    for line_number, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith(("#", '"#')):
-            yield from _segment(f"line {at}", names, _cells(line), attributes)
+            yield from _segment(f"line {line_number}", names, _cells(line), attributes)
 
 
 def _cells(line: str) -> list[str]:
-    """Split a line into its cells; an empty list if it cannot be split, as a cell is too long."""
+    """Split a line of CSV into its cells; an empty list if a cell is too long to be read."""
     try:
         return next(csv.reader(io.StringIO(line)), [])
     except csv.Error:
@@ -38,7 +38,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
-    """Read the line that gives the attributes, with their names and options, by their ids."""
+    """Return id -> attribute, with its name and options, from the line that lists them."""
     line = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "")
     if not line:
         file.account.note("no line ATTRIBUTE: options stand by numbers; VIA3 (CSV) has words")
@@ -55,10 +55,14 @@ def _segment(
 
     Parameters
     ----------
+    where
+        The place of the segment, for messages.
     names
         Names of the columns.
     row
         Cells of the segment's line.
+    attributes
+        Id -> attribute.
     """
     cells = dict(zip(names, row, strict=False))
     time_texts = json_in(cells.get("temporal_coordinates", ""), list)
@@ -87,7 +91,8 @@ def _segment(
 def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:
     """Return the name and the value of each attribute of a segment.
 
-    VIA keeps the ids of chosen options: they are replaced by the options' words, several joined by `;`.
+    For an attribute with options, VIA stores the ids of those that are chosen. They are replaced by the words
+    of the options, joined by `;`.
     """
     texts = []
     for key, value in metadata.items():
@@ -97,15 +102,18 @@ def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> 
             chosen = ",".join(option for option, is_ticked in value.items() if is_ticked)
         else:
             chosen = text_of(value)
-        is_one = chosen in options or not options
-        parts = [chosen] if is_one else chosen.split(",")
-        words = [text_of(options.get(part, part)) for part in parts]
+        is_single = chosen in options or not options
+        chosen_ids = [chosen] if is_single else chosen.split(",")
+        words = [text_of(options.get(option_id, option_id)) for option_id in chosen_ids]
         texts.append((_name_of(attribute, key), ";".join(word for word in words if word)))
     return texts
 
 
 def _name_of(attribute: object, key: str) -> str:
-    """Return the name of an attribute: VIA writes an object that has it, or the name alone; else its id."""
+    """Return the name of an attribute, which is an object with the name, or the name itself; else its id.
+
+    `key` is the id.
+    """
     if isinstance(attribute, dict):
         return text_of(attribute.get("aname", key))
     return text_of(attribute or key)

@@ -12,12 +12,12 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tool_tables import (
-    columns_beside,
+    added_label_columns,
     decimal_sign,
-    first_of,
+    first_filled_cell,
     timed,
     tool_table,
-    with_labels_beside,
+    with_added_labels,
 )
 from obygaze_features.manifest.text_tables import Row
 
@@ -27,17 +27,19 @@ CLOCK_RATE = Fraction(24)
 
 
 def read_vian(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of VIAN, with the keywords that are marked on them."""
-    segments, project = FACTS["columns"]
-    table = tool_table(file, project if file.has_columns(project) else segments)
+    """Yield the segments of VIAN, with their annotations and the keywords that are marked on them."""
+    columns_of_segments, columns_of_project = FACTS["columns"]
+    is_project = file.has_columns(columns_of_project)
+    table = tool_table(file, columns_of_project if is_project else columns_of_segments)
+    # Each entry of FACTS["times"] has the columns of start and end, and how many of their units a second has.
     times = next((names for names in FACTS["times"] if {*names[:2]} <= set(table.columns)), None)
     if times is None:
         raise file.error("no start and end of segments: export both from VIAN, as milliseconds")
     start, end, per_second = times
-    bodies = [name for name in table.columns if name.lower().startswith("annotation_")]
+    annotations = [name for name in table.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in table.columns if ":" in name]
-    file.account.unread("keyword", _odd_keywords(table.rows, keywords))
-    beside = columns_beside(file, table)
+    file.account.note_unread("keyword", _odd_keywords(table.rows, keywords))
+    label_columns = added_label_columns(file, table)
     is_clock = start == "start_ts"
     rows = [_with_points(row, (start, end)) for row in table.rows] if is_clock else table.rows
     timed_rows = timed(
@@ -50,18 +52,18 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         rate=CLOCK_RATE if is_clock else None,
     )
     for row, where, start_s, end_s, no_time in timed_rows:
-        texts = [one_line(row.cells[name]) for name in bodies]
+        texts = [one_line(row.cells[name]) for name in annotations]
         texts += [name.rpartition(":")[2] for name in keywords if number(row.cells[name]) == 1]
         text = "; ".join(text for text in texts if text)
         tier = one_line(row.cells.get("segmentation_name", ""))
-        cells = {"movie": first_of(row.cells, *FACTS["film"])}
+        cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
         span = RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
-        yield from with_labels_beside(span, [row], beside)
+        yield from with_added_labels(span, [row], label_columns)
 
 
 def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:
-    """Yield the keywords with a cell that is neither 0 nor 1, and the cell."""
+    """Yield the keyword and the cell for each cell of a keyword that is neither 0 nor 1."""
     for row in rows:
         for name in keywords:
             cell = one_line(row.cells[name])
@@ -70,7 +72,7 @@ def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]
 
 
 def _with_points(row: Row, columns: Sequence[str]) -> Row:
-    """Write the milliseconds of clocks, which stand behind a colon, behind a point."""
+    """Return a row in which the milliseconds of clocks are behind a point, not a colon: `00:01:05.120`."""
     cells = dict(row.cells)
     for name in columns:
         cells[name] = re.sub(r":(\d{3})\s*$", r".\1", cells[name])
@@ -78,6 +80,6 @@ def _with_points(row: Row, columns: Sequence[str]) -> Row:
 
 
 def _no_segment(row: Row) -> str:
-    """Say why a record is no segment; "" if it is one."""
+    """Return the reason why a row is no segment; "" if it is one."""
     kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
     return "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"

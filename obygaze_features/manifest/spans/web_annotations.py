@@ -17,7 +17,7 @@ from obygaze_features.manifest.spans.json_values import json_in, object_of, obje
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import PeopleTier, is_of_a_model, people_line
+from obygaze_features.manifest.spans.tier_names import PeopleTier, is_of_a_model, split_people_tier
 from obygaze_features.manifest.text_tables import DEFINITION
 
 FRAGMENT: Final = re.compile(r"(?:^|[#&])t=(?:npt:)?([\d:.]*)(?:,([\d:.]+))?(?=&|$)")
@@ -45,7 +45,7 @@ def read_jsonld(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the annotations in a document, in their order; pages that lie elsewhere are not followed."""
+    """Yield the annotations in a document, in their order; links to pages elsewhere are not followed."""
     waiting: list[Any] = [document]
     while waiting:
         value = waiting.pop()
@@ -61,7 +61,7 @@ def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def read_iiif(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the annotations of all canvases of a manifest; what is painted on them is no annotation."""
+    """Yield the annotations of all canvases of an IIIF manifest, without what is painted on them."""
     manifest = object_of(file.document)
     movie = _movie(manifest)
     n_annotations = 0
@@ -87,41 +87,45 @@ def _movie(manifest: Mapping[str, Any]) -> str:
 
 
 def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[RawSpan]:
-    """Yield a record for each body of an annotation."""
+    """Yield a record for each body of an annotation; those that obygaze exported have only one text.
+
+    `movie` is the film that the manifest names; "" if it names none.
+    """
     stretch = _stretch(annotation.get("target"))
     cells = _cells(annotation, stretch.source, movie)
     reason = ""
     if math.isnan(stretch.start_s) and math.isnan(stretch.end_s):
         reason = "of no stretch of time"
-    tier = _own_tier(annotation)
+    tier = _exported_tier(annotation)
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
     if tier:
-        # Our exports name the tier first, then say the text; numbers behind it are for programs.
+        # The bodies of our exports are the tier, the text, and facts for programs.
         text = _text_of_body(bodies[1]) if len(bodies) > 1 else ""
-        cells |= _facts(bodies[2:])
+        cells |= _decision_cells(bodies[2:])
         yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason)
         return
     if not bodies:
         yield RawSpan(where, reason=reason or "no text")
     for body in bodies:
         text = _text_of_body(body)
-        people, said = people_line(text)
+        people_tier, text = split_people_tier(text)
         purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
-        why = reason or ("" if said else "no text")
-        yield RawSpan(where, stretch.start_s, stretch.end_s, said, people or purpose, cells, reason=why)
+        body_reason = reason or ("" if text else "no text")
+        tier = people_tier or purpose
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=body_reason)
 
 
-def _own_tier(annotation: Mapping[str, Any]) -> str:
-    """Return the tier that an annotation of our exports names in its first body; "" for others."""
+def _exported_tier(annotation: Mapping[str, Any]) -> str:
+    """Return the tier that an annotation exported by obygaze names in its first body; "" for others."""
     bodies = _bodies(annotation.get("body"))
     if len(bodies) < 2 or bodies[0].get("purpose") != "tagging":
         return ""
     name = _text_of_body(bodies[0])
-    return name if PeopleTier.of(name) or is_of_a_model(name) else ""
+    return name if PeopleTier.parse(name) or is_of_a_model(name) else ""
 
 
-def _facts(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return which decision an annotation of our exports shows, and under which definitions it was made."""
+def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the cells on the decision that an exported annotation shows: its id and its definitions."""
     facts: dict[str, Any] = {}
     for body in bodies:
         facts |= object_of(json_in(_text_of_body(body), dict))
@@ -129,7 +133,7 @@ def _facts(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _bodies(value: Any) -> list[Mapping[str, Any]]:
-    """Return the bodies of an annotation as objects; a text is a body of this text."""
+    """Return the bodies of an annotation as objects; a plain text becomes a body with this text."""
     values = value if isinstance(value, list) else [value]
     bodies: list[Mapping[str, Any]] = []
     for body in values:
@@ -141,7 +145,7 @@ def _bodies(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _text_of_body(body: Mapping[str, Any]) -> str:
-    """Return what a body says: its text, else the name of what it stands for."""
+    """Return the text of a body; if it has none, the label or id of the thing that it refers to."""
     for name in ("value", "chars", "rdf:value"):
         if name in body:
             return text_of(body[name])
@@ -150,7 +154,17 @@ def _text_of_body(body: Mapping[str, Any]) -> str:
 
 
 def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, str]:
-    """Return the film and the annotator of an annotation."""
+    """Return the cells on the film and the annotator of an annotation.
+
+    Parameters
+    ----------
+    annotation
+        The annotation.
+    source
+        The address of its target.
+    movie
+        The film that the manifest names; "" if it names none.
+    """
     cells = {}
     if movie:
         cells["movie"] = movie
@@ -171,7 +185,7 @@ def _people(value: Any) -> Sequence[Any]:
 
 
 def _person(value: Any) -> str:
-    """Return the name of a creator; else its address."""
+    """Return the name of a creator, else the address."""
     if isinstance(value, str):
         return value
     person = object_of(value)
@@ -179,7 +193,10 @@ def _person(value: Any) -> str:
 
 
 def _stretch(target: Any) -> Stretch:
-    """Read the target of an annotation: an address with a fragment, or a source with selectors."""
+    """Return the stretch of time of an annotation's target.
+
+    The target is an address with a fragment, or a source with selectors. Of several targets the first counts.
+    """
     if isinstance(target, list):
         target = target[0] if target else None
     if isinstance(target, str):
@@ -203,7 +220,7 @@ def _instant(selector: Mapping[str, Any], name: str) -> float:
 
 
 def _with_fragment(address: str, text: str) -> Stretch:
-    """Read the fragment of time of a text; NaN where it has none."""
+    """Return the stretch of the time fragment of a text, such as `#t=10,20`; NaN if it has none."""
     source = address.partition("#")[0]
     match = FRAGMENT.search(text)
     if match is None:

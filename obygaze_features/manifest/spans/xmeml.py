@@ -16,7 +16,7 @@ from obygaze_features.manifest.spans.markers import marker
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import is_of_a_model, people_line
+from obygaze_features.manifest.spans.tier_names import is_of_a_model, split_people_tier
 
 ROOT: Final = "xmeml"
 NTSC: Final = Fraction(1000, 1001)
@@ -29,7 +29,7 @@ class Owner(NamedTuple):
     Attributes
     ----------
     rate
-        Frames per second; None where nothing says it.
+        Frames per second; None if it is not known.
     media
         Path or name of the media file; "" for a sequence.
     """
@@ -56,17 +56,17 @@ def read_xmeml(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _media_of_file(root: Element) -> dict[str, str]:
-    """Return the media of each element `file` by its id: only the first of an id says where it lies."""
+    """Return id of an element `file` -> its media. Only the first element of an id has the path or URL."""
     media: dict[str, str] = {}
     for node in root.iter("file"):
-        place = node.findtext("pathurl") or node.findtext("name")
-        if place:
-            media.setdefault(node.get("id", ""), unquote(place.strip()))
+        url_or_name = node.findtext("pathurl") or node.findtext("name")
+        if url_or_name:
+            media.setdefault(node.get("id", ""), unquote(url_or_name.strip()))
     return media
 
 
 def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str, str]) -> Owner:
-    """Return the rate and the media of a sequence or a clip."""
+    """Return the rate and the media of a sequence or a clip; `above` are those of the element around it."""
     rate = file.reading.rate or _rate(node) or above.rate
     if node.tag == "sequence":
         return Owner(rate, "")
@@ -76,7 +76,7 @@ def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str,
 
 
 def _rate(node: Element) -> Fraction | None:
-    """Read the frames per second of an element; None if it says none."""
+    """Read the frames per second of an element; None if it states none."""
     base = number(node.findtext("rate/timebase") or "")
     if not 1 <= base <= 1000:
         return None
@@ -101,8 +101,8 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         end_s = last / float(owner.rate)
     cells = {"media": owner.media} if owner.media else {}
     tier = comment.partition(". ")[0]
-    if is_of_a_model(comment) or people_line(name)[0]:
-        # Of our exports, whose clip is called as the film.
+    if is_of_a_model(comment) or split_people_tier(name)[0]:
+        # The marker is of our exports, in which the clip has the name of the film.
         return marker(where, start_s, end_s, name, tier, {"movie": owner.media})
     text = name or comment
     if comment != text:

@@ -229,7 +229,7 @@ def test_no_export_comes_back_as_a_label(film, tmp_path):
         (tmp_path / f"film.{kind}").write_text(export(film, kind, top=20), encoding="utf-8")
         imported = import_spans([tmp_path / f"film.{kind}"], tmp_path, annotator="AB", rate=Fraction(24))
         assert not imported.manifest.clips, kind
-        assert imported.accounts[0].is_beside_model, kind
+        assert imported.accounts[0].shows_model_output, kind
         (account,) = imported.accounts
         assert account.seen == len(account.left_out)
 

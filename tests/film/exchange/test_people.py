@@ -89,7 +89,7 @@ def test_a_span_names_the_decision_that_it_shows(film, kind, tmp_path):
 def test_a_file_without_the_models_tiers_is_blind_of_them(film, kind, tmp_path):
     beside = import_spans([written(film, kind, tmp_path, AB_BLIND)], tmp_path)
     alone = import_spans([written(film, kind, tmp_path, AB_BLIND, tiers=["people"])], tmp_path)
-    assert [one.accounts[0].is_beside_model for one in (beside, alone)] == [True, False]
+    assert [one.accounts[0].shows_model_output for one in (beside, alone)] == [True, False]
     assert labelled(alone.manifest) == as_labelled(AB_BLIND)
 
 

@@ -505,12 +505,12 @@ def test_a_figure_ends_with_its_film(ends):
 @pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
 def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
     longest = max(
-        builtin_codebook(name).concepts, key=lambda concept: text_width(concept.told(language).title)
+        builtin_codebook(name).concepts, key=lambda concept: text_width(concept.in_language(language).title)
     )
     film = invented_film(concepts=((longest.name, 0.9, 0.1),), codebook=name, **SMALL)
     film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
     figure = str(film_figure(FilmView(film, "f1", Words(language), top=5), 100.0, 200.0))
-    title = re.escape(escape(longest.told(language).title))
+    title = re.escape(escape(longest.in_language(language).title))
     ((x, shown),) = re.findall(rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({title})<', figure)
     assert float(x) - text_width(shown) >= 0
 
@@ -597,7 +597,7 @@ def test_pages_have_no_word_of_a_codebook_in_another_language():
     """Names of concepts, titles and meanings of levels: those that the two languages do not share."""
     book = builtin_codebook("obygaze12")
     told = {
-        language: {part.told(language).title for part in (*book.levels, *book.concepts)}
+        language: {part.in_language(language).title for part in (*book.levels, *book.concepts)}
         for language in LANGUAGES
     }
     film = with_model(invented_film(traced=True, **SMALL), means=book.means, construct=book.construct)
@@ -610,7 +610,7 @@ def test_pages_have_no_word_of_a_codebook_in_another_language():
             assert not re.search(rf"\b{name}\b", text_of(page)), name
             assert not re.search(rf"\b{name}\b", data), name
         for level in book.levels:
-            assert level.told(other).means not in text_of(page)
+            assert level.in_language(other).means not in text_of(page)
     assert "mis en scène comme ceux" in text_of(film_page([film], language="fr"))
 
 

@@ -58,7 +58,7 @@ def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
     opened = OpenFilm(0, film, Decisions(tmp_path, film, book))
     text = html.unescape(desk_page([opened], opened, mode, "fr"))
     for part in (*book.levels, *book.concepts):
-        french = part.told("fr")
+        french = part.in_language("fr")
         assert f"{french.title} : {french.means}" in text
         assert part.means not in text
     examples = [example for one in book.concepts for kind in one.instances for example in kind.examples]

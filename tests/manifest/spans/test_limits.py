@@ -30,7 +30,7 @@ from obygaze_features.manifest import (
     read_manifest,
     read_subtitles,
 )
-from obygaze_features.manifest.importers import own_tables
+from obygaze_features.manifest.importers import person_tables
 from obygaze_features.manifest.importers.imported import ClipIds
 from obygaze_features.manifest.spans import read_apart, span_file
 from obygaze_features.manifest.spans.account import MOST_LISTED, MOST_REASONS
@@ -281,7 +281,7 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
     path = tmp_path / "t.xlsx"
     path.write_bytes(sheet([["film", "from", "to", "rating"], ["m", 1, 2, "S"], ["m", 3, 4, "EN"]]))
     monkeypatch.setattr(apart, "_may_fork", lambda: False)  # a fork would have what is patched here
-    monkeypatch.setattr(own_tables, "propose", lambda *_: pytest.fail("proposed here"))
+    monkeypatch.setattr(person_tables, "propose", lambda *_: pytest.fail("proposed here"))
     monkeypatch.setattr(span_file, "read_workbook", lambda *_: pytest.fail("read here"))
     with pytest.raises(UnreadColumnsError, match="level=rating"):
         import_spans([path], tmp_path)
@@ -307,9 +307,9 @@ def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportio
 
 def leave_out(file: SpanFile) -> FileContent[RawSpan]:
     """Leave out very many records, one of them of a text that no UTF-8 has."""
-    file.account.leave("line \ud83d", "no end")
+    file.account.leave_out("line \ud83d", "no end")
     for number in range(20_000):
-        file.account.leave(f"line {number}", "no text")
+        file.account.leave_out(f"line {number}", "no text")
     return FileContent(file)
 
 
@@ -326,7 +326,7 @@ def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child
 def test_reasons_that_are_all_different_are_counted_together(tmp_path):
     account = Account(tmp_path / "a.srt", "srt", seen=30_001, used=1)
     for number in range(30_000):
-        account.leave(f"line {number}", f"the same as line {number} of b.srt")
+        account.leave_out(f"line {number}", f"the same as line {number} of b.srt")
     assert len(account.unlisted) <= MOST_REASONS + 1
     assert account.n_left_out == 30_000
     assert "1 of 30,001 spans read" in account.line()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Subtitle, import_spans, write_rttm, write_srt, write_textgrid, write_vtt
-from obygaze_features.manifest.spans.textgrid import apart
+from obygaze_features.manifest.spans.textgrid import spread_over_tiers
 from tests.manifest.spans.files import (
     CVAT,
     EXAMPLES,
@@ -55,7 +55,7 @@ def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
 @given(times=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=14))
 def test_each_span_is_on_the_first_tier_that_is_free(times):
     spans = sorted((float(start), float(start + length), "x") for start, length in times)
-    tiers = [part for _, part in apart("words", spans)]
+    tiers = [part for _, part in spread_over_tiers("words", spans)]
     until = [0.0] * len(tiers)
     for span in spans:
         place = next(n for n, part in enumerate(tiers) if span in part)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, seen_of, split_concepts
+from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, parse_seen_score, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import propose
@@ -22,7 +22,7 @@ from obygaze_features.manifest.importers.table_rows import clip_rows, with_films
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place, plain
-from obygaze_features.manifest.spans.read_apart import Holding
+from obygaze_features.manifest.spans.read_apart import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
@@ -56,7 +56,7 @@ CELLS_PER_LABEL = 4
 """A column that is not read is named for its labels if at least one of so many cells is a label."""
 
 
-class OwnClip(NamedTuple):
+class TableClip(NamedTuple):
     """A clip of a person's table.
 
     Attributes
@@ -93,18 +93,18 @@ class VideoFilm(NamedTuple):
     path: str
 
 
-class OwnTables:
+class PersonTables:
     """Reads tables with the columns of a manifest, and remembers the films and judgements of earlier tables.
 
     Parameters
     ----------
     films
-        Names of the films, and where they lie.
+        Names of the films, and the places where files say that they are.
     annotator
         Who annotated, where a table does not say it.
     ids
         Makes the ids of judgements, over all files.
-    holding
+    budget
         What the process holds of the files, which is limited.
 
     Attributes
@@ -113,11 +113,11 @@ class OwnTables:
         All rows of judgements, with those that have no level.
     """
 
-    def __init__(self, films: FilmNames, annotator: str, ids: ClipIds, holding: Holding) -> None:
+    def __init__(self, films: FilmNames, annotator: str, ids: ClipIds, budget: MemoryBudget) -> None:
         self._films = films
         self._annotator = annotator
         self._ids = ids
-        self._holding = holding
+        self._budget = budget
         self._slugs: dict[str, str] = {}  # title of a film -> its slug, which no other film has
         self._taken_slugs = set[str]()
         self._next_of_slug: dict[str, int] = {}
@@ -125,7 +125,7 @@ class OwnTables:
         self._judged: set[str] = set()
         self.decisions: list[DecisionRow] = []
 
-    def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[OwnClip]:
+    def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
         Raises
@@ -139,20 +139,20 @@ class OwnTables:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         labels = LabelReader(table, file.reading.headings, words)
-        # A row becomes one for each annotator who has columns.
+        # If annotators have columns of their own, each row of the table becomes a row for each of them.
         n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
-        self._holding.add(file.path, rows=n_further, cells=n_further * len(table.columns))
-        account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
+        self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
+        account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(labelled_rows))
         clips = list(self._clips_of_rows(file, table, consumed(labelled_rows), words.codebook))
         table.problems.refuse()
-        has_labels = any(own_clip.clip.level or own_clip.clip.concepts for own_clip in clips)
+        has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
-        if is_judged or account.is_beside_model:
-            return  # obygaze wrote this table, and its other columns say what a model found
+        if is_judged or account.shows_model_output:
+            return  # obygaze wrote this table, and its other columns hold what a model found
         scales = [scale.name for scale in words.codebook.scales]
         read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
         if has_labels or scales or labels.is_of_marks:
@@ -162,8 +162,11 @@ class OwnTables:
 
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
-    ) -> Iterator[OwnClip]:
-        """Yield the clips of a table's rows, and add what is wrong in them to the table's problems."""
+    ) -> Iterator[TableClip]:
+        """Yield the clips of a table's rows; add what cannot be read to the table's problems.
+
+        Rows of judgements without a level are left out, and are counted in the file's account.
+        """
         account = file.account
         problems = table.problems
         is_judged = account.kind == JUDGEMENTS
@@ -177,7 +180,7 @@ class OwnTables:
             if is_judged:
                 self.decisions.append((file.path, row.line, cells))
                 if not cells.get("level"):
-                    account.leave(f"line {row.line}", "without a level")
+                    account.leave_out(f"line {row.line}", "without a level")
                     continue
             for scale in codebook.scales:
                 problems.attempt(row.line, scale.name, scale.level_of, cells.get(scale.name, ""))
@@ -195,16 +198,16 @@ class OwnTables:
                 n_judged_again += 1
             else:
                 self._judged.add(clip.clip_id)
-            yield OwnClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
+            yield TableClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
         account.note(_repeated_judgements(n_judged_again))
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
-        """Return a row of the table in which film, video, annotator and clip id are filled in.
+        """Return a row of a table with its film, video, annotator and clip id filled in.
 
         Raises
         ------
         ManifestError
-            The row says neither a film nor a video, or a judgement lacks a cell.
+            The row names neither a film nor a video, or a judgement lacks a cell.
         """
         if "video" in cells and not (cells["video"] or cells.get("movie") or file.reading.movie):
             raise ManifestError("is empty", "video")
@@ -223,25 +226,26 @@ class OwnTables:
             "annotator": annotator,
         }
         if file.account.kind == JUDGEMENTS:
-            completed[SEEN_SCORE] = seen_of(completed[SEEN_SCORE])
+            completed[SEEN_SCORE] = parse_seen_score(completed[SEEN_SCORE])
             completed["clip_id"] = self._judgement_id(completed)
         return Row(line, completed)
 
     def _film_of_row(self, file: SpanFile, cells: Mapping[str, str]) -> VideoFilm:
-        """Return the film of a row: by its cells `movie` and `video`, else the one of the person's option."""
+        """Return the film of a row: by its cells `movie` and `video`, else by the option `--movie`."""
         movie = cells.get("movie", "")
         if is_place(movie):
-            place = movie
-            movie = film_named(place)
-            self._films.add_place(file, movie, place, "movie")
+            # The cell has a path or a web page, which names the film and says where it is.
+            path_or_url = movie
+            movie = film_named(path_or_url)
+            self._films.add_place(file, movie, path_or_url, "movie")
         if cells.get("video"):
             return self._film_of_video(file, movie, cells["video"])
         movie = movie or file.reading.movie
         name = self._name_of_film(movie)
-        return VideoFilm(movie, name, self._films.files.film_of(movie))
+        return VideoFilm(movie, name, self._films.files.stored_path_of_movie(movie))
 
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
-        """Return the film of a video; where the row names no movie, its folder or file name is the film.
+        """Return the film of a video; if the row names no movie, the video's folder or file name is the film.
 
         Parameters
         ----------
@@ -260,7 +264,7 @@ class OwnTables:
         return VideoFilm(movie, composed(name_of(video.inside)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
-        """Return the part of clips' ids that stands for a film: the name of its file, else its title."""
+        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
         files = self._films.files
         file = files.find(movie) if files.files else None
         if file is None:
@@ -282,11 +286,17 @@ class OwnTables:
         return self._slugs[title]
 
     def _judgement_id(self, cells: Mapping[str, str]) -> str:
-        """Return the id of a judgement: that of the same person's earlier one of its span, else a new one."""
+        """Return the clip id of a judgement; the same person's repeated judgements of a span share one id.
+
+        Raises
+        ------
+        ManifestError
+            A cell is empty that a judgement needs: its judge, its times, or whether the score was seen.
+        """
         for name in ("annotator", *TIMES, SEEN_SCORE):
             if not cells[name]:
                 raise ManifestError("is empty: a judgement is somebody's, of a span", name)
-        # What was judged blindly stays, whatever was judged in sight of the score.
+        # A blind judgement is not replaced by one that was made with the score visible.
         key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
         if key not in self._judgement_ids:
             stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
@@ -302,7 +312,7 @@ class _WholeFilms:
         self._lines: dict[tuple[str, str], int] = {}
 
     def add(self, clip: Clip, line: int) -> None:
-        """Add a row's clip; note a problem if its film is on an earlier line too."""
+        """Add the clip of a row without times; note a problem if an earlier line has the same film."""
         if clip.start_s is not None:
             return
         first = self._lines.setdefault((clip.clip_id, clip.annotator), line)
@@ -316,13 +326,13 @@ _HOW_TO_NAME_TIMES = (
 )
 
 
-def read_own_table(file: SpanFile) -> Layout:
-    """Read a person's table; its columns get a manifest's names, but for those of labels.
+def read_person_table(file: SpanFile) -> Layout:
+    """Read a person's table; columns that are identified get the manifest's names, except those of labels.
 
     Raises
     ------
     ManifestError
-        It has no header, or judgements lack a column.
+        It has no header or too many columns, or a table of judgements lacks a column.
     """
     headings, rate = file.reading.headings, file.reading.rate
     if file.account.kind == JUDGEMENTS:
@@ -359,11 +369,11 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
         return False
     if layout is None or not layout.table.rows:
         return False
-    # A table of too many columns is one; the refusal that says so comes where it is read.
+    # A table with too many columns counts as a table, so that reading it refuses it with the reason.
     has_too_many = len(layout.headings) > MOST_COLUMNS
     if has_too_many or file.reading.headings.are_in(layout.headings):
         return True
-    # The first rows tell it of nearly every table, and a table may be long.
+    # The first rows are enough for nearly every table, and a table may be long.
     first_rows = replace(layout.table, rows=layout.table.rows[:TELLING_ROWS])
     if _holds_spans(file, layout._replace(table=first_rows), words):
         return True
@@ -379,7 +389,9 @@ def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
 
 
 def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
-    """Refuse tables with columns of times, labels or films that are not read; note other unread columns.
+    """Refuse tables with columns of times, labels or films that would not be read.
+
+    Other unread columns that could be read are noted in the file's account.
 
     Parameters
     ----------
@@ -389,7 +401,7 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     Raises
     ------
     UnreadColumnsError
-        With the options that read the first such table, and all others that have the same headings.
+        With the options that read the first such table, and those of the others that fit them.
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
@@ -416,50 +428,53 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 
 
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
-    """Propose what the columns of a table mean that have no name of a manifest's column."""
+    """Propose a meaning for the columns of a table that would not be read: whose headings are not known."""
     headings = file.reading.headings
     table = without_explained(layout.table, words)
     layout = layout._replace(table=clip_rows(table, headings, words).table)
     labels = LabelReader(layout.table, headings, words)
     scales = [scale.name for scale in words.codebook.scales]
-    ours = [name for name in NAMED_COLUMNS if name not in LABEL_COLUMNS or not headings.has_none_of(name)]
-    return propose(file, layout, [*ours, *scales, *labels.columns], words, annotator)
+    # The person may say that a table has no levels or concepts, though a column is called so.
+    read_names = [
+        name for name in NAMED_COLUMNS if name not in LABEL_COLUMNS or not headings.has_none_of(name)
+    ]
+    return propose(file, layout, [*read_names, *scales, *labels.columns], words, annotator)
 
 
 def without_explained(table: Table, words: LabelWords) -> Table:
-    """Empty the cells with a spreadsheet's error, such as `#N/A`, that a person says stands for nothing."""
+    """Empty the cells with a spreadsheet's error, such as `#N/A`, that the person's options declare empty."""
     rows = []
     for row in table.rows:
-        empty = {
+        emptied_cells = {
             name: ""
             for name, cell in row.cells.items()
             if is_unreadable(cell) and words.is_explained_as_nothing(cell)
         }
-        rows.append(Row(row.line, {**row.cells, **empty}) if empty else row)
+        rows.append(Row(row.line, {**row.cells, **emptied_cells}) if emptied_cells else row)
     return replace(table, rows=tuple(rows))
 
 
 def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
-    """Leave out the rows that are no clips, such as sums, and fill in each row's film from the rows above."""
+    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names."""
     rows = clip_rows(without_explained(table, words), file.reading.headings, words)
     for entry in rows.left_out:
         file.account.seen += 1
-        file.account.leave(_places([entry.row]), f"{entry.reason}, no clip")
+        file.account.leave_out(_places([entry.row]), f"{entry.reason}, no clip")
     return with_whole_names(with_films_of_blocks(rows.table))
 
 
 def _note_whole_films(file: SpanFile, table: Table) -> None:
-    """Note that each row is taken as a whole film, where a table has no column of starts."""
+    """If a table has no column of starts, note that each row is taken as a whole film."""
     if TIMES[0] not in table.columns:
         n_rows = sum(not row.is_empty for row in table.rows)
         file.account.note(f"no columns of times: {counted(n_rows, 'row')} taken as whole films")
 
 
 def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Row]:
-    """Return a row for each span and annotator, with times in seconds and labels spelled as in the codebook.
+    """Return a row for each span and annotator, with times in seconds and labels as the codebook names them.
 
-    A row of the table becomes several where annotators have columns of their own. Several rows of one span
-    become one where each says a single label.
+    If annotators have columns of their own, a row of the table becomes several. If each row says a single
+    label, the rows of a span become one.
     """
     rows = []
     for row in _rows_in_seconds(file, table):
@@ -470,7 +485,7 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
 
 
 def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
-    """Yield the rows of a table, with their times, if it has a column of starts, in seconds."""
+    """Yield the rows of a table; if it has a column of starts, with times in seconds."""
     if TIMES[0] in table.columns:
         yield from table.timed(rate=file.reading.rate)
         return
@@ -479,10 +494,10 @@ def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
 
 
 def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
-    """Leave out rows of spans without times, where other rows have times.
+    """Leave out the rows that lack their times, in a table in which other rows have times.
 
-    A row without times is complete where it is of a whole file: it names a video that no row with times has,
-    or names no video and has an id. A row that says only its film, beside rows of spans, lacks its times.
+    A row without times lacks none if it is of a whole file: it names a video that no row with times names, or
+    it has an id and names no video.
 
     Raises
     ------
@@ -503,7 +518,7 @@ def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
         )
     for row in lacking:
         file.account.seen += 1
-        file.account.leave(f"line {row.line}", "no times, which other rows have")
+        file.account.leave_out(f"line {row.line}", "no times, which other rows have")
     lacking_ids = {id(row) for row in lacking}
     return [row for row in rows if id(row) not in lacking_ids]
 
@@ -514,7 +529,7 @@ def _has_times(row: Row) -> bool:
 
 
 def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
-    """Return whether a row without times names a file that it is of as a whole."""
+    """Return whether a row without times is of a whole file: of a video that no span names, or with an id."""
     video = row.cells.get("video", "").strip()
     if video:
         return plain(video) not in videos_of_spans
@@ -522,7 +537,7 @@ def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
 
 
 def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
-    """Divide a row into one for each annotator who has columns and labelled it; a single row if none has."""
+    """Split a row into one for each annotator who has columns and labelled it; one row if nobody has."""
     label_columns = set(labels.columns)
     shared = {name: cell for name, cell in row.cells.items() if name not in label_columns}
     annotator_rows = []
@@ -543,7 +558,8 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
 def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     """Join the rows of one span and annotator, which each say one label, into one row with all labels.
 
-    A row that says nothing new, or a second level, is not joined: it is refused later, as its clip has a row.
+    A row that repeats a label, or gives a second level, stays a row of its own, so that it is refused later
+    as a second row of its clip.
     """
     joined: dict[object, Row] = {}  # span, or number of a row that is not joined -> row
     further: dict[object, _RowsOfSpan] = {}  # span -> its rows, if it has several
@@ -579,8 +595,8 @@ _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 def _are_of_one_concept(rows: Sequence[Row]) -> bool:
     """Return whether every row names its span, by an id or times, and has at most one concept.
 
-    Rows without id and times are not joined to one row of their film: they may be of spans whose times stand
-    in a column that is not read.
+    Rows without id and times must not be joined to one row of their film: they may be of different spans,
+    whose times are in a column that is not read.
     """
     name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
     return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
@@ -647,7 +663,7 @@ _BETWEEN_TEXTS = "; "
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
-    """Write cells of a manifest's columns without blanks around them, and with accents in one form."""
+    """Return the cells of a row; in a manifest's columns without outer blanks and with composed accents."""
     trimmed = dict(cells)
     for name, cell in cells.items():
         if name in OUR_COLUMNS:
@@ -658,7 +674,7 @@ def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
 # --- doubts
 # ---------------------------------------------------------------------------
 def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line on rows without times, and one on rows without a level, where other rows have them."""
+    """Yield a notice on the rows without times, and one on the few rows without a level."""
     untimed = [row for row in rows if not row.cells.get(TIMES[0], "").strip()]
     if untimed and TIMES[0] in rows[0].cells:
         what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
@@ -675,7 +691,7 @@ def _places(rows: Sequence[Row]) -> str:
 
 
 def _first_cell(row: Row) -> str:
-    """Return the first cell of a row that is not empty, and "" of an empty row."""
+    """Return the first cell of a row that is not empty; "" for an empty row."""
     for cell in row.cells.values():
         if cell.strip():
             return cell.strip()
@@ -683,7 +699,7 @@ def _first_cell(row: Row) -> str:
 
 
 def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
-    """Yield a line if the column of annotators seems to hold labels of the codebook."""
+    """Yield a notice if the column of annotators seems to hold labels of the codebook."""
     if "annotator" not in table.columns:
         return
     content = content_of(cells_of(table, "annotator"), words)
@@ -702,7 +718,7 @@ def _repeated_judgements(n_spans: int) -> str:
 
 
 def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
-    """Say which texts were read as a label that is spelled differently, and in how many rows; "" for none."""
+    """Say which texts were read as a label that is spelled differently, each with its rows; "" for none."""
     if not respelled:
         return ""
     readings = []
@@ -712,7 +728,7 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Yield a line on each unread column that seems to hold labels, and one on all other unread columns."""
+    """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns."""
     read_columns = set(read)
     others = []
     for column in table.columns:
@@ -730,12 +746,12 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
         else:
             others.append(repr(column))
     if others:
-        kept = first_few(others, SHOWN_COLUMNS)
-        yield f"kept as they are, and read as no labels: {kept} (--column concepts=HEADING reads one)"
+        shown = first_few(others, SHOWN_COLUMNS)
+        yield f"kept as they are, and read as no labels: {shown} (--column concepts=HEADING reads one)"
 
 
 def without_labels(table: Table, read: Iterable[str]) -> str:
-    """Say which columns might hold the labels of a table in which none is read; "" if there are none.
+    """Say which columns might hold the labels of a table in which no labels are read; "" if none might.
 
     Columns of few different words are named first.
     """
