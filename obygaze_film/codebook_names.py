@@ -141,5 +141,5 @@ def names_of(model: ModelRecord) -> CodebookNames:
 
 def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
     """Return the names of those concepts that have another one in a language, by name."""
-    names = {concept.name: concept.told(language).title for concept in codebook.concepts}
+    names = {concept.name: concept.in_language(language).title for concept in codebook.concepts}
     return {name: title for name, title in names.items() if title != name}

@@ -577,8 +577,8 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
             n_joined += 1
         else:
             joined[number] = row
-    for span, rows_of_span in further.items():
-        joined[span] = rows_of_span.row()
+    for joined_span, rows_of_span in further.items():
+        joined[joined_span] = rows_of_span.row()
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
