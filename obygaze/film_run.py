@@ -13,6 +13,7 @@ import click
 from obygaze.pipeline import format_command, remove, run_command
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.signatures import argument, command, option
+from obygaze_features.text import counted
 from obygaze_film.commands.film_options import YEARS, Language
 
 if TYPE_CHECKING:
@@ -374,8 +375,9 @@ def _suggest_year_option(films: Sequence[str], title: str | None, year: int | No
     if len(films) > 1:
         dated = [film for film in films if _year_in(Path(film).stem)]
         if dated:
+            all_films = counted(len(films), "film")
             notice = (
-                f"{len(dated)} of {len(films)} films have a year in their names, as {Path(dated[0]).name}: "
+                f"{Path(dated[0]).name} has a year in its name (so {len(dated)} of {all_films}): "
                 "'film open --films films.csv --by decade', and 'film compare', compare by years that "
                 "films.csv has, in the columns movie and year"
             )

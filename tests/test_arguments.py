@@ -291,7 +291,7 @@ def test_the_message_has_a_call_that_is_right(prepared, monkeypatch):
 def test_names_signatures_help_and_pickles_stay_those_of_the_function():
     assert om.evaluate.__name__ == "evaluate"
     assert list(inspect.signature(om.evaluate).parameters)[:2] == ["data", "models"]
-    assert om.evaluate.__doc__.startswith("Train models")
+    assert om.evaluate.__doc__.startswith("Test models")
     assert "data: obygaze" in str(inspect.signature(om.evaluate))
 
 

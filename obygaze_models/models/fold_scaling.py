@@ -245,8 +245,8 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     mean = shared.moments.mean.astype(np.float64)
     scale = shared.moments.scale.astype(np.float64)
     # The values without any limit, [E], and clipped at each fit's limits, [K, E].
-    unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
-    clipped_by_fit = np.clip(unclipped, low[:, columns], high[:, columns])
+    not_clipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
+    clipped_by_fit = np.clip(not_clipped, low[:, columns], high[:, columns])
     change = np.ascontiguousarray((clipped_by_fit - shared.float64[rows, columns]).T)
     return LimitCorrections.from_positions(rows, columns, change, shared.X.shape[1])
 

@@ -62,7 +62,7 @@ MISTAKES = f"""
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
     line 2, column chosen: 'm0-02' is neither left nor right
 2 manifest rank in/scaled.csv --scale valence --ask --master w0 --out out/r.csv
-    --ask takes all workers alike
+    with --ask all workers count the same
 1 manifest rank in/scaled.csv --scale valence --out out/r.csv
     there is no comparison to rank by
 1 manifest rank in/scaled.csv in/pairs.csv --scale fear --out out/r.csv

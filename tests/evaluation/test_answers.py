@@ -84,7 +84,7 @@ def test_a_machine_that_hears_alone_does_not_answer_on_what_is_seen(data, tmp_pa
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("en_s", "of no clip"),
+        ("en_s", "no answer on EN vs S for any clip"),
         ("levels", "ordered levels"),
     ],
 )

@@ -170,8 +170,8 @@ def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, 
     expected = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
     planes = joint.cav()
     close(planes.losses, expected.losses.min(axis=0))
-    close(planes.weights, expected.planes.weights)
-    close(planes.intercepts, expected.planes.intercepts)
+    close(planes.weights, expected.hyperplanes.weights)
+    close(planes.intercepts, expected.hyperplanes.intercepts)
 
 
 def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
@@ -188,7 +188,7 @@ def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
     close(bottleneck.head.mean, scaler.mean_)
     close(bottleneck.head.scale, scaler.scale_)
     close(bottleneck.head.weights[0], expected.coef_)
-    values_of_all = scaler.transform(cavs.planes.distances(pooled.standardised))
+    values_of_all = scaler.transform(cavs.hyperplanes.distances(pooled.standardised))
     close(bottleneck.decision_function(pooled.X), expected.predict(values_of_all))
 
 

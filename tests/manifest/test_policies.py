@@ -66,8 +66,8 @@ def test_the_papers_numbers_come_out_under_its_policy(obygaze12):
     ours = {number.name: number for number in count_table(counted)}
     assert len(printed) == 12
     differing = [
-        (name, ours[name].shown)
+        (name, ours[name].formatted)
         for name, text in printed.items()
-        if text != (f"{ours[name].value:.0%}" if "%" in text else ours[name].shown)
+        if text != (f"{ours[name].value:.0%}" if "%" in text else ours[name].formatted)
     ]
     assert differing == [("S of EN and S", "23.6%")]  # printed as 23 %: cut, not rounded

@@ -103,9 +103,10 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     order, state = rng.permutation(21), Adam.zeros_like(parameters)
     standard = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
-    layers, gradient = network.layers_of(parameters), network.layers_of(gradient)
+    layers = network.layers_of(parameters)
+    gradient_layers = network.layers_of(gradient)
     for rows in (order[:16], order[16:]):
-        network.backward(layers, standard[rows], y[rows] * 1.0, gradient)
+        network.backward(layers, standard[rows], y[rows] * 1.0, gradient_layers)
         adam_step(parameters, gradient, state, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
