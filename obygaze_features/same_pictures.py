@@ -577,23 +577,28 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     pairs
         Numbers (see `_pair_numbers`) of the pairs of clips that share pictures; they are sorted in place.
     """
+    # A pair's number holds the distance between its clips, and the place of the first of them. So successive
+    # clips of one movie that share pictures with successive clips of another have consecutive numbers: a run.
     pairs.sort()
-    # Runs of consecutive numbers are rows of clips at one distance in time.
-    starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)
-    length = np.diff(starts, append=len(pairs))
-    starts, length = starts[length >= ROW], length[length >= ROW]
-    distance, a = np.divmod(pairs[starts], 2 * len(clips.clips))
-    one, other = (clips.film_of[np.searchsorted(clips.moments, each)] for each in (a, a + distance))
-    pair = one * len(clips.films) + other
-    order = np.lexsort((length, pair))  # the longest run of each pair of films is its last
-    longest = order[np.flatnonzero(np.diff(pair[order], append=-1))]
+    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)
+    run_lengths = np.diff(run_starts, append=len(pairs))
+    is_long = run_lengths >= ROW
+    run_starts = run_starts[is_long]
+    run_lengths = run_lengths[is_long]
+    distances, first_places = np.divmod(pairs[run_starts], 2 * len(clips.clips))
+    movies = clips.film_of[np.searchsorted(clips.moments, first_places)]
+    other_movies = clips.film_of[np.searchsorted(clips.moments, first_places + distances)]
+    # Of each pair of movies the longest run is kept: sorted by pair and length, it is the pair's last.
+    movie_pairs = movies * len(clips.films) + other_movies
+    order = np.lexsort((run_lengths, movie_pairs))
+    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
     is_one_store = len(clips.plain) == 1
     shared = []
-    for run in longest.tolist():
-        store, movie = clips.films[one[run]]
-        other_store, other_movie = clips.films[other[run]]
+    for run in order[is_last_of_pair].tolist():
+        store, movie = clips.films[movies[run]]
+        other_store, other_movie = clips.films[other_movies[run]]
         if is_one_store or store != other_store:
-            shared.append(Shared(movie, other_movie, int(length[run])))
+            shared.append(Shared(movie, other_movie, int(run_lengths[run])))
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 

@@ -392,7 +392,10 @@ class Parent:
             self.answer(b"item", item if self._packer is None else self._packer.pack(item))
 
     def receive(self) -> Any:
-        """Wait for the next message that the parent sends to the current task (`WorkerPool.tell`)."""
+        """Wait for the next message that the parent sends to the current task (`WorkerPool.tell`).
+
+        With it come the blocks of shared memory that the parent has read and gives back.
+        """
         free, message = pickle.loads(self.told.get())  # noqa: S301 - from our own process
         if self._packer is not None:
             self._packer.take_back(free)

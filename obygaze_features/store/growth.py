@@ -170,8 +170,8 @@ def _frame_starts(group: Group) -> dict[str, int]:
 def is_replaceable(path: Path, parent: Path) -> bool:
     """Return whether a stage at `path` may be replaced by a new stage that extends the store `parent`.
 
-    It may if it was begun for another parent store, no process writes to it, and a sealed store has all of
-    its clips.
+    It may if it extends another parent store, no process writes to it, and nothing in it would be lost: a
+    sealed store holds all of its clips (`still_needed`).
     """
     if not path.is_dir():
         return False

@@ -232,18 +232,21 @@ def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
 def share_so_far(
     who: str, ends: tuple[float, float], rate: CorrectedRate, *, is_of_earlier_law: bool
 ) -> ShareSoFar:
-    """Tell what a film's share lies between, whenever its judge stops.
+    """Claim an interval of a film's share that is valid whenever its judge stops.
+
+    The usual interval is narrower, but holds only for a number of windows that was fixed before judging; its
+    width is kept beside.
 
     Parameters
     ----------
     who : str
         The judge.
     ends : (float, float)
-        Of the interval that is valid at any time.
+        Lower and upper end of the interval that is valid at any time, as shares from 0 to 1.
     rate : CorrectedRate
-        What the same judgements give if their number had been fixed before.
+        The estimate from the same judgements, with the usual interval.
     is_of_earlier_law : bool
-        Whether the windows were drawn before windows named a law.
+        Whether the windows were drawn by an earlier version, which did not record how it draws.
     """
     low, high = ends
     conditions = [BLIND]

@@ -1350,7 +1350,10 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 
 
 def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:
-    """Say of one film among others whose share it is, and that too few windows of it were judged for one."""
+    """Say what share the model expects of a film, and that too few of its windows were judged for a rate.
+
+    `judged` windows of the film were judged, and `sure` of them with certainty.
+    """
     counted = counted_phrase(judged, sure, words, is_of_panel=False)
     return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
 

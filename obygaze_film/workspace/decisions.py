@@ -299,7 +299,10 @@ class Decisions:
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
     def _is_of_table(self, line: Line) -> bool:
-        """Whether a line came in with a table or file, rather than from a person at the desk."""
+        """Whether a line of the ledger was imported from a table or file, not decided at the desk.
+
+        The first line of a sitting, number 1, says what kind of sitting it is.
+        """
         first = self.ledger.lines.get(f"{line.sitting}-1")
         return first is not None and first.kind == "table"
 

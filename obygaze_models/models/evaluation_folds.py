@@ -213,7 +213,9 @@ def _training_set(
     labels: NDArray[np.int64],
     movies: NDArray[np.str_],
 ) -> TrainingSet:
-    """Assign the training clips of a fold to inner folds of movies; `labels` and `movies` are of all clips.
+    """Assign the training clips of a fold to inner folds of movies.
+
+    `labels` and `movies` are of all clips. A label of -1 in `fold.y` says that a clip is not in the task.
 
     Raises
     ------
@@ -224,7 +226,7 @@ def _training_set(
     """
     rows = fold.rows[fold.y >= 0]
     try:
-        encode_labels(labels[rows], type(selection.estimator).__name__)
+        encode_labels(labels[rows], type(selection.estimator).__name__)  # raises if they are of one class
         inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
     except ProtocolError as error:
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error

@@ -73,7 +73,11 @@ class Scorer:
     similarity: Similarity
 
     def revised(self, text: str, detected: Detected) -> tuple[float, float]:
-        """Return the similarity of a text and an object, and the revised belief.
+        """Revise the belief in a text by an object that was detected in its image.
+
+        Returns
+        -------
+        The similarity of the text and the object, and the revised belief: a probability.
 
         Raises
         ------
