@@ -144,7 +144,7 @@ class Estimate:
         Of a mean: how many times the judgements would be needed without the model.
     reason : str
     n_any : int
-        Of a contrast: how many judged films have any positive judgement, or lack any: the fewer of both.
+        How many judged films have any positive judgement, or lack any: the fewer of both.
     accounts_for_judges : bool
         Of a contrast: whether films were judged by different people, and it accounts for who judged which.
     """
@@ -178,7 +178,7 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
         low, high = _interval(with_model, place, shares)
         low_alone, high_alone = _interval(alone, place, shares)
         worth = ((high_alone - low_alone) / (high - low)) ** 2 if high > low else 1.0
-        estimates.append(Estimate(value, low, high, worth))
+        estimates.append(Estimate(value, low, high, worth, n_any=_n_any(np.array(shares))))
     return estimates
 
 
@@ -190,7 +190,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     """
     is_judged = np.array([film.n > 0 for film in films])
     shares = np.array([film.judged for film in films])[is_judged]
-    n_any = int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
+    n_any = _n_any(shares)
     judges = _judge_covariates(films)
     # In units of its own: which coefficients are told must not depend on the number's.
     unit = float(np.abs(x - x.mean()).max()) or 1.0
@@ -211,6 +211,11 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     most = 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
     value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
     return Estimate(value, low, high, n_any=n_any, accounts_for_judges=judges.shape[1] > 0)
+
+
+def _n_any(shares: Floats) -> int:
+    """Count the films whose judged share is above 0, or below 1: the fewer of both."""
+    return int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
 
 
 def _why_all_alike(shares: Floats, x: Floats) -> str:

@@ -136,8 +136,8 @@ class FilmComparison:
         was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
-        `is_mixed` (whether not all of its films were judged by the same people) and `reason`: why there is
-        no value.
+        `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
+        no value, and `note`: on how few films it rests, as of a change.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
         (or .1, .01, where films lie nearer together):
@@ -669,6 +669,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "expected": float(np.mean(known)) if known else np.nan,
         "n_expected": len(known),
         "is_mixed": len({frozenset(film.sample.judges) for film in films if film.sample.n}) > 1,
+        "note": _rests(estimate.n_any) if 0 < estimate.n_any < FEW else "",
     }
 
 
@@ -738,12 +739,17 @@ def _note_of(contrast: Estimate) -> str:
         return ""
     notes = []
     if contrast.n_any < FEW:
-        notes.append(said("note_rests", n=contrast.n_any, s="" if contrast.n_any == 1 else "s"))
+        notes.append(_rests(contrast.n_any))
     if contrast.accounts_for_judges:
         notes.append(said("note_accounts"))
     if len(notes) == 2:
         return said("note_both", one=notes[0], other=notes[1])
     return notes[0] if notes else ""
+
+
+def _rests(n_films: int) -> Said:
+    """Say on how few films a share or a change rests."""
+    return said("note_rests", n=n_films, s="" if n_films == 1 else "s")
 
 
 def _values(estimate: Estimate) -> dict[str, float]:

@@ -50,6 +50,8 @@ def comparison_report(compared: FilmComparison) -> Report:
     alone = f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
     expected: Column = (alone, ("expected", "n_expected", "n_films"), _expected)
     of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
+    if len(compared.groups) and compared.groups["note"].astype(bool).any():
+        of_groups.append(("note", "note", str))
     of_changes: list[Column] = [
         ("change", "change", str),
         *COUNTS,

@@ -1,6 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -90,6 +90,7 @@ def correct_rates(
     A judge's number comes from the windows that they judged themselves and were sure of, up to the first of
     the draw that they did not judge: 10 or more, or what they were sure of where no window is left to judge.
     The panel's, which is the mean of its judges' shares, comes from windows that all of it judged surely.
+    Where each of them judged just these, its interval goes no further than the mean of their own ends.
 
     Parameters
     ----------
@@ -121,6 +122,8 @@ def correct_rates(
         counts = windows.counts
         if windows.is_enough:
             rate = estimator.rate(windows, judges)
+            if len(judges) > 1:
+                rate = _within_mean(rate, rates, own.values())
             rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
         else:
             too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
@@ -232,7 +235,12 @@ def correct_rate(
         raise _too_few(film, [], notices)
     if not has_rate:
         raise _too_few(film, [windows.counts], notices)
-    rate = _Estimator(timeline, key, labels).rate(windows, judges)
+    estimator = _Estimator(timeline, key, labels)
+    rate = estimator.rate(windows, judges)
+    if len(judges) > 1:
+        own = [film.of(name) for name in judges]
+        alone = [estimator.rate(own_windows, [name]) for name, own_windows in zip(judges, own, strict=True)]
+        rate = _within_mean(rate, alone, own)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
@@ -273,6 +281,21 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     order, y, _ = votes(windows.by_cell)
     cells, judges = windows.sure_cells, windows.common_judges
     return estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
+
+
+def _within_mean(
+    rate: CorrectedRate, alone: Sequence[CorrectedRate], own: Iterable[JudgedWindows]
+) -> CorrectedRate:
+    """Cut the interval of a panel at the mean of its judges' own ends, if all were sure of the same windows.
+
+    The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation.
+    """
+    judged = {(frozenset(windows.by_cell), frozenset(windows.unsure)) for windows in own}
+    if len(judged) > 1 or len(alone) < len(rate.annotators):
+        return rate
+    low = max(rate.low, float(np.mean([one.low for one in alone])))
+    high = min(rate.high, float(np.mean([one.high for one in alone])))
+    return structs.replace(rate, low=min(low, rate.value), high=max(high, rate.value))
 
 
 class _Estimator:

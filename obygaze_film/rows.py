@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
+from obygaze_features.video.sampling import StatedGap, stated_gap
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     BARS,
@@ -58,6 +60,12 @@ SUBTITLE_SUFFIXES = (".srt", ".vtt", ".ass", ".ssa", ".sub", ".txt")
 SLACK_S = 0.001
 """Times that differ by less are equal: manifests round to milliseconds."""
 
+HOLE_SLACK_S = 0.1
+"""Seconds by which the edges of a stretch without pictures may miss those of rows: a store states them by
+hundredths of a second, and detectors of shots a picture earlier or later."""
+
+NO_HOLES = np.zeros((0, 2))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Windows:
@@ -67,10 +75,16 @@ class Windows:
     ----------
     clip_ids : tuple of str, length N
     spans : ndarray, shape [N, 2]
+    holes : ndarray, shape [H, 2]
+        Stretches of the film without pictures, as far as windows that were read in part state them.
+    scarcely_read : tuple of int
+        Numbers of the windows of which less than half has pictures.
     """
 
     clip_ids: tuple[str, ...]
     spans: Spans
+    holes: Spans = field(default_factory=lambda: NO_HOLES)
+    scarcely_read: tuple[int, ...] = ()
 
     @property
     def end_s(self) -> float:
@@ -125,8 +139,35 @@ def windows_of(store: Store) -> dict[str, Windows]:
             rows_of[movie], key=lambda row: (table.start_s[row], table.end_s[row], table.clip_ids[row])
         )
         spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
-        windows[movie] = Windows(tuple(table.clip_ids[row] for row in rows), spans)
+        gaps = [stated_gap(table.reasons.get(row, "")) for row in rows]
+        clip_ids = tuple(table.clip_ids[row] for row in rows)
+        windows[movie] = Windows(clip_ids, spans, _holes(spans, gaps), _scarcely_read(spans, gaps))
     return windows
+
+
+def _holes(spans: Spans, gaps: Sequence[StatedGap | None]) -> Spans:
+    """Join the stretches without pictures that overlapping windows state, each within its own span."""
+    stated = []
+    for (start, end), gap in zip(spans.tolist(), gaps, strict=True):
+        if gap is not None and max(start, gap.start_s) < min(end, gap.end_s):
+            stated.append([max(start, gap.start_s), min(end, gap.end_s)])
+    joined: list[list[float]] = []
+    for start, end in sorted(stated):
+        if joined and start <= joined[-1][1] + HOLE_SLACK_S:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([start, end])
+    return np.array(joined, dtype=np.float64).reshape(-1, 2)
+
+
+def _scarcely_read(spans: Spans, gaps: Sequence[StatedGap | None]) -> tuple[int, ...]:
+    """List the windows of which less than half has pictures."""
+    lengths = (spans[:, 1] - spans[:, 0]).tolist()
+    return tuple(
+        number
+        for number, (length, gap) in enumerate(zip(lengths, gaps, strict=True))
+        if gap is not None and gap.missing_s > length / 2
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,7 +182,8 @@ class RowGrid:
         Kind of rows: "shots", "windows" or "steps".
     spans : ndarray, shape [R, 2]
     covered : sparse array, shape [R, N]
-        Seconds of each row that each window covers.
+        Seconds of each row that each window covers; none of a row without pictures, and none by a window of
+        which less than half has any.
     flags : dict of str to ndarray, shape [R]
         Flags that do not depend on a model.
     """
@@ -155,14 +197,39 @@ class RowGrid:
 
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
-    """Cut a film into rows, and flag those covered by more than half by shots with a flag."""
+    """Cut a film into rows, and flag those covered by more than half by shots with a flag.
+
+    Rows are also cut where a stretch without pictures begins and ends: no window counts for what lies in it.
+    """
     if len(shots) and shots["end_s"].max() > MOST_S:
         raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MOST_S:g} s is the most")
     kind, spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    spans = _cut_at(spans, windows.holes)
     seconds = spans[:, 1] - spans[:, 0]
     flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
     flags[SHORT] = np.full(len(spans), windows.end_s < 2 * windows.window_s)
-    return RowGrid(movie, windows, kind, spans, overlaps(spans, windows.spans), flags)
+    return RowGrid(movie, windows, kind, spans, _covered(spans, windows), flags)
+
+
+def _cut_at(rows: Spans, holes: Spans) -> Spans:
+    """Cut rows where holes begin and end within them."""
+    cut: list[tuple[float, float]] = []
+    edges = holes.ravel()
+    for start, end in rows.tolist():
+        inside = edges[(edges > start + HOLE_SLACK_S) & (edges < end - HOLE_SLACK_S)].tolist()
+        cut += pairwise([start, *inside, end])
+    return np.array(cut, dtype=np.float64)
+
+
+def _covered(rows: Spans, windows: Windows) -> csr_array:
+    """Compute how many seconds of each row each window covers, as `RowGrid` counts them."""
+    covered = overlaps(rows, windows.spans)
+    if not len(windows.holes):
+        return covered
+    in_hole = overlaps(rows, windows.holes).sum(axis=1) > (rows[:, 1] - rows[:, 0]) / 2
+    is_read = np.ones(len(windows.spans), dtype=np.bool_)
+    is_read[[*windows.scarcely_read]] = False
+    return _kept(_kept(covered, ~in_hole[:, None]), is_read[None])
 
 
 def rows_of_model(

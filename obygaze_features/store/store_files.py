@@ -262,9 +262,13 @@ def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T
         raise damaged(f"{where}: damaged ({first_line(error, 200)})", store or where) from error
 
 
+ADVICE = "; run: obygaze store verify --full "
+"""Stands at the end of an error about changed bytes, before the store."""
+
+
 def damaged(reason: str, store: str) -> StoreError:
     """Return the error for a store whose bytes have changed; it names the command that checks all of it."""
-    return StoreError(f"{reason}; run: obygaze store verify --full {store}")
+    return StoreError(f"{reason}{ADVICE}{store}")
 
 
 FETCH_LIST = "a list of files that a partial copy leaves out"

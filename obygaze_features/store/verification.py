@@ -50,6 +50,7 @@ from obygaze_features.store.provenance import differences, plain, validate_corpu
 from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
 from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
 from obygaze_features.store.store_files import (
+    ADVICE,
     REQUIRED_TAGS,
     UNREADABLE,
     StoreFiles,
@@ -654,7 +655,10 @@ def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Prob
 
 
 def _reason(error: BaseException) -> str:
-    """Describe an error by its message, or by its class if it has none."""
+    """Describe an error by its message, or by its class if it has none.
+
+    What is read while all of a store is checked is not advised to be checked.
+    """
     if isinstance(error, KeyError):
         return f"{error} is missing"
-    return str(error) or type(error).__name__
+    return str(error).partition(ADVICE)[0] or type(error).__name__

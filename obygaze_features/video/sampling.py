@@ -1,9 +1,10 @@
 """Choose frames by sampling rules: pure functions of the frames' times, without decoding."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,6 +247,20 @@ class FrameTimes:
         if len(inside) > 1:
             note += f" and {len(inside) - 1} times more"
         return note
+
+
+class StatedGap(NamedTuple):
+    """What the note of `FrameTimes.gap` says: seconds without pictures, and where the first of them are."""
+
+    missing_s: float
+    start_s: float
+    end_s: float
+
+
+def stated_gap(reason: str) -> StatedGap | None:
+    """Read the note of `FrameTimes.gap` in the reason why a clip was read in part; None if there is none."""
+    found = re.search(r"no pictures for (-?[\d.]+) s, from (-?[\d.]+) to (-?[\d.]+) s", reason)
+    return StatedGap(*map(float, found.groups())) if found else None
 
 
 def is_large_hole(hole_s: float, span_s: float) -> bool:

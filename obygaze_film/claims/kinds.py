@@ -695,6 +695,8 @@ class GroupShare(FilmClaim):
         Films of which the model has a share: those of that mean.
     reason : str
         Why there is no share; empty if there is.
+    note : str
+        On how few films it rests; empty if on three or more.
     """
 
     KIND: ClassVar[str] = "share of a group"
@@ -707,6 +709,7 @@ class GroupShare(FilmClaim):
     expected: float | None
     n_expected: int
     reason: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
         expected=_known(row["expected"]),
         n_expected=int(row["n_expected"]),
         reason=row["reason"],
+        note=row.get("note", ""),
     )
 
 

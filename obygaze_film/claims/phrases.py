@@ -1373,11 +1373,14 @@ def later_phrase(claim: GroupChange, words: Words) -> str:
 
 
 def group_phrase(claim: GroupShare, words: Words) -> str:
-    """Write the share of a group with its interval."""
+    """Write the share of a group with its interval, and on how few films it rests."""
     share = words.share(claim.number or 0.0)
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
-    return words.say("rate_of", share=share, group=words.again(claim.group))
+    known = {"share": share, "group": words.again(claim.group)}
+    if claim.note:
+        return words.say("rate_of_noted", **known, note=words.again(claim.note))
+    return words.say("rate_of", **known)
 
 
 def group_sentence(claim: GroupShare, words: Words) -> str:

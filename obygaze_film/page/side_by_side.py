@@ -27,6 +27,7 @@ class GroupRow(NamedTuple):
     worth: str
     expected: str
     reason: str
+    note: str
 
 
 class ChangeRow(NamedTuple):
@@ -105,6 +106,7 @@ def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
         worth=phrases.worth_value(claim),
         expected=phrases.group_expected(claim, words),
         reason=words.again(claim.reason),
+        note=words.again(claim.note),
     )
 
 

@@ -188,8 +188,17 @@ class Decisions:
         """Whether others' blind judgements are hidden from somebody: until their own are finished."""
         others = self.blind(any_definition=True)
         others.pop(who, None)
+        return bool(others) and not self._is_finished(who)
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether anybody with a name has judged fewer windows blindly than they had fixed."""
+        return any(name and not self._is_finished(name) for name in self.blind())
+
+    def _is_finished(self, who: str) -> bool:
+        """Whether somebody has judged as many windows blindly as they had fixed."""
         n_own = len(self.blind().get(who, ()))
-        return bool(others) and (n_own == 0 or n_own < self.fixed_by(who))
+        return n_own > 0 and n_own >= self.fixed_by(who)
 
     def conflicts(self) -> set[str]:
         """Return the ids of standing decisions between which their author has yet to choose.

@@ -496,17 +496,19 @@ class ShownJudgements(NamedTuple):
 def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that whoever decides at the desk may see.
 
-    Others' blind judgements are hidden until their own are finished: a share of all would tell them.
+    Others' blind judgements are hidden until their own are finished: a share of all would tell them. Of
+    whoever has no name yet nobody knows which are their own: all are hidden while any judge is unfinished.
     """
     decisions = film.decisions
     who = decisions.who
-    if not who or not decisions.hides(who):
+    if not (decisions.hides(who) if who else decisions.has_unfinished):
         return ShownJudgements(decisions.judgements().clips, "")
     others = decisions.blind(any_definition=True)
     others.pop(who, None)
     own = decisions.judgements(decisions.blind().get(who, {}).values())
     n_hidden = sum(len(judged) for judged in others.values())
-    note = said("note_of", movie=film.timeline.movie, notice=said("films_hidden", n=n_hidden))
+    notice = said("films_hidden" if who else "films_unfinished", n=n_hidden)
+    note = said("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(own.clips, note)
 
 

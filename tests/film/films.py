@@ -19,11 +19,23 @@ MODELS = ("pcbm_lr", "linear")
 
 
 def film_store(
-    folder: Path, *movies: str, end_s=600.0, planted=PLANTED, window_s=8.0, shift=0.0, seed=1, failed=()
+    folder: Path,
+    *movies: str,
+    end_s=600.0,
+    planted=PLANTED,
+    window_s=8.0,
+    shift=0.0,
+    seed=1,
+    failed=(),
+    hole=(),
 ) -> Store:
-    """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows."""
+    """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows.
+
+    A file with a `hole` has no pictures from one second to another: windows within it fail, others say so.
+    """
     rng = np.random.default_rng(seed)
-    movie_of, spans, rows = {}, {}, []
+    movie_of, spans, rows, partial = {}, {}, [], {}
+    failed = [*failed]
     for movie in movies:
         starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
         for number, start in enumerate(starts, 1):
@@ -31,12 +43,20 @@ def film_store(
             end = start + window_s
             gun = sum(max(0.0, min(end, b) - max(start, a)) for a, b in planted) / window_s
             movie_of[clip_id], spans[clip_id] = movie, (float(start), float(end))
+            if hole and (lacks := min(end, hole[1]) - max(start, hole[0])) > 0:
+                if lacks == window_s:
+                    failed.append(clip_id)
+                told = f"from {max(start, hole[0]):.2f} to {min(end, hole[1]):.2f} s"
+                partial[clip_id] = (
+                    f"no pictures for {lacks:.2f} s, {told}; the decoder flags as damaged: frame 9"
+                )
             row = 0.7 * rng.normal(size=D) + 3 * gun * GUN + 1.35 * LIGHT + shift
             row[7] = 0.25
             rows.append(row.astype(np.float32))
     reasons = dict.fromkeys(failed, "the file ends here")
     groups = {"descriptors": {"pooled": np.stack(rows)}}
-    return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, failed=reasons, spans=spans))
+    read = {"failed": reasons, "partial": partial}
+    return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, **read, spans=spans))
 
 
 def under_another_name(trained: Shelf, movie: str, name: str, folder: Path) -> Store:

@@ -75,6 +75,22 @@ def test_groups_and_trend_of_scored_films(films, judged):
     assert compare_films(films[::-1], shuffled, by="decade", trend="year").groups.equals(found.groups)
 
 
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_group_of_which_one_film_has_a_positive_window_rests_on_it_and_says_so(films, judged, language):
+    """As of a change: by the films that have any positive window, or lack any."""
+    clips = [replace(clip, level="HN") if clip.movie not in {"tt02", "tt05", "tt06", "tt07"} else clip
+             for clip in judged]  # fmt: skip
+    found = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    assert found.groups["group"].tolist() == ["1990s", "2000s"]
+    rests = {"en": "rests on 1 film", "fr": "repose sur 1 film"}[language]
+    assert [Words(language).again(note) for note in found.groups["note"]] == [rests, ""]
+    sentence = sentence_of(found, language)
+    assert sentence.count(f"({rests})") == 1
+    assert sentence.index(f"({rests})") < sentence.index("2000")
+    assert side_by_side.comparison_page(found, language=language).count(f"<small>{rests}</small>") == 1
+    assert "rests on 1 film" in str(comparison_report(found).blocks[0])
+
+
 def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     few = Manifest(tuple(clip for clip in judged if clip.movie < "tt08"), Path())
     found = compare_films(films, few, by="decade", trend="year")

@@ -27,7 +27,7 @@ from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.of_judgements import decision, pair_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
-from obygaze_film.judged_rate import correct_rates
+from obygaze_film.judged_rate import correct_rate, correct_rates
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
@@ -52,6 +52,23 @@ def judged(film=FILM, windows=WINDOWS, **judges):
 
 def shares_in(found):
     return [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
+
+
+@pytest.mark.parametrize(("first", "second"), [("S" * 10, "S" * 10), ("SSSSHHHHHHHH", "HHSSSSHHHHHH")],
+                         ids=["alike", "unlike"])  # fmt: skip
+def test_the_share_of_all_goes_no_further_than_the_mean_of_the_judges_own_ends(first, second):
+    levels = {"S": POSITIVE, "H": NEGATIVE}
+    film = {"AB": [levels[one] for one in first], "CD": [levels[one] for one in second]}
+    *own, panel = judged(**film).rates
+    assert panel.is_of_panel
+    assert np.mean([one.low for one in own]) <= panel.low <= panel.value
+    assert panel.value <= panel.high <= np.mean([one.high for one in own])
+    clips = [replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge)
+             for judge, said in film.items() for clip, level in zip(WINDOWS, said, strict=False)]  # fmt: skip
+    assert correct_rate(FILM, Manifest(tuple(clips), Path()))[0].high == panel.high
+    claim = shares_in(judged(**film))[-1]
+    for language in LANGUAGES:
+        assert Words(language).shares(claim.interval) in sentences([claim], language)[0]
 
 
 SURE = {"en": "S (Sure)", "fr": "S (Sûr)"}

@@ -37,7 +37,7 @@ from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.pages import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
-from tests.film.films import film_store
+from tests.film.films import film_store, shots_of
 from tests.film.page.invented import invented_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence, sentence_of
@@ -169,6 +169,43 @@ def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_no
     cut = with_model(film, flags={"partial": 900.0})
     said = first_sentence(cut, language=language)
     assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (False, True)
+
+
+@pytest.mark.parametrize("has_shots", [True, False], ids=["shots", "steps"])
+def test_a_second_without_pictures_has_no_probability_and_a_film_with_many_has_no_rate(
+    trained, tmp_path, has_shots
+):
+    start_s, end_s = hole = (60.08, 114.54)
+    store = film_store(tmp_path, "hole", end_s=168.0, planted=((50.0, 125.0),), hole=hole)
+    shots = shots_of("hole", 168.0).assign(flags="") if has_shots else None
+    film = score_film(store, [trained.paths["linear"]], shots=shots)
+    rows = film.rows()
+    is_in_hole = (rows["start_s"] > start_s - 0.1) & (rows["end_s"] < end_s + 0.1)
+    assert rows["p"].isna().tolist() == is_in_hole.tolist()
+    assert set(rows[is_in_hole]["flags"]) == {"missing"}
+    assert film.time().unread_s == pytest.approx(end_s - start_s, abs=0.1)
+    marked = film.segments().query("reaches == 1")
+    assert len(marked)
+    assert not ((marked["end_s"] > start_s + 0.1) & (marked["start_s"] < end_s - 0.1)).any()
+    for language in LANGUAGES:
+        words = Words(language)
+        claim = claim_of(film, kinds.ExpectedShare)
+        assert (claim.number, claim.unlike) == (None, claim.unread)
+        refused = phrases.sentence(claim, words)
+        assert {"en": "32%", "fr": "32 %"}[language] in refused.replace("\u202f", " ").replace("\xa0", " ")
+        assert {"en": "could not be read", "fr": "n’a pas pu être lu"}[language] in refused
+
+
+def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
+    model = [trained.paths["linear"]]
+    films = {}
+    for hole in ((), (60.0, 64.2)):
+        store = film_store(tmp_path / f"{len(hole)}", "m", end_s=120.0, hole=hole)
+        films[hole] = score_film(store, model).rows().set_index("start_s")
+    whole, damaged = films.values()
+    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # 60 to 68 s is out, 64 to 72 s is read
+    assert whole.loc[64.0]["n_windows"] == 2
+    pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
 def test_the_terminal_names_no_drawing():

@@ -59,8 +59,12 @@ def test_what_every_store_states_is_missed_where_it_is_opened(store, name):
 def test_a_chunk_that_is_smaller_than_its_metadata_ask_for_is_refused(store):
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-5])
-    with pytest.raises(StoreError, match="pooled/c/0/0: this chunk is damaged"):
+    with pytest.raises(StoreError, match=r"pooled/c/0/0: this chunk is damaged.*; run: obygaze store verify"):
         open_store(store)["toy"].raw("pooled")
+    # The command that checks all of a store does not advise to run itself.
+    whats = [problem.what for problem in verify(store, "full").problems]
+    assert any("this chunk is damaged" in what for what in whats)
+    assert not any("obygaze store verify" in what for what in whats)
 
 
 def test_more_clips_than_the_table_has_are_refused_before_memory_is_asked_for(store):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.video import probe, read_frames, read_windows, uniform
+from obygaze_features.video.sampling import stated_gap
 from tests.video.conftest import remux
 from tests.video.encoding import encode
 
@@ -38,6 +39,8 @@ def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, co
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
     assert "no pictures for 2.5" in probe(path).damage
+    assert stated_gap(frames.notes[0]) == pytest.approx((2.5, 4.0, 6.5), abs=0.05)
+    assert stated_gap("the file is cut off") is None
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
     assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]

@@ -190,6 +190,8 @@ listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels
 each("key", (key) => keys[key.toLowerCase()]());
 each("level", judge);
 each("concept", toggle);
+// After a pointer's click Space plays, and does not press the button again; after a key's (its click has no detail) the button keeps the focus.
+for (const button of document.querySelectorAll("[data-level], [data-concept]")) button.addEventListener("click", (e) => { if (e.detail) button.blur(); });
 each("dialog", (id) => find(id).showModal());
 each("export", (name, link) => { link.href = `export/${name}?who=${encodeURIComponent(store.who)}`; });
 each("span", (ends) => {

@@ -97,6 +97,33 @@ def test_a_sitting_of_reading(opened):
     assert {url.split("/")[2] for url in requests} == {"", page.url.split("/")[2]}  # "" of the file
 
 
+def test_space_plays_after_a_click_on_a_level_or_a_concept_and_presses_what_keys_have_reached(opened):
+    page, _, errors, folder = opened
+    read(page)
+    page.keyboard.press("n")
+    until(page, f"{TITLE}.startsWith('Passage')")
+    for button in ("[data-level=violent]", "[data-concept]"):
+        page.evaluate(f"{VIDEO}.pause()")
+        until(page, f"{VIDEO}.paused")
+        page.locator(button).first.click()
+        said(page, "kept")
+        kept = rows_of(folder / JUDGEMENTS)
+        page.keyboard.press("Space")
+        until(page, f"!{VIDEO}.paused")
+        assert rows_of(folder / JUDGEMENTS) == kept
+    assert page.evaluate(f"{PRESSED}.length") == 1
+    page.evaluate(f"{VIDEO}.pause()")
+    page.locator("[data-concept]").first.focus()
+    page.keyboard.press("Enter")
+    said(page, "kept")
+    until(page, f"{PRESSED}.length === 0")
+    page.keyboard.press("Space")  # the button's, as for whoever uses no pointer
+    said(page, "kept")
+    until(page, f"{PRESSED}.length === 1")
+    assert page.evaluate(f"{VIDEO}.paused")
+    assert errors == []
+
+
 def test_forty_windows_in_two_sittings(opened, tmp_path):
     page, _, errors, folder = opened
     page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")

@@ -7,6 +7,7 @@ import pytest
 
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
+from obygaze_film.claims import Words
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
@@ -199,6 +200,23 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
     assert shown.note.endswith("10")
     judge_blindly(made, *["violent"] * 4, who="CD", n=10)
     assert len(what_stands(film, "CD")["differ"]) == 10
+    assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_unfinished(place, language):
+    made = Decisions(*place)
+    judge_blindly(made, *["calm"] * 10, n=10)
+    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
+    film = OpenFilm(0, made.film, Decisions(*place))
+    assert film.decisions.who == ""
+    shown = shown_judgements(film)
+    assert shown.clips == ()
+    note = Words(language).again(shown.note)
+    assert "16" in note
+    assert {"en": "their judges are finished", "fr": "leurs juges aient fini"}[language] in note
+    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
+    film = OpenFilm(0, made.film, Decisions(*place))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
