@@ -116,7 +116,7 @@ def correct_rates(
     targets = [([judge], windows) for judge, windows in own.items()]
     if len(film.judges) > 1:
         targets.append(([*film.judges], film.panel()))
-    rates = []
+    rates: list[CorrectedRate] = []
     too_few = []
     for judges, windows in targets:
         counts = windows.counts
