@@ -25,6 +25,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.protocol import Labels
 from obygaze_studies.mobygaze import import_mobygaze
 from obygaze_studies.obygaze12 import import_obygaze12
+from tests.browsers import running_chromium
 
 # No test depends on how busy the machine is, nor on chance: examples follow from each test's own code.
 # `make fuzz` tries others.
@@ -143,6 +144,12 @@ def toy_films(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(toy_films: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of it to work in."""
     return shutil.copytree(toy_films, tmp_path_factory.mktemp("doctests"), dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One running browser for all tests of a process: Playwright refuses a second one."""
+    yield from running_chromium()
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ def held_of_exchanged(rng: np.random.Generator, name: str) -> list[bool]:
         if null is None or measure_again is None:
             raise ValueError(f"{name}: a part without a null")
         exchanged = measure_again(null.randomise(null.data, rng))
-        held.append(verdict(replace(part, beside=""), exchanged) == HOLDS)
+        held.append(verdict(replace(part, added_because=""), exchanged) == HOLDS)
     return held
 
 

@@ -32,14 +32,14 @@ def watch(done, total):
     if sys.argv[2] == "commit":
         die()
 
-def keep(self, *args, kept=Films.keep, left=[2]):
-    kept(self, *args)
+def write_measurements(self, *args, write=Films.write_measurements, left=[2]):
+    write(self, *args)
     left[0] -= 1
     if sys.argv[2] == "measured" and not left[0]:
         die()
 
 if __name__ == "__main__":
-    Films.keep = keep
+    Films.write_measurements = write_measurements
     folder = sys.argv[1]
     prepare(folder + "/windows.csv", folder + "/features", n_frames=4, workers=2, batch_size=2,
             shots=folder + "/shots.csv", progress=watch, note=print).run()

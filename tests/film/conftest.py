@@ -1,44 +1,10 @@
-"""One set of models, one scored film and one browser for all tests of this folder.
-
-The browser is any Chromium, driven by Playwright; without one, its tests are skipped.
-"""
-
-import os
-import shutil
+"""One set of models and one scored film for all tests of this folder."""
 
 import pytest
 
 from obygaze_film.exchange import FORMATS
 from tests.film.films import MODELS, scored_film
 from tests.planted_models import make_shelf
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-color-profile=srgb",
-    "--font-render-hinting=none",
-)
-LONG_MS = 600_000  # a limit that ends what hangs, and nothing on a slow machine
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A running browser; OBYGAZE_CHROMIUM names one that is not on the path."""
-    found = os.environ.get("OBYGAZE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("no Chromium here: install Debian's package chromium, or name one in OBYGAZE_CHROMIUM")
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=found, args=list(FLAGS), timeout=LONG_MS)
-        yield running
-        running.close()
 
 
 def axe_violations(page):

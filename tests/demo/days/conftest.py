@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.film.conftest import browser  # noqa: F401 - a fixture, the scholar's
-
 ROOT = Path(__file__).parents[3]
 NOT_IN_THE_BASE_INSTALL = (
     "av",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.film.conftest import LONG_MS
+from tests.browsers import LONG_MS
 
 
 class Visit:

@@ -17,8 +17,9 @@ from obygaze_film.page import Owned, ScoredCopy, write_film_page
 from obygaze_film.workspace.proxy import content_key
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
+from tests.browsers import LONG_MS
 from tests.conftest import planted
-from tests.film.conftest import LONG_MS, axe_violations
+from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
 from tests.video.encoding import encode
 

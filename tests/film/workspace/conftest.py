@@ -18,7 +18,7 @@ import uvicorn
 
 from obygaze_film.commands import film_open
 from obygaze_film.workspace.server import _door
-from tests.film.conftest import LONG_MS
+from tests.browsers import LONG_MS
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 from tests.video.encoding import encode

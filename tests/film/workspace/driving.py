@@ -2,7 +2,7 @@
 
 import time
 
-from tests.film.conftest import LONG_MS
+from tests.browsers import LONG_MS
 
 VIDEO = "document.querySelector('video')"
 PRESSED = (

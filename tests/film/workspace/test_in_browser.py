@@ -8,8 +8,8 @@ import pytest
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES, Decisions
+from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.conftest import LONG_MS
 from tests.film.workspace.deciding import judge, judge_blindly
 from tests.film.workspace.driving import (
     LOOPS,

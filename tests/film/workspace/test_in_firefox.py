@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
+from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.conftest import LONG_MS
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,8 @@ import pytest
 import obygaze_features
 from obygaze_features.manifest import builtin_codebook
 from obygaze_film.workspace.decisions import Decisions
-from tests.film.conftest import LONG_MS, axe_violations
+from tests.browsers import LONG_MS
+from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import SCROLLS, TITLE, VIDEO, decided, drag, look, named, press, said, until

@@ -13,8 +13,8 @@ from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_film.workspace.pages import OpenFilm, desk_page, shown_judgements, what_stands
 from obygaze_film.workspace.server import _door
+from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.conftest import LONG_MS
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import TITLE, Keyboard, decided, said, until
 from tests.film.workspace.test_people import synchronise
