@@ -28,7 +28,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
-from obygaze_features.video.sampling import StatedGap, stated_gap
+from obygaze_features.video import StatedGap, stated_gap
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     BARS,
