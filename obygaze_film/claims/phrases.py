@@ -853,7 +853,7 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
 
 
 def _few_windows_phrase(n_windows: float, words: Words) -> str:
-    """Say that a bracket is wider as the film has the time of few windows, in parts of one where it has."""
+    """Say that a bracket is wider since a film's judged time is that of few windows, such as 3 or 2.5."""
     tenths = round(n_windows, 1)
     if tenths.is_integer():
         return words.counted("bracket_few", int(tenths))
