@@ -330,7 +330,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
     concept = card.target["concept"]
-    # The only class of a concept's target are all levels: that of the clips with it, and of those without.
+    # The target of a concept has no sides: clips with it and clips without may have any level.
     negative, positive = ([], []) if concept or not sides else (sides[0], sides[-1])
     name = card.codebook["name"]
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
