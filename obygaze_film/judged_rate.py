@@ -87,10 +87,11 @@ def correct_rates(
 ) -> FilmRates:
     """Correct a film's rate by the blind judgements of each judge, and of all together.
 
-    A judge's number comes from the windows that they judged themselves and were sure of, up to the first of
-    the draw that they did not judge: 10 or more, or what they were sure of where no window is left to judge.
-    The panel's, which is the mean of its judges' shares, comes from windows that all of it judged surely.
-    Where each of them judged just these, its interval goes no further than the mean of their own ends.
+    A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
+    the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
+    The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
+    were sure of. Where none of them judged any other, its interval goes no further than the mean of the ends
+    of their own intervals.
 
     Parameters
     ----------
@@ -263,9 +264,10 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     known = {"movie": film.movie, "counted": counted_windows(most), "notices": told}
     if not most.left:
         return FilmError(said("rate_none_left", **known))
-    more = min(most.judged + most.left, max(MOST_ADVISED, most.judged + most.least))
+    n_windows = most.judged + most.left
+    n_advised = min(n_windows, max(MOST_ADVISED, most.judged + most.least))
     needed = needed_windows(most.judged, most.left, most.least)
-    return FilmError(said("rate_few", **known, needed=needed, more=more))
+    return FilmError(said("rate_few", **known, needed=needed, more=n_advised))
 
 
 def counted_windows(counts: WindowCounts) -> str:

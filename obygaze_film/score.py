@@ -422,7 +422,10 @@ def _probability_at(model: Model, concept: str, value: float) -> float | None:
 
 
 def _absent(model: Model, concept: str) -> float | None:
-    """Return what a concept adds to a linear head's logit at the 5th percentile of the training clips."""
+    """Return what a concept adds to a linear head's logit where it is absent; None without such a head.
+
+    Absent is the 5th percentile of its values in the training clips.
+    """
     bottleneck = model.estimator
     if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
         return None
@@ -504,7 +507,7 @@ def _what_is_unreliable(rows: pd.DataFrame) -> str:
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
-    """Compute by how much more the share of a film varies than that of the films left out, by its length."""
+    """Compute the extra variance of the share of a film that has fewer windows than the films left out."""
     population = model.card.population
     if population is None or not population["clips"]:
         return 0.0

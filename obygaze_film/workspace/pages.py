@@ -499,6 +499,7 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
         told.append(other_shares_sentence([judged_share(rate) for rate in rest], words))
     told += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     told += [sentence(claim, words) for claim in _agreements(found)]
+    # Of the notices, the one that the agreement is that of some pairs alone (`note_pairs`).
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
 
