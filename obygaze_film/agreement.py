@@ -59,7 +59,11 @@ def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
 
 
 def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
-    """Compute Cohen's kappa of the shares that each marks and of what both call alike; NaN as `kappa`."""
+    """Compute Cohen's kappa from shares; NaN if the expected agreement is 1.
+
+    `first` and `second` are the shares that each of two annotators marks, `alike` that of which both say the
+    same.
+    """
     chance = first * second + (1 - first) * (1 - second)
     return np.asarray((alike - chance) / (1 - chance))
 
@@ -101,6 +105,7 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
+    # Slightly more than the collar: rounding loses no pair here, and `agree` leaves out the pairs too many.
     reach = collar_s * (1 + ROUNDING) + ROUNDING
     onsets = np.column_stack([reference[:, 0] - reach, reference[:, 0] + reach])
     near = overlapping(onsets, estimated[:, [0, 0]])
@@ -180,15 +185,17 @@ def _seconds_marked(listed: Spans, marked: Spans) -> Floats:
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
-    """Compute the `top_precision` of an equally long list that begins with all that any annotator marked.
+    """Compute the highest `top_precision` that a list of this length can be expected to have.
 
-    It is below 1 if fewer segments are marked than listed. If the list itself does better, since several of
-    its segments lie in one that is marked, that is the best. NaN if the list is empty.
+    It is that of a list that begins with each segment that any annotator marked, and so is below 1 if fewer
+    are marked than listed. Where the list itself has a higher one, as several of its segments lie in one that
+    is marked, it is that. NaN if the list is empty.
     """
     n = min(k, len(estimated))
     if not n:
         return np.nan
-    return max(min(len(_marked_by_any(references)) / n, 1.0), top_precision(references, estimated, k))
+    precision_of_marked = min(len(_marked_by_any(references)) / n, 1.0)
+    return max(precision_of_marked, top_precision(references, estimated, k))
 
 
 def _marked_by_any(references: Sequence[Spans]) -> Spans:

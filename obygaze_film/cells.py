@@ -83,7 +83,7 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     record = timeline.record
     rows = timeline.rows(key)
     longest_s = max(record.windows.window_s, *(model.clip_s or 0.0 for model in record.models))
-    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
+    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000  # up to milliseconds; 1e-6 of one is rounding
     end_s = max(record.duration_s, float(rows["end_s"].max()))
     starts = np.round(cell_s * np.arange(max(1, int((end_s + SLACK_S) // cell_s))), 3)
     spans = np.column_stack([starts, [*starts[1:], end_s]])
@@ -91,10 +91,11 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
     film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
+    # Seconds of each cell in each row: a product with values of rows adds them up over each cell's time.
     covered = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     content = covered @ has_content.astype(np.float64)
-    total = covered @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
-    means = np.divide(total, content, out=np.full(len(spans), film_p), where=content > 0)
+    sums_of_p = covered @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
+    means = np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0)
     return Cells(spans, content, covered @ has_p.astype(np.float64), means)
 
 

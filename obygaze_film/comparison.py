@@ -177,6 +177,7 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
         value = min(max(float(with_model.values[place]), 0.0), 1.0)
         low, high = _interval(with_model, place, shares)
         low_alone, high_alone = _interval(alone, place, shares)
+        # Squared widths are as 1 / n: without the model so many times as many windows would be needed.
         worth = ((high_alone - low_alone) / (high - low)) ** 2 if high > low else 1.0
         estimates.append(Estimate(value, low, high, worth, n_any=_n_any(np.array(shares))))
     return estimates
@@ -364,8 +365,9 @@ def _fit(
     if judges is not None:
         own_design = np.column_stack([own_design, judges - judges.mean(axis=0)])
     of_judged = _LeastSquares(own_design)
-    free = np.maximum(of_judged.free, MIN_SPREAD)
+    free = np.maximum(of_judged.free, MIN_SPREAD)  # the part of a film's variance that its residual has
 
+    # The judged films' rates, moved by the model: within each film, and between films.
     rates = sample.judged[is_judged]
     apart = of_all.residuals(sample.expected)  # how far the model's mean of a film lies from its group's
     slopes_between = np.zeros(len(rates))
@@ -386,6 +388,8 @@ def _fit(
             )
             rates = rates - slopes_between * apart[is_judged]
 
+    # The robust variance of each coefficient: the squares of what each film adds to its error. A judged film
+    # adds what its residual tells, every film what the model's mean of it tells.
     weights = of_judged.inverse[:n_columns]
     weights_of_all = of_all.inverse
     residuals = of_judged.residuals(rates)
@@ -397,13 +401,14 @@ def _fit(
     variance_judged = (scaled**2).sum(axis=1)
     variance_model = np.maximum(variances - variance_judged, 0)
 
+    # Degrees of freedom of the sum of both parts, each part's weighted by its share (Satterthwaite).
     rest = len(films) - n_columns
     total = np.maximum(variance_judged + variance_model, 1e-300)
     share_judged = np.maximum(variance_judged, 1e-300) / total
     share_model = variance_model / total
     freedom = 1 / (share_judged**2 / of_judged.degrees_of_freedom(n_columns) + share_model**2 / rest)
 
-    # As the robust ones, of both what the model leaves of judged films and what it says of all.
+    # The classical variance, of the same two parts: residuals of judged films, and the model's means of all.
     n_free = max(len(own_design) - own_design.shape[1], 1)
     residual_variance = residuals @ residuals / n_free
     model_variance = from_model @ from_model / max(rest, 1)
@@ -455,7 +460,8 @@ def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, fl
     share = float(np.mean(shares))
     spread = share * (1 - share)
     power = POWER
-    # Unknown, as all judged films are alike: each counts as one judgement. A sum of weights may exceed one.
+    # Where all judged films are alike, the variance is unknown: each counts as one judgement. Shares are sums
+    # of weights, which rounding may bring above 1, and `spread` then below 0.
     if spread < MIN_SPREAD or variance < MIN_VARIANCE:
         variance, spread, power = 1 / len(shares), 1.0, 1.0
     t_squared = float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2

@@ -285,7 +285,10 @@ def _dated_title(title: str, year: float | None) -> str:
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a film's row; NaN if it has none, or no year: films that are not here have such."""
+    """Read the year of a film's row; NaN if the cell is empty or no year.
+
+    What is no year is refused only where the row is of a film that is compared (`_with_year`).
+    """
     year = number_of(row.cells.get("year", "").strip())
     return year if year in range(1870, 2101) else math.nan
 
@@ -298,7 +301,7 @@ class _Match(NamedTuple):
 
 
 def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
-    """Find the film of a row; by a title, that of its year or the one beside it."""
+    """Find the film of a row by its id, else by its title, and the year beside it or at the title's end."""
     year = _year(row)
     if KEYS[0] in row.cells:
         text = row.cells[KEYS[0]].strip()
@@ -307,22 +310,22 @@ def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int |
             return _Match(movie, "")
     else:
         text = row.cells[KEYS[1]].strip()
-    forms = [(text, year)]
-    ends = _DATED.fullmatch(text)
-    if ends:
-        forms.append((ends[1], float(ends[2]) if math.isnan(year) else year))
-    for title, of_year in forms:
+    readings = [(text, year)]
+    dated = _DATED.fullmatch(text)  # a year in brackets may also be part of the title: both are tried
+    if dated:
+        readings.append((dated[1], float(dated[2]) if math.isnan(year) else year))
+    for title, of_year in readings:
         near = _of_about(of_year, titles, years)
         movie = find_film(title, near, near)
         if movie:
             is_undated = math.isnan(of_year) and bool(years.get(movie))
             return _Match(movie, title if is_undated else "")
-    title, year = forms[-1]
+    title, year = readings[-1]
     return _Match("", title if math.isnan(year) else _dated_title(title, year))
 
 
 def _of_about(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
-    """Keep the titles of films of a year or the one beside it, and of films without one; all of no year."""
+    """Keep the titles of films of a year, of one beside it, or of an unknown one; all if `year` is NaN."""
     near = {}
     for movie, title in titles.items():
         known = years.get(movie)
@@ -658,6 +661,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     """Make the row of a group."""
     n_windows = sum(film.windows_of_group.n for film in films)
     known = [film.expected for film in films if not np.isnan(film.expected)]
+    # Windows that would give as narrow an interval without the model; told where they are more than these.
     worth = n_windows * estimate.worth if estimate.worth > 1 else n_windows
     return {
         "group": name,
@@ -685,9 +689,9 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
 
 
 def _step(values: Sequence[float]) -> float:
-    """Choose the step of a trend: 1, or the power of ten that lies within the range of the films' values.
+    """Choose the step of a trend: 1, or a lower power of ten where the films' values lie less than 1 apart.
 
-    A share of time cannot change by 7 by one of a variable whose films lie .02 apart.
+    Of films whose values lie 0.02 apart nobody knows a change by 1: a share might seem to change by 7.
     """
     extent = float(np.ptp(values)) if values else 0.0
     return 1.0 if extent <= 0 else min(1.0, 10.0 ** math.floor(math.log10(extent)))
@@ -696,18 +700,18 @@ def _step(values: Sequence[float]) -> float:
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     """Count films and those with enough judged windows; where these are too few, draw which to judge next."""
     n_judged = sum(film.sample.n > 0 for film in films)
-    movies = []
+    to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
         if not film.sample.n and has_windows_left:
-            movies.append(film.timeline.movie)
+            to_judge.append(film.timeline.movie)
     reason = ""
     if n_judged < least:
         advice = said("advice_score")
-        if n_judged + len(movies) >= least:
+        if n_judged + len(to_judge) >= least:
             # Films that somebody chose would not stand for the others.
-            movies.sort(key=_place_in_draw)
-            advice = said("advice_judge", names=", ".join(movies[: least - n_judged]))
+            to_judge.sort(key=_place_in_draw)
+            advice = said("advice_judge", names=", ".join(to_judge[: least - n_judged]))
         known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
         key = "reason_few_0" if n_judged == 0 else "reason_few"
         reason = said_counted(key, n_judged, **known)

@@ -150,7 +150,8 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
 def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
     """Compute for how many seconds each of N rows lies in a span; returns [N].
 
-    A row into which it goes by no more than times are rounded is none of it, unless it is so short itself.
+    A row that the span enters by no more than `EDGE_S`, by which rounded times may be off, counts as outside;
+    not so for a span that is hardly longer itself.
     """
     row_starts = rows["start_s"].to_numpy(dtype=np.float64)
     row_ends = rows["end_s"].to_numpy(dtype=np.float64)

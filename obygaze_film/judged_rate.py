@@ -87,10 +87,11 @@ def correct_rates(
 ) -> FilmRates:
     """Correct a film's rate by the blind judgements of each judge, and of all together.
 
-    A judge's number comes from the windows that they judged themselves and were sure of, up to the first of
-    the draw that they did not judge: 10 or more, or what they were sure of where no window is left to judge.
-    The panel's, which is the mean of its judges' shares, comes from windows that all of it judged surely.
-    Where each of them judged just these, its interval goes no further than the mean of their own ends.
+    A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
+    the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
+    The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
+    were sure of. Where none of them judged any other, its interval goes no further than the mean of the ends
+    of their own intervals.
 
     Parameters
     ----------
@@ -263,9 +264,10 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     known = {"movie": film.movie, "counted": counted_windows(most), "notices": told}
     if not most.left:
         return FilmError(said("rate_none_left", **known))
-    more = min(most.judged + most.left, max(MOST_ADVISED, most.judged + most.least))
+    n_windows = most.judged + most.left
+    n_advised = min(n_windows, max(MOST_ADVISED, most.judged + most.least))
     needed = needed_windows(most.judged, most.left, most.least)
-    return FilmError(said("rate_few", **known, needed=needed, more=more))
+    return FilmError(said("rate_few", **known, needed=needed, more=n_advised))
 
 
 def counted_windows(counts: WindowCounts) -> str:
@@ -289,9 +291,19 @@ def _within_mean(
     """Cut the interval of a panel at the mean of its judges' own ends, if all were sure of the same windows.
 
     The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation.
+
+    Parameters
+    ----------
+    rate : CorrectedRate
+        The panel's.
+    alone : sequence of CorrectedRate
+        Those of its judges, as far as they have one.
+    own : iterable of JudgedWindows
+        What each of them judged.
     """
-    judged = {(frozenset(windows.by_cell), frozenset(windows.unsure)) for windows in own}
-    if len(judged) > 1 or len(alone) < len(rate.annotators):
+    sets_of_windows = {(frozenset(windows.by_cell), frozenset(windows.unsure)) for windows in own}
+    have_same_windows = len(sets_of_windows) == 1
+    if not have_same_windows or len(alone) < len(rate.annotators):
         return rate
     low = max(rate.low, float(np.mean([one.low for one in alone])))
     high = min(rate.high, float(np.mean([one.high for one in alone])))
@@ -350,14 +362,15 @@ class _Estimator:
 def _worth(found: Estimates, n: int, n_windows: int) -> float | None:
     """Compute how many windows, judged without the model, would give as narrow an interval; None if no more.
 
-    The squared width of the interval of n of N windows goes with 1 / n - 1 / N: no number of windows that a
-    film does not have could be needed.
+    The squared width of the interval from n of a film's N windows is proportional to 1 / n - 1 / N. The
+    number m that is asked for solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_alone)^2, and is never
+    above N.
     """
     width = float(found.high[0] - found.low[0])
-    alone = float(found.alone_high[0] - found.alone_low[0])
-    if n == n_windows or width >= alone:
+    width_alone = float(found.alone_high[0] - found.alone_low[0])
+    if n == n_windows or width >= width_alone:
         return None
-    worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / alone) ** 2)
+    worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
     return round(worth, 1) if round(worth) > n else None
 
 
@@ -440,11 +453,14 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     Of fewer than `LEAST` cells of which both were sure there is no kappa.
     """
     every = _named_calls(films)
-    known = ~np.isnan(every.called)
-    pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
+    is_sure = ~np.isnan(every.called)  # [J judges, W windows]
+    n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]
+    pairs = np.argwhere(np.triu(n_common, 1))  # each pair with a window of which both were sure, once
+    # Of too many pairs some at random, the same ones each time, and in their own order.
+    drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
     agreements = []
-    for pair in pairs[np.sort(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS])]:
-        are_sure = known[pair].all(axis=0)
+    for pair in pairs[np.sort(drawn)]:
+        are_sure = is_sure[pair].all(axis=0)
         a, b = every.called[pair][:, are_sure] == 1
         who = [every.names[judge] for judge in pair]
         found = kappa_interval(a, b) if len(a) >= LEAST else NO_KAPPA

@@ -108,7 +108,10 @@ class JudgedWindows:
 
     @property
     def common_judges(self) -> int:
-        """The least number of whose inverse each cell's share of positive calls is a multiple."""
+        """The least common multiple of how many were sure of each cell.
+
+        Every cell's share of positive calls is a multiple of 1 / it.
+        """
         return math.lcm(*{len(calls) for calls in self.by_cell.values()})
 
 
@@ -185,6 +188,7 @@ class JudgedFilm:
         return notices
 
     def _windows(self, places: Iterable[int], judges: Iterable[str]) -> JudgedWindows:
+        """Gather what some judges say of the windows at some places, if any of them judged the window."""
         names = [*judges]
         by_cell: ByCell = {}
         unsure = []
@@ -269,7 +273,7 @@ def law_of(clips: Iterable[Clip]) -> Law:
 def content_at_draw(clip: Clip) -> float | None:
     """Read the seconds of content that a window had when it was drawn; None if its row does not say.
 
-    NaN if they are no part of the window.
+    NaN if the row says what cannot be: no number above 0, or more than the window's length.
     """
     text = clip.extras.get(CONTENT_S, "").strip()
     if not text:

@@ -119,9 +119,10 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     former = film.model()
     key = f"{scored.model().key}{FORMER}"
     rows = film.rows(former.key)
-    ends = (scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
-    if not np.array_equal(*ends) or not set(rows) <= set(scored.table) or key in scored.keys:
-        return scored  # of other windows or concepts: its curve would be no other curve of this
+    has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
+    has_same_columns = set(rows) <= set(scored.table)
+    if not has_same_rows or not has_same_columns or key in scored.keys:
+        return scored  # curves of other rows or concepts cannot be compared
     windows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
     models = [*scored.record.models, structs.replace(former, key=key)]
     record = structs.replace(scored.record, models=models)

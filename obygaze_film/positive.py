@@ -66,7 +66,8 @@ class Positive:
     def calls(self, clip: Clip, labels: Collection[str]) -> bool | None:
         """Say whether a labelled clip is positive; None where it has no level, or its level does not count.
 
-        A doubt is of what was asked: that of a level is none of a concept.
+        Whoever was not sure of the level may still say whether a concept is there: of a concept, every clip
+        with a level counts, whatever level it is.
 
         Parameters
         ----------
@@ -75,7 +76,6 @@ class Positive:
             The levels that count (`Codebook.labels`). A positive level counts even if it is not among them.
         """
         if self.is_concept:
-            # Who was not sure of the level still says whether the concept is there.
             return None if clip.level is None else self.names[0] in clip.concepts
         if clip.level in self.names:
             return True

@@ -58,20 +58,21 @@ def estimate_rate(
     """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
 
     Of cells drawn by successive sampling each weighs its content over its chance to be among those drawn
-    (`inclusion_chances`, `difference_estimate`). Three things are known beyond that, and used:
+    (`inclusion_chances`, `difference_estimate`). The interval is then corrected by four facts:
 
-    - Judgements are counts. Of few of them a score interval holds some shares far less often than others
-      (of 10 windows of 130: .4 in .91 of draws), so its ends are moved out to an exact one's (`moved_out`).
-    - A judge calls a cell as a whole. Where the cells that are not judged have few different contents, the
-      share can only be one of few, and the ends of an interval are moved to the nearest of these.
-    - Where none of the judged cells is positive, or all are, the interval is exact (`most_unseen`).
-    - What is counted stays: a share is at least that of the judged positives, and at most that with all which
-      is not judged. As long as a cell is not judged, the interval leaves open that the longest such cell is
+    - Judgements are counts. With few of them, a score interval holds some shares far less often than others:
+      with 10 of 130 windows judged, a share of .4 in 91 % of draws. Its ends are moved out to those of an
+      exact interval (`moved_out`).
+    - A judge calls a cell as a whole. Where the cells that are not judged have few different contents, only
+      some shares are possible, and the ends of an interval are moved to the nearest of these.
+    - Where none of the judged cells is positive, or all are, the exact interval is known (`most_unseen`).
+    - What was judged is certain: the share is at least that of the judged positives, and at most that of all
+      but the judged negatives. The interval always leaves open that the longest cell that is not judged is
       called otherwise than expected, whatever the model says of it (`PossibleShares.interval`).
 
-    Cells drawn by sequential Poisson sampling are estimated as they always were, within what is counted:
-    those so large that they are certain to be drawn count by their content, the others' share is the plain
-    mean of those drawn.
+    Cells drawn by sequential Poisson sampling are estimated as in earlier versions, and only the last fact is
+    used. Cells so large that they are certain to be drawn count by their content; the others' share is the
+    plain mean of those drawn.
 
     Parameters
     ----------
@@ -104,7 +105,8 @@ def _within_the_possible(
 ) -> Estimates:
     """Move estimates and the ends of their intervals to what the judged cells leave possible.
 
-    Without a number of `judges`, as for a draw by the earlier law, whole cells play no part.
+    With a number of `judges` each cell counts as a whole. Without, as for a draw by the earlier law, any part
+    of the cells that are not judged may be positive.
     """
     value, alone_value = estimates.value.copy(), estimates.alone_value.copy()
     low, high = estimates.low.copy(), estimates.high.copy()
@@ -128,10 +130,11 @@ def _within_the_possible(
 
 
 def moved_out(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
-    """Move the ends of intervals out, where they are too near, to those of an exact one of `LEAST_LEVEL`.
+    """Widen intervals where an exact one of `LEAST_LEVEL` goes further.
 
-    The interval of the judgements alone then holds the exact one of as many independent draws as are worth as
-    much. That with a model is stretched in the same proportion, each side by itself.
+    The interval from the judgements alone is widened to hold the exact interval of its share, from the number
+    of independent draws that would have the same variance. The interval with a model is stretched in the same
+    proportion, each side by itself.
 
     Parameters
     ----------
@@ -142,16 +145,17 @@ def moved_out(estimates: Estimates, y: Floats, weights: Floats, chances: Floats)
     """
     parts = weights / weights.sum(axis=1)[:, None]
     alone = np.clip((parts * y).sum(axis=1), 0, 1)
-    worth = 1 / np.maximum(_correction(parts, y, chances).at(alone), 1e-9)
-    exact_low, exact_high = exact_interval(alone, worth)
+    # The variance is R (1 - R) times this correction, and R (1 - R) / n of n independent draws.
+    n_independent = 1 / np.maximum(_correction(parts, y, chances).at(alone), 1e-9)
+    exact_low, exact_high = exact_interval(alone, n_independent)
     alone_low = np.minimum(estimates.alone_low, exact_low)
     alone_high = np.maximum(estimates.alone_high, exact_high)
-    below = _ratio(alone - alone_low, alone - estimates.alone_low)
-    above = _ratio(alone_high - alone, estimates.alone_high - alone)
+    stretch_below = _ratio(alone - alone_low, alone - estimates.alone_low)
+    stretch_above = _ratio(alone_high - alone, estimates.alone_high - alone)
     return replace(
         estimates,
-        low=np.maximum(estimates.value - below * (estimates.value - estimates.low), 0),
-        high=np.minimum(estimates.value + above * (estimates.high - estimates.value), 1),
+        low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
+        high=np.minimum(estimates.value + stretch_above * (estimates.high - estimates.value), 1),
         alone_low=alone_low,
         alone_high=alone_high,
     )
@@ -221,10 +225,11 @@ class PossibleShares:
         return min(max(share, self._share_of(0.0)), self._share_of(self._open_s))
 
     def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
-        """Move the ends of an interval to the nearest possible shares; of 0 or n of n, give the exact one.
+        """Move the ends of an interval to the nearest possible shares.
 
-        It holds the shares of a film whose longest cell that is not judged is called otherwise than the
-        estimate (`value`) has it: no model knows what the last of 13 windows will be called.
+        Where none of the judged cells is positive, or all are, the exact interval takes its place. Either
+        holds the shares of a film whose longest cell that is not judged is called otherwise than the estimate
+        (`value`) has it: no model knows what the last of 13 windows will be called.
         """
         if self._open_s == 0:
             return self._share_of(0.0), self._share_of(0.0)
@@ -315,15 +320,23 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
 
 
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
-    """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`."""
+    """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
+
+    A rate has two parts: what is counted of the cells that are certain to be drawn, and what is estimated of
+    the others, which are drawn by chance.
+    """
     chances = inclusion_chances(cells.content, judged.shape[1], SEQUENTIAL_POISSON)
     is_open = chances < 1
+    # Shares of the film's content: of each judged cell that was certain to be drawn, of those among them that
+    # are positive, and of all cells that were not certain.
     certain_share = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
-    known = (certain_share * y).sum(axis=1)
-    rest = 1 - certain_share.sum(axis=1)
+    counted_share = (certain_share * y).sum(axis=1)
+    open_share = 1 - certain_share.sum(axis=1)
     if not cells.content[is_open].any():
-        known /= 1 - rest  # exactly 1 where all are positive
-        return Estimates(known, known, known, np.zeros(len(y)), known, known, known)
+        counted_share /= 1 - open_share  # exactly 1 where all are positive
+        no_gain = np.zeros(len(y))
+        rate = low = high = counted_share
+        return Estimates(rate, low, high, no_gain, rate, low, high)
     open_p, seconds = cells.p[is_open], cells.content[is_open]
     mean = float(np.average(open_p, weights=seconds))
     of_open = difference_estimate(
@@ -334,7 +347,8 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     names = ("value", "low", "high", "alone_value", "alone_low", "alone_high")
     if y.shape[1] < LEAST:  # of so few there was no number
         of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
-    return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
+    of_film = {name: counted_share + open_share * getattr(of_open, name) for name in names}
+    return replace(of_open, **of_film)
 
 
 def difference_estimate(

@@ -100,8 +100,8 @@ class Windows:
     def hop_s(self) -> float | None:
         """Median time between two starts in seconds; None for a single window.
 
-        Where windows begin at equal steps, but for the last one that is moved back to end with the film, its
-        start is no step.
+        The last window is moved back where it would go on behind the film. Where all others begin at equal
+        steps, the shorter step to it is left out.
         """
         steps = np.diff(self.spans[:, 0])
         if not len(steps):
@@ -260,10 +260,12 @@ def rows_of_model(
         The columns of `timeline.csv` that this model has.
     """
     table = table.reindex(list(grid.windows.clip_ids))
+    # Of the windows [N]: predicted at all, unlike the training, read in part, trained on.
     has = table["movie"].notna().to_numpy()
     far = table["far"].eq(True).to_numpy()
     cut = table["cut"].eq(True).to_numpy()
     in_training = table["seen"].eq(True).to_numpy()
+    # Seconds of each row that each window covers [R, N]: all, those like the training, those averaged.
     every = _kept(grid.covered, has[None])
     near = _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)

@@ -330,7 +330,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
     concept = card.target["concept"]
-    # The only class of a concept's target are all levels: that of the clips with it, and of those without.
+    # The target of a concept has no sides: clips with it and clips without may have any level.
     negative, positive = ([], []) if concept or not sides else (sides[0], sides[-1])
     name = card.codebook["name"]
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
@@ -422,7 +422,10 @@ def _probability_at(model: Model, concept: str, value: float) -> float | None:
 
 
 def _absent(model: Model, concept: str) -> float | None:
-    """Return what a concept adds to a linear head's logit at the 5th percentile of the training clips."""
+    """Return what a concept adds to a linear head's logit where it is absent; None without such a head.
+
+    Absent is the 5th percentile of its values in the training clips.
+    """
     bottleneck = model.estimator
     if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
         return None
@@ -504,7 +507,7 @@ def _what_is_unreliable(rows: pd.DataFrame) -> str:
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
-    """Compute by how much more the share of a film varies than that of the films left out, by its length."""
+    """Compute the extra variance of the share of a film that has fewer windows than the films left out."""
     population = model.card.population
     if population is None or not population["clips"]:
         return 0.0

@@ -104,10 +104,11 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
     """
     out = local_path(out)
     folders = folders_of([film.movie for film in films], out)
-    ours = FILES if out in folders.values() else {folder.name for folder in folders.values()}
+    # What is replaced in `out`: the files of the one film that it is of, or the folders of several.
+    replaced = FILES if out in folders.values() else {folder.name for folder in folders.values()}
     with whole_folder(out) as partial:
         for node in out.iterdir() if out.is_dir() else ():
-            if node.name in ours:
+            if node.name in replaced:
                 continue
             if node.is_dir() and not node.is_symlink():
                 shutil.copytree(node, partial / node.name, symlinks=True, copy_function=link)
@@ -124,7 +125,8 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
 def files_of(film: "Timeline") -> dict[str, bytes]:
     """Return the bytes of each file of a film's folder; the record has the digests of the others."""
     each = [film.segments(model.key) for model in film.record.models]
-    segments = pd.concat([table for table in each if len(table)] or each[:1])  # empty ones decide types
+    # Empty tables are left out, as they would decide the types of columns; if all are empty, one is kept.
+    segments = pd.concat([table for table in each if len(table)] or each[:1])
     tables = {TIMELINE: film.table, SEGMENTS: segments, SHOTS: film.shots}
     more = zip(OPTIONAL, (film.frames, film.subtitles, film.variables, film.classes), strict=True)
     tables |= {name: table for name, table in more if len(table)}
@@ -174,7 +176,11 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
-    """Read a file of a scored film, unless it is larger than any, or a link and its digest is not checked."""
+    """Read a file of a scored film; one that is larger than `MOST_BYTES` is refused.
+
+    A link that leads out of the folder is refused too, unless the record lists the file (`is_listed`): its
+    digest is then checked.
+    """
     try:
         return read_bytes(path, MOST_BYTES, within=None if is_listed else path.parent)
     except (OSError, InputError) as error:

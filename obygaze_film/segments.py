@@ -151,8 +151,9 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     reaching = _reaching(p, threshold, start, end)
     n_below = max(top, LISTED) - len(reaching)
     below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, n_below)
-    standard = max(LISTED - len(reaching), 0)
-    numbers = _by_time(below[:standard]) + [standard + n for n in _by_time(below[standard:])]
+    # Numbered by time are those that are always found, and then, by time too, those that a larger `top` adds.
+    n_always = max(LISTED - len(reaching), 0)
+    numbers = _by_time(below[:n_always]) + [n_always + n for n in _by_time(below[n_always:])]
     listed = [
         _row(rows, run, model) | {"reaches": 1, "number": str(number)}
         for run, number in zip(reaching, _by_time(reaching), strict=True)
@@ -322,8 +323,8 @@ def _amount(
 ) -> str:
     """Tell whether rows [N] have more or less of a concept than usual, by weights [N].
 
-    It is said of the mean of its values, as long as the mean of its probabilities, and what it changes, tell
-    the same. Where they part, some rows have more of it than usual and others less: ``mixed``.
+    The mean of its values decides. Where values lie on both sides of the usual one, the mean of its
+    probabilities, or what it changes, may say the opposite: then it is ``mixed``.
     """
     values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
     is_more = bool(np.average(values, weights=weights) > concept.usual)

@@ -149,7 +149,8 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     order = draw.order()
     places = {cell: place for place, cell in enumerate(order, 1)}
     if draw.law == SUCCESSIVE:
-        # The same places, unless content changed since: what is left is then drawn by what it has now.
+        # Cells that are left get the places that no judgement has: those that they have in the order, unless
+        # content changed since the judged ones were drawn.
         taken = {place_in(clip) for clip in judged_of_film}
         free = (place for place in count(1) if place not in taken)
         places = {cell: next(free) for cell in order if cell not in judged_cells}
@@ -176,25 +177,31 @@ def _next_in_sight(
     films: Sequence[Timeline], n: int, key: str | None, judged: Sequence[Clip], seed: int
 ) -> list[Clip]:
     """Choose windows to judge in sight of their scores: uncertain ones, and a third at random."""
-    every = []
+    cells_by_film: list[Cells] = []
+    fresh_by_film: list[list[int]] = []  # cells that nobody judged, in random order
+    uncertain_by_film: list[list[int]] = []  # those among them that may be chosen, the least certain first
     for film in films:
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
         order = cells.drawn(f"{film.movie} in sight", seed)
         judged_of_film = [clip for clip in judged if clip.movie == film.movie]
         judged_cells = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
-        every.append((film, cells, [cell for cell in order if cell not in judged_cells]))
-    orders = [_uncertain(cells, fresh, film.model(key).threshold_p) for film, cells, fresh in every]
-    windows = dict.fromkeys(_in_turn(orders)[: n - n // 3], UNCERTAIN)
-    are_known = [cells.is_known for _, cells, _ in every]
-    turns = _in_turn([fresh for *_, fresh in every])
-    turns = [(f, cell) for f, cell in turns if are_known[f][cell] and (f, cell) not in windows]
-    windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
+        fresh = [cell for cell in order if cell not in judged_cells]
+        cells_by_film.append(cells)
+        fresh_by_film.append(fresh)
+        uncertain_by_film.append(_uncertain(cells, fresh, film.model(key).threshold_p))
+    n_random = n // 3
+    windows = dict.fromkeys(_in_turn(uncertain_by_film)[: n - n_random], UNCERTAIN)
+    is_known = [cells.is_known for cells in cells_by_film]
+    others = [
+        (f, cell) for f, cell in _in_turn(fresh_by_film) if is_known[f][cell] and (f, cell) not in windows
+    ]
+    windows |= dict.fromkeys(others[: n - len(windows)], RANDOM)
     clips = []
     for (f, cell), draw in sorted(windows.items()):
-        film, cells, _ = every[f]
+        cells = cells_by_film[f]
         extras = {DRAW: draw, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
-        clips.append(_clip(film.movie, cells, cell, extras))
+        clips.append(_clip(films[f].movie, cells, cell, extras))
     return clips
 
 
@@ -207,15 +214,17 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
 
 
 def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
-    """Order the cells by how near they are to the threshold, neighbours left out."""
+    """Order fresh cells by how near they are to the threshold; neighbours of a nearer one are left out."""
     if threshold is None:
         return []
     far = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)
-    blocked = np.zeros(len(far) + 2, dtype=np.bool_)
+    # Of cell c at place c + 1: the first and the last cell have a neighbour too, which is never chosen.
+    is_chosen = np.zeros(len(far) + 2, dtype=np.bool_)
     order = []
     for cell in np.argsort(far, kind="stable").tolist():
-        if np.isfinite(far[cell]) and cell in fresh and not blocked[cell : cell + 3].any():
-            blocked[cell + 1] = True
+        is_beside_chosen = is_chosen[cell : cell + 3].any()
+        if np.isfinite(far[cell]) and cell in fresh and not is_beside_chosen:
+            is_chosen[cell + 1] = True
             order.append(cell)
     return order
 

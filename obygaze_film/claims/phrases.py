@@ -394,13 +394,14 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         elif min(shares) > HALF:
             key = "mostly_more"
         mostly = words.counted(key, len(claim.concepts), names=words.listed(names))
-    known = {"called": "", "means": words.say("as_level", positive=means)}
-    if called != marked:
-        known["called"] = words.say("sentence_called", called=called)
+    reaches_throughout = called == marked
     if claim.positive.is_concept:
         # A concept is found where the threshold is reached, and not in all of a passage.
-        key = "marked_concept" if called == marked else "marked_concept_called"
+        key = "marked_concept" if reaches_throughout else "marked_concept_called"
         known = {"called": "", "means": words.say(key, positive=means, called=called)}
+    else:
+        said_called = "" if reaches_throughout else words.say("sentence_called", called=called)
+        known = {"called": said_called, "means": words.say("as_level", positive=means)}
     is_all = claim.judged.judged_s - claim.marked_s < SLACK_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
@@ -760,9 +761,9 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
         is_more = claim.p > claim.usual_p
         if p != usual:
-            # Where all values are on one side of the usual one, and probabilities on the other, that is said.
-            is_alike = claim.amount == "mixed" or is_more == (claim.amount == "more")
-            notes.append(words.say("why_usual" if is_alike else "why_parted", p=p, usual=usual))
+            # The concept may be more than usual by its values and less by its probability: that is said.
+            agrees = claim.amount == "mixed" or is_more == (claim.amount == "more")
+            notes.append(words.say("why_usual" if agrees else "why_parted", p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{amount} ({', '.join(notes)})" if notes else amount
@@ -853,7 +854,7 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
 
 
 def _few_windows_phrase(n_windows: float, words: Words) -> str:
-    """Say that a bracket is wider as the film has the time of few windows, in parts of one where it has."""
+    """Say that a bracket is wider since a film's judged time is that of few windows, such as 3 or 2.5."""
     tenths = round(n_windows, 1)
     if tenths.is_integer():
         return words.counted("bracket_few", int(tenths))

@@ -177,9 +177,9 @@ class Words:
         exact = [round(100 * part / whole, 6) for part in parts]
         percentages = [math.floor(share) for share in exact]
         by_remainder = sorted(range(len(parts)), key=lambda place: percentages[place] - exact[place])
-        for place in by_remainder[: 100 - sum(percentages)]:
-            if any(parts):
-                percentages[place] += 1
+        n_to_add = 100 - sum(percentages) if any(parts) else 0
+        for place in by_remainder[:n_to_add]:
+            percentages[place] += 1
         written = []
         for part, percentage in zip(parts, percentages, strict=True):
             text = str(percentage)

@@ -89,7 +89,8 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     starts, ends, p = (np.asarray(each, dtype=np.float64) for each in (starts, ends, p))
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
-    step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
+    steps = np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1
+    step_of = np.where(np.isnan(p), 0, steps)  # 0 is not drawn
     is_new = (np.diff(step_of) != 0) | (starts[1:] > ends[:-1])
     for first, after in pairwise([0, *(np.flatnonzero(is_new) + 1).tolist(), len(step_of)]):
         if step := int(step_of[first]):

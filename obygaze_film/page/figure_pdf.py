@@ -186,7 +186,7 @@ def _without_comments(css: str) -> str:
 def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the styles of figures on paper, by class: those of `figures.css` without what screens change."""
     text = _without_comments(asset("figures.css", "obygaze_film.page"))
-    colours: dict[str, str] = {}
+    colours: dict[str, str] = {}  # var(--c-ink) -> its value, as a block further up defines it
     found: dict[str, dict[str, str]] = {}
     *blocks, _ = text.partition("@media")[0].split("}")
     for block in blocks:

@@ -90,7 +90,7 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
         return round(10 + HIGH * (1 - min(max(share / scale, 0.0), 1.0)), 1)
 
     def at(year: float | None, slope: str = "") -> str:
-        """Place the trend with one of its slopes in a year; without one its middle."""
+        """Place the line of the trend with one of its slopes in a year; without a year, its middle."""
         away = 0.0 if year is None or trend is None else trend[slope] * (year - middle) / 10
         return f"{x(middle if year is None else year)} {y(share + away)}"
 

@@ -48,7 +48,7 @@ def _side(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
 
 
 def named_rates(found: "FilmRates", film: "Timeline") -> "FilmRates":
-    """Name what people marked in a film in all languages of its codebook; rates of a file have English."""
+    """Name what people marked in all languages of the codebook: files of rates name it in English alone."""
     called = {model.key: positive_of(model).text for model in film.record.models}
     rates = [
         msgspec.structs.replace(rate, positive=called.get(rate.model, rate.positive)) for rate in found.rates

@@ -343,9 +343,10 @@ class Decisions:
     def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> str:
         """Keep a decision on a span (`level` and `concepts`, or `note`), and return its id.
 
-        A judgement of a window that was drawn, `place` in the draw, was made blindly; `windows` is the number
-        that its judge has decided to judge. A judgement stands in place of what the same person judged of the
-        span in the same way: blindly, or with the score in sight; one with an `id`, of that decision.
+        A judgement with a `place` is of the window at that place of the draw, and was made blindly; `windows`
+        is the number that its judge has decided to judge. A judgement replaces what the same person judged of
+        the span in the same way before: blindly, or with the score in sight. A decision with an `id` changes
+        the one of this id, which no longer stands.
         """
         more["is_blind"] = kind == "agreed" and self._is_settled_blindly(more)
         row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
@@ -387,7 +388,7 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._own(name, name_of(annotator))
-            # Nor does what it stood in place of.
+            # With its earlier versions, of which otherwise the last would stand again.
             self._acts.did(self._acts.take_back(line, *self.replaced(line)))
             self._settle()
             return line
@@ -453,6 +454,7 @@ class Decisions:
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision whose parents do not stand, or are not of its span."""
+        # A line as the ledger would have it: only its row is checked, and id and clock mean nothing.
         line = Line(id=f"{'0' * 16}-1", clock=1, kind="agreed", row=row)
         problem = problem_of(line, self.lines)
         if problem:

@@ -120,8 +120,9 @@ class Job:
         self.notes: list[Note] | None = None
 
     def begin(self, work: Callable[[Tell], list[Note]]) -> None:
-        """Begin, unless it goes on; work that is done begins anew."""
-        if self.share is not None and self.notes is None:
+        """Do the work in a thread, unless it is going on; work that is done or failed is done again."""
+        is_going_on = self.share is not None and self.notes is None
+        if is_going_on:
             return
         self.share, self.error, self.notes = 0.0, "", None
 
@@ -165,12 +166,17 @@ class OpenFilm:
     def lost(self) -> str:
         """What became of the user's copy since the workspace was opened; empty if nothing."""
         now = self.path and state_of(self.path)
-        return "" if now == self._state else said(f"copy_{'replaced' if now else 'removed'}", path=self.path)
+        if now == self._state:
+            return ""
+        return said("copy_replaced" if now else "copy_removed", path=self.path)
 
     @cached_property
     def for_browser(self) -> Path | None:
         """The user's copy where browsers play it, else where a copy of it that they play is, or would be."""
-        return self.path and (self.path if made_anew(self.path) == "nothing" else proxy_path(self.path))
+        if self.path is None:
+            return None
+        is_played_as_it_is = made_anew(self.path) == "nothing"
+        return self.path if is_played_as_it_is else proxy_path(self.path)
 
     @cached_property
     def media(self) -> dict[str, Path]:
@@ -353,13 +359,13 @@ def shown_decisions(
     """
     decisions, shown = film.decisions, []
     words = words or Words("en")
-    conflicts, is_hidden = decisions.conflicts(), decisions.hides(who)
+    conflicts, hides_others = decisions.conflicts(), decisions.hides(who)
     for kind, clips in decisions.kept.items():
         for clip in clips:
             is_blind = clip.extras.get(SEEN_SCORE) == "0"
-            is_own = is_blind and clip.annotator == who
-            hidden = not is_own and (is_hidden if is_blind else blind)
-            if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
+            may_see_blind = clip.annotator == who or not hides_others
+            is_shown = may_see_blind if is_blind else not blind
+            if clip.movie == film.timeline.movie and (clip.level or kind == "note") and is_shown:
                 key = clip.clip_id, words.language
                 if key not in film.described:
                     film.described[key] = _described(film, kind, clip, words.language)
@@ -414,19 +420,30 @@ def said_of(row: Mapping[str, str], book: Codebook, language: str) -> str:
 def next_window(
     film: OpenFilm, who: str, n: int, words: Words | None = None, *, tell: bool = False
 ) -> dict[str, Any]:
-    """Give the next window that somebody judges, or with `n` judged, the film's share.
+    """Give the next window that somebody is to judge blindly; once they are finished, the film's share.
+
+    They are finished when they have judged `n` windows, or no window is left.
 
     Parameters
     ----------
     tell : bool
-        Whether to tell the interval so far.
+        Whether to tell what is known of the share before they are finished.
 
     Returns
     -------
     dict
-        `done`, and `window` (start, end, place) or `share`, a sentence; `few`, a sentence on how many windows
-        were judged, where these are too few; `sofar` a sentence on the interval
-        that is valid at any time, once 10 are judged: of their own judgements until they are finished.
+        `done` : int
+            Number of windows that they judged.
+        `fixed` : int
+            How many they had decided to judge; absent before the first.
+        `window` : dict
+            `start`, `end` and `place` of the next one; absent when they are finished.
+        `few` : str
+            That too few windows are judged for a share, in place of the two that follow.
+        `sofar` : str
+            The interval of their own share that is valid at any time; absent if all windows are judged.
+        `share` : str
+            The shares of all judges; absent until they are finished.
     """
     decisions = film.decisions
     decisions.refresh()
@@ -482,6 +499,7 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
         told.append(other_shares_sentence([judged_share(rate) for rate in rest], words))
     told += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     told += [sentence(claim, words) for claim in _agreements(found)]
+    # Of the notices, the one that the agreement is that of some pairs alone (`note_pairs`).
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
 

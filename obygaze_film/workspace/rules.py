@@ -225,7 +225,7 @@ class FilmRules:
 
 
 def drawn_at(draw: Draw, place: int) -> Cells:
-    """Write the columns of the window at a place of a draw; of a place that it has not, that place alone."""
+    """Write the columns of the window at a place of a draw; if the draw has no such place, only the place."""
     order = draw.order()
     if not 0 < place <= len(order):
         return {PLACE: str(place), SEEN_SCORE: "0"}
