@@ -309,52 +309,109 @@ def test_judgements_of_several_films_that_are_rated_together_are_not_said_to_be_
     assert "film b" in notice
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
-    obygaze, films, tmp_path, delimiter
-):
-    """Semicolons or tabs, decimal commas, a byte order mark, levels and concepts in any case; two judges."""
-    book, sheet = films / "violence.codebook.toml", tmp_path / "sheet.csv"
-    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", sheet)
-    blind = pd.read_csv(sheet)
-    inside = np.array([any(a - 4 <= start < b - 4 for a, b in PLANTED) for start in blind["start_s"]])
-    both = []
-    for name, violent in (("AB", inside), ("CD", inside ^ (blind.index == 3))):
-        levels, concepts = np.where(violent, [["violent"], ["Gun;Dim light"]], [["calm"], [""]])
-        ids = f"{name}-" + blind["clip_id"]
-        both.append(blind.assign(clip_id=ids, level=levels, concepts=concepts, annotator=name))
-    judged = pd.concat(both)
-    spelled = judged.assign(level=judged["level"].str.upper(), concepts=judged["concepts"].str.lower())
+@pytest.fixture
+def two_judges(obygaze, films, tmp_path):
+    """Judge 30 windows of film a as two people do: violent where a gun is seen at the middle.
 
-    def rate(path):
+    CD says the opposite of AB of the fourth window.
+    """
+    path = tmp_path / "blind.csv"
+    book = films / "violence.codebook.toml"
+    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", path)
+    windows = pd.read_csv(path)
+    middles = windows["start_s"] + 4  # a window lasts 8 s
+    has_gun = np.array([any(start <= middle < end for start, end in PLANTED) for middle in middles])
+    has_gun_by_cd = np.where(windows.index == 3, ~has_gun, has_gun)
+    tables = []
+    for name, is_violent in (("AB", has_gun), ("CD", has_gun_by_cd)):
+        tables.append(
+            windows.assign(
+                clip_id=f"{name}-" + windows["clip_id"],
+                level=np.where(is_violent, "violent", "calm"),
+                concepts=np.where(is_violent, "Gun;Dim light", ""),
+                annotator=name,
+            )
+        )
+    return pd.concat(tables)
+
+
+@pytest.fixture
+def keep(films, tmp_path):
+    """Keep a table of judgements with its codebook beside it, as `film next` writes them."""
+
+    def write(table, name="judged", **how):
+        path = tmp_path / f"{name}.csv"
+        table.to_csv(path, index=False, encoding="utf-8-sig", **how)
+        shutil.copy(films / "violence.codebook.toml", tmp_path / f"{name}.codebook.toml")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def rate(obygaze, films):
+    """Give the rate of film a by a table of judgements, as `film rate --json` prints it."""
+
+    def read(path):
         return json.loads(obygaze("film", "rate", films / "a", path, "--json")[0])
 
-    for name, table, how in (("plain", judged, {}), ("sheet", spelled, {"sep": delimiter, "decimal": ","})):
-        table.to_csv(tmp_path / f"{name}.csv", index=False, encoding="utf-8-sig", **how)
-        (tmp_path / f"{name}.codebook.toml").write_bytes(book.read_bytes())
-    expected = rate(tmp_path / "plain.csv")
-    assert expected["rates"][0]["agreement"][0]["alike"] == 29
-    assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
+    return read
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
+    obygaze, films, tmp_path, two_judges, keep, rate, delimiter
+):
+    """With semicolons or tabs, decimal commas, a byte order mark, levels and concepts in any case."""
+    expected = rate(keep(two_judges))
+    spelled = two_judges.assign(
+        level=two_judges["level"].str.upper(), concepts=two_judges["concepts"].str.lower()
+    )
+    sheet = keep(spelled, "sheet", sep=delimiter, decimal=",")
     assert rate(sheet) == expected
-    kept = [rate for found in read_rates(films / "a") for rate in found.rates]
-    assert [rate.annotators for rate in kept] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [rate.value for rate in kept] == [rate["value"] for rate in expected["rates"]]
-    seen = judged.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
-    pd.concat([judged, seen]).to_csv(tmp_path / "plain.csv", index=False)
-    document, notice = obygaze("film", "rate", films / "a", tmp_path / "plain.csv", "--json")
+    book, imported = films / "violence.codebook.toml", tmp_path / "imported.csv"
+    obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", imported)
+    assert rate(imported) == expected
+
+
+def test_a_rate_of_two_judges_holds_the_planted_share_and_is_kept_beside_that_of_each(
+    films, two_judges, keep, rate
+):
+    printed = rate(keep(two_judges))["rates"]
+    together = printed[0]
+    share_with_gun = sum(end - start for start, end in PLANTED) / 600
+    assert together["low"] < share_with_gun < together["high"]
+    assert together["agreement"][0]["alike"] == 29
+    kept = [one for found in read_rates(films / "a") for one in found.rates]
+    assert [one.annotators for one in kept] == [["AB"], ["CD"], ["AB", "CD"]]
+    assert [one.value for one in kept] == [one["value"] for one in printed]
+
+
+def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
+    obygaze, films, two_judges, keep, rate
+):
+    expected = rate(keep(two_judges))
+    in_sight = two_judges.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
+    path = keep(pd.concat([two_judges, in_sight]))
+    document, notice = obygaze("film", "rate", films / "a", path, "--json")
     assert json.loads(document) == expected
     assert notice
-    said = obygaze("film", "rate", films / "a", sheet)[0]
-    assert "windows judged blindly" in said
-    assert f"{expected['rates'][0]['worth']:.0f} windows" in said
-    obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
-    assert rate(tmp_path / "imported.csv") == expected
-    # Two who call every window alike, and none positive: chance would do as well.
-    judged.assign(level="calm").to_csv(sheet, index=False)
-    assert (
-        "30 windows of 30 alike as to violent (100%), kappa undefined"
-        in obygaze("film", "rate", films / "a", sheet)[0]
-    )
+
+
+def test_a_rate_is_printed_with_how_windows_were_judged_and_what_the_model_is_worth(
+    obygaze, films, two_judges, keep, rate
+):
+    path = keep(two_judges)
+    n_windows = rate(path)["rates"][0]["worth"]  # as many as would give this interval without the model
+    printed, _ = obygaze("film", "rate", films / "a", path)
+    assert "windows judged blindly" in printed
+    assert f"{n_windows:.0f} windows" in printed
+
+
+def test_two_judges_who_call_no_window_positive_have_no_kappa(obygaze, films, two_judges, keep):
+    """They are alike of all windows, as chance alone would have it."""
+    printed, _ = obygaze("film", "rate", films / "a", keep(two_judges.assign(level="calm")))
+    assert "30 windows of 30 alike as to violent (100%), kappa undefined" in printed
 
 
 class Fake(click.Command):
