@@ -537,6 +537,10 @@ def test_films_that_are_judged_in_part_are_not_called_unjudged_nor_those_judged_
 
 
 def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_what_they_do(judged_films):
+    """Films of ten years are compared by odd and even years; AB judges all, or AB and CD judge some each.
+
+    Then AB judges those of 1980 to 1986 and CD those of 1983 to 1989.
+    """
     films, judgements = judged_films
     clips = []
     for clip in judgements:
@@ -546,21 +550,19 @@ def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_
         if year > 1982:
             clips.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}"))
     facts = {film.movie: {"side": "odd" if int(film.movie[1:]) % 2 else "even"} for film in films}
-    alone = compare_films(films, judgements, facts, by="side")
-    mixed = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
-    for compared, is_mixed in ((alone, False), (mixed, True)):
+    by_ab = compare_films(films, judgements, facts, by="side")
+    by_both = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
+    for compared, is_by_both in ((by_ab, False), (by_both, True)):
         shares = [claim for claim in group_claims(compared) if isinstance(claim, kinds.GroupShare)]
-        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_mixed] * 2
+        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_by_both] * 2
         (change,) = compared.changes.to_dict("records")
-        assert bool(change["note"]) == is_mixed
-        for language in LANGUAGES:
-            words = Words(language)
-            assert (
-                words.again(change["note"]) in comparison_page(compared, language=language)
-            ) or not is_mixed
-    one, other = (phrases.groups_sentence(group_claims(found), Words("en")) for found in (alone, mixed))
-    assert one.startswith("AB would mark")
-    assert not other.startswith("AB and CD would mark")
+        assert bool(change["note"]) == is_by_both
+        said = phrases.groups_sentence(group_claims(compared), Words("en"))
+        assert said.startswith("AB would mark") == (not is_by_both)
+        assert not said.startswith("AB and CD would mark")
+    (change,) = by_both.changes.to_dict("records")
+    for language in LANGUAGES:
+        assert Words(language).again(change["note"]) in comparison_page(by_both, language=language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
