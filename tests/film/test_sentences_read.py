@@ -199,14 +199,14 @@ def test_a_second_without_pictures_has_no_probability_and_a_film_with_many_has_n
 
 
 def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
-    model = [trained.paths["linear"]]
-    films = {}
-    for hole in ((), (60.0, 64.2)):
-        store = film_store(tmp_path / f"{len(hole)}", "m", end_s=120.0, hole=hole)
-        films[hole] = score_film(store, model).rows().set_index("start_s")
-    whole, damaged = films.values()
-    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # 60 to 68 s is out, 64 to 72 s is read
-    assert whole.loc[64.0]["n_windows"] == 2
+    """Windows of 8 s begin every 4 s. Without pictures from 60 to 64.2 s that at 60 s has less than half."""
+    rows_of = {}
+    for name, hole in (("whole", ()), ("damaged", (60.0, 64.2))):
+        store = film_store(tmp_path / name, "m", end_s=120.0, hole=hole)
+        rows_of[name] = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
+    whole, damaged = rows_of["whole"], rows_of["damaged"]
+    assert whole.loc[64.0]["n_windows"] == 2  # those at 60 and 64 s
+    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # that at 64 s
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
