@@ -107,17 +107,21 @@ def test_a_rank_correlation_has_an_interval_only_where_films_could_be_ordered_ot
     assert -1 < nearly["low"] < nearly["value"] < nearly["high"] < 1
 
 
-def test_a_timeline_that_no_shift_changes_has_p_1_in_any_order_of_films():
-    """Sums over films of equal numbers differ in the last bit."""
-    rng, first, second = np.random.default_rng(0), {}, {}
+def test_a_model_that_scores_all_seconds_alike_has_p_1_in_any_order_of_films():
+    """No shift of its timeline changes it, so that every shift agrees with people as well as it does.
+
+    Sums over films of equal numbers may differ in the last bit: that makes no shift a worse one.
+    """
+    rng, model, people = np.random.default_rng(0), {}, {}
     for film in range(12):
-        n = int(rng.integers(60, 400))
-        start, length = int(rng.integers(n - 20)), int(rng.integers(5, 20))
-        second[f"f{film}"] = {"a": human_marks(spans([(start, start + length)]), n)}
-        first[f"f{film}"] = Marks(np.ones(n, np.bool_), spans([(0, n)]), 1.0, np.full(n, 0.3))
-    for n in range(4, 13):
-        some = dict(list(first.items())[:n])
-        table = compare_marks(some, second, name="m", n_shifts=20).summary.set_index(["who", "metric"])
+        n_seconds = int(rng.integers(60, 400))
+        start, length = int(rng.integers(n_seconds - 20)), int(rng.integers(5, 20))
+        people[f"f{film}"] = {"a": human_marks(spans([(start, start + length)]), n_seconds)}
+        all_marked, scores = np.ones(n_seconds, np.bool_), np.full(n_seconds, 0.3)
+        model[f"f{film}"] = Marks(all_marked, spans([(0, n_seconds)]), 1.0, scores)
+    for n_films in range(4, 13):
+        some = dict(list(model.items())[:n_films])
+        table = compare_marks(some, people, name="m", n_shifts=20).summary.set_index(["who", "metric"])
         assert (table.loc["m", "p"][["second_ap", "second_auc", "second_f1", "kappa"]] == 1).all()
 
 
@@ -172,32 +176,53 @@ def test_segments_are_matched_one_to_one():
     assert segment_f1(reference, spans([]), 0.5) == 0
 
 
+def f1_by_assignment(pairs, n_reference, n_estimated):
+    """Match one to one as many as can be of the pairs that may match, and give the F1 of that."""
+    rows, columns = linear_sum_assignment(pairs, maximize=True)
+    return 2 * pairs[rows, columns].sum() / (n_reference + n_estimated)
+
+
+def overlaps_of_all(reference, estimated):
+    """Give intersection over union of each reference, by row, with each estimate, by column."""
+    ends = np.minimum(reference[:, None, 1], estimated[None, :, 1])
+    starts = np.maximum(reference[:, None, 0], estimated[None, :, 0])
+    common = np.maximum(ends - starts, 0)
+    lengths = np.diff(reference)[:, None, 0] + np.diff(estimated)[None, :, 0]
+    return common / (lengths - common)
+
+
 @given(SPANS, SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
 def test_segments_are_matched_as_if_all_were_compared_with_all(first, second, threshold):
     reference, estimated = spans(first), spans(second)
-    common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
-    common = np.maximum(common - np.maximum(reference[:, None, 0], estimated[None, :, 0]), 0)
-    lengths = np.diff(reference)[:, None, 0] + np.diff(estimated)[None, :, 0]
-    enough = common / (lengths - common) >= threshold
-    onsets = np.abs(reference[:, None, 0] - estimated[None, :, 0]) <= 2
-    allowed = np.maximum(2, 0.2 * np.diff(reference))
-    agree = onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed)
-    for found, pairs in (
-        (segment_f1(reference, estimated, threshold), enough),
-        (boundary_f1(reference, estimated, 2.0), agree),
-    ):
-        rows, columns = linear_sum_assignment(pairs, maximize=True)
-        expected = 2 * pairs[rows, columns].sum() / (len(reference) + len(estimated))
-        assert found == pytest.approx(expected)
-    scores = np.arange(len(estimated))[::-1]
-    free, n_right, gains = common / (lengths - common), 0, []
+    found = segment_f1(reference, estimated, threshold)
+    pairs = overlaps_of_all(reference, estimated) >= threshold
+    assert found == pytest.approx(f1_by_assignment(pairs, len(reference), len(estimated)))
+
+
+@given(SPANS, SPANS)
+def test_boundaries_are_matched_as_if_all_were_compared_with_all(first, second):
+    """Beginnings within the collar, ends within it or a fifth of the reference's length."""
+    reference, estimated, collar_s = spans(first), spans(second), 2.0
+    apart = np.abs(reference[:, None] - estimated[None])  # beginnings and ends, of all pairs
+    allowed = np.maximum(collar_s, 0.2 * np.diff(reference))
+    pairs = (apart[:, :, 0] <= collar_s) & (apart[:, :, 1] <= allowed)
+    found = boundary_f1(reference, estimated, collar_s)
+    assert found == pytest.approx(f1_by_assignment(pairs, len(reference), len(estimated)))
+
+
+@given(SPANS, SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
+def test_the_precision_of_ranked_segments_is_that_of_a_loop_over_ranks(first, second, threshold):
+    """Each in turn takes the reference that it overlaps most of those that are left."""
+    reference, estimated = spans(first), spans(second)
+    scores = np.arange(len(estimated))[::-1]  # the first is the highest
+    left, n_right, precisions = overlaps_of_all(reference, estimated), 0, []
     for rank in range(len(estimated)):
-        best = free[:, rank].argmax()
-        if free[best, rank] >= threshold:
+        best = left[:, rank].argmax()
+        if left[best, rank] >= threshold:
             n_right += 1
-            gains.append(n_right / (rank + 1))
-            free[best] = -1
-    interpolated = [max(gains[place:]) for place in range(len(gains))]
+            precisions.append(n_right / (rank + 1))
+            left[best] = -1  # it is taken
+    interpolated = [max(precisions[place:]) for place in range(len(precisions))]
     expected = sum(interpolated) / len(reference)
     assert segment_ap(reference, estimated, scores, threshold) == pytest.approx(expected)
 
@@ -269,31 +294,34 @@ def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
 
 @pytest.mark.long  # simulates
 def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(people):
+    """Planted: scores of seconds are noise and, from none to twice, what annotator 2 marked."""
     people = dict(list(people.items())[:6])
+    marked = {movie: both["annotator2"] for movie, both in people.items()}
+    truth = {movie: {"annotator2": marks} for movie, marks in marked.items()}
     rng = np.random.default_rng(1)
-    noise = {movie: rng.normal(size=len(both["annotator2"].seconds)) for movie, both in people.items()}
-    ap, shifted, p = [], [], []
+    noise = {movie: rng.normal(size=len(marks.seconds)) for movie, marks in marked.items()}
+    ap, ap_shifted, p = [], [], []
     for signal in (0.0, 1.0, 2.0):
         machine = {}
-        for movie, both in people.items():
-            seconds = both["annotator2"].seconds
+        for movie, marks in marked.items():
             # Windows of 30 s, as a model would see: smoothed, so that it is correlated in time.
-            smooth = np.convolve(signal * seconds + noise[movie] * 2, np.ones(30) / 30, mode="same")
-            called = smooth > np.quantile(smooth, 0.88)
+            window = np.ones(30) / 30
+            scores = np.convolve(signal * marks.seconds + noise[movie] * 2, window, mode="same")
+            called = scores > np.quantile(scores, 0.88)  # 12 %: about what annotator 2 marked
             edges = np.flatnonzero(np.diff(np.concatenate([[0], called.astype(int), [0]])))
-            machine[movie] = Marks(called, edges.reshape(-1, 2).astype(float), float(called.mean()), smooth)
-        truth = {movie: {"annotator2": both["annotator2"]} for movie, both in people.items()}
+            called_spans = edges.reshape(-1, 2).astype(float)
+            machine[movie] = Marks(called, called_spans, float(called.mean()), scores)
         table = compare_marks(machine, truth, name="m", n_shifts=19).summary.set_index(["who", "metric"])
         ap.append(table.loc[("m", "second_ap"), "value"])
-        shifted.append(table.loc[("shifted", "second_ap"), "value"])
+        ap_shifted.append(table.loc[("shifted", "second_ap"), "value"])
         p.append(table.loc[("m", "second_ap"), "p"])
     assert ap == sorted(ap)
     assert ap[-1] > 3 * ap[0]
-    assert max(shifted) - min(shifted) < 0.015
-    base = np.mean([both["annotator2"].rate for both in people.values()])
-    assert shifted[0] == pytest.approx(base, abs=0.02)
+    assert max(ap_shifted) - min(ap_shifted) < 0.015
+    share_marked = np.mean([marks.rate for marks in marked.values()])
+    assert ap_shifted[0] == pytest.approx(share_marked, abs=0.02)  # what chance gives
     assert p[0] > 0.05
-    assert p[-1] == pytest.approx(1 / 20)
+    assert p[-1] == pytest.approx(1 / 20)  # the least that 19 shifts can give
 
 
 def test_two_annotators_are_each_others_yardstick_and_films_of_none_are_named():
@@ -306,36 +334,61 @@ def test_two_annotators_are_each_others_yardstick_and_films_of_none_are_named():
     assert "One annotator" in "\n".join(_notes({"positive": ["S"]}, summary[:2]))
 
 
-def test_films_that_nobody_annotated_are_left_out_by_name():
-    films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
-    truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "S", (), "ann"),), Path())
-    assert evaluate_films(films, truth, n_shifts=5).record["left_out"] == ["n"]
-    other = replace(truth.clips[0], clip_id="b", movie="films/N.mkv")
-    measured = evaluate_films(films, Manifest((*truth.clips, other), Path()), n_shifts=5)
-    assert measured.record["left_out"] == measured.record["not_scored"] == []
-    other = replace(other, movie="nn")
-    measured = evaluate_films(films, Manifest((*truth.clips, other), Path()), n_shifts=5)
-    assert "nn (did you mean 'n'?)" in str(evaluation_report(measured).notes)
-    # Not where that film has annotations of its own.
-    own = replace(other, clip_id="c", movie="n")
-    measured = evaluate_films(films, Manifest((*truth.clips, other, own), Path()), n_shifts=5)
-    assert measured.record["not_scored"] == ["nn"]
-    (said,) = (sentence for sentence in evaluation_report(measured).answers if "ann" in sentence)
-    assert "(95%)" in said or "[" not in said
+@pytest.fixture
+def two_films():
+    """Two scored films of ten minutes, called m and n."""
+    return [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
+
+
+OF_M = Clip("a", "m", "", 0.0, 100.0, "S", (), "ann")
+"""What ann marked in film m."""
+
+
+def evaluated(films, *clips):
+    return evaluate_films(films, Manifest(clips, Path()), n_shifts=5)
+
+
+def test_films_that_nobody_annotated_are_left_out_by_name(two_films):
+    assert evaluated(two_films, OF_M).record["left_out"] == ["n"]
+    of_n = replace(OF_M, clip_id="b", movie="films/N.mkv")  # film n, as a table may spell it
+    both = evaluated(two_films, OF_M, of_n)
+    assert both.record["left_out"] == both.record["not_scored"] == []
+
+
+def test_annotations_of_a_film_that_is_not_scored_are_said_with_the_film_that_may_be_meant(two_films):
+    misspelled = replace(OF_M, clip_id="b", movie="nn")
+    report = evaluation_report(evaluated(two_films, OF_M, misspelled))
+    assert "nn (did you mean 'n'?)" in str(report.notes)
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
-        evaluate_films(films, Manifest((other,), Path()), n_shifts=5)
-    twin = replace(truth.clips[0], clip_id="b", annotator="Ann")
+        evaluated(two_films, misspelled)
+
+
+def test_a_film_with_annotations_of_its_own_is_not_meant_by_another_name(two_films):
+    misspelled = replace(OF_M, clip_id="b", movie="nn")
+    of_n = replace(OF_M, clip_id="c", movie="n")
+    measured = evaluated(two_films, OF_M, misspelled, of_n)
+    assert measured.record["not_scored"] == ["nn"]
+    (answer,) = (sentence for sentence in evaluation_report(measured).answers if "ann" in sentence)
+    assert "(95%)" in answer or "[" not in answer
+
+
+def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
-        evaluate_films(films, Manifest((*truth.clips, twin), Path()), n_shifts=5)
-    late = replace(truth.clips[0], start_s=3600.0, end_s=3605.0)
+        evaluated(two_films, OF_M, replace(OF_M, clip_id="b", annotator="Ann"))
+
+
+def test_an_annotation_behind_the_films_end_is_refused(two_films):
     with pytest.raises(FilmError, match="lasts 600 s"):
-        evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
-    inside, longer = (
-        evaluate_films(films, Manifest((replace(late, start_s=480.0, end_s=end_s),), Path()), n_shifts=5)
-        for end_s in (600.0, 9e7)
-    )
-    pd.testing.assert_frame_equal(inside.summary, longer.summary)
-    assert (inside.record["cut"], longer.record["cut"]) == ([], ["m (ann: 9e+07 s)"])
+        evaluated(two_films, replace(OF_M, start_s=3600.0, end_s=3605.0))
+
+
+def test_an_annotation_that_goes_on_behind_the_films_end_is_cut_and_that_is_recorded(two_films):
+    to_the_end = replace(OF_M, start_s=480.0, end_s=600.0)
+    exact = evaluated(two_films, to_the_end)
+    cut = evaluated(two_films, replace(to_the_end, end_s=9e7))
+    pd.testing.assert_frame_equal(exact.summary, cut.summary)
+    assert exact.record["cut"] == []
+    assert cut.record["cut"] == ["m (ann: 9e+07 s)"]
 
 
 def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():

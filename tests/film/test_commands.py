@@ -53,34 +53,34 @@ def films(tmp_path_factory, trained):
 
 @pytest.mark.long
 def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, tmp_path):
+    """AB marks the four planted passages of two films, and CD the same six seconds later."""
     book = codebook(tmp_path)
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook"]
     for movie in ("a", "b"):
-        for name, moved in (("AB", 0), ("CD", 6)):
-            lines += [
-                f"{movie}-{name}-{place},{movie},,{start + moved},{end + moved},violent,,{name},{book.name}"
-                for place, (start, end) in enumerate(PLANTED)
-            ]
+        for name, late_s in (("AB", 0), ("CD", 6)):
+            for place, (start, end) in enumerate(PLANTED):
+                span = f"{start + late_s},{end + late_s}"
+                lines.append(f"{movie}-{name}-{place},{movie},,{span},violent,,{name},{book.name}")
             lines.append(f"{movie}-{name}-x,{movie},,0,20,calm,,{name},{book.name}")
     truth = tmp_path / "violence.csv"
     truth.write_text("\n".join(lines) + "\n", encoding="utf-8")
     out, _ = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run")
+    against_ab = {}
     with (tmp_path / "run" / "film-agreement.csv").open(encoding="utf-8") as file:
-        rows = {
-            (row["truth"], row["who"], row["movie"], row["metric"]): float(row["value"])
-            for row in csv.DictReader(file)
-            if row["value"]
-        }
-    assert rows["AB", "pcbm_lr", "", "second_f1"] > 0.8
-    assert rows["AB", "pcbm_lr", "", "segment_f1_0.5"] >= 0.8
-    assert rows["AB", "human: CD", "", "boundary_f1_15s"] == 1
-    assert rows["AB", "human: CD", "", "boundary_f1_5s"] < 1
-    assert rows["AB", "pcbm_lr", "", "top10_precision"] == pytest.approx(0.4)
+        for row in csv.DictReader(file):
+            is_of_all_films = not row["movie"]
+            if row["truth"] == "AB" and is_of_all_films and row["value"]:
+                against_ab[row["who"], row["metric"]] = float(row["value"])
+    assert against_ab["pcbm_lr", "second_f1"] > 0.8
+    assert against_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
+    assert against_ab["human: CD", "boundary_f1_15s"] == 1
+    assert against_ab["human: CD", "boundary_f1_5s"] < 1
+    assert against_ab["shifted", "second_f1"] < 0.5
     # Four passages are marked, ten are listed: a perfect list has .4 too.
-    assert rows["AB", "pcbm_lr", "", "top10_best"] == pytest.approx(0.4)
+    assert against_ab["pcbm_lr", "top10_precision"] == pytest.approx(0.4)
+    assert against_ab["pcbm_lr", "top10_best"] == pytest.approx(0.4)
     assert "2 films: no interval" in out
     assert "1.000 [" not in out.replace("[undefined]", "")
-    assert rows["AB", "shifted", "", "second_f1"] < 0.5
     assert out.count("agrees with") == 2
     assert "pcbm_lr agrees with CD by kappa" in out
 
@@ -309,52 +309,109 @@ def test_judgements_of_several_films_that_are_rated_together_are_not_said_to_be_
     assert "film b" in notice
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
-    obygaze, films, tmp_path, delimiter
-):
-    """Semicolons or tabs, decimal commas, a byte order mark, levels and concepts in any case; two judges."""
-    book, sheet = films / "violence.codebook.toml", tmp_path / "sheet.csv"
-    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", sheet)
-    blind = pd.read_csv(sheet)
-    inside = np.array([any(a - 4 <= start < b - 4 for a, b in PLANTED) for start in blind["start_s"]])
-    both = []
-    for name, violent in (("AB", inside), ("CD", inside ^ (blind.index == 3))):
-        levels, concepts = np.where(violent, [["violent"], ["Gun;Dim light"]], [["calm"], [""]])
-        ids = f"{name}-" + blind["clip_id"]
-        both.append(blind.assign(clip_id=ids, level=levels, concepts=concepts, annotator=name))
-    judged = pd.concat(both)
-    spelled = judged.assign(level=judged["level"].str.upper(), concepts=judged["concepts"].str.lower())
+@pytest.fixture
+def two_judges(obygaze, films, tmp_path):
+    """Judge 30 windows of film a as two people do: violent where a gun is seen at the middle.
 
-    def rate(path):
+    CD says the opposite of AB of the fourth window.
+    """
+    path = tmp_path / "blind.csv"
+    book = films / "violence.codebook.toml"
+    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", path)
+    windows = pd.read_csv(path)
+    middles = windows["start_s"] + 4  # a window lasts 8 s
+    has_gun = np.array([any(start <= middle < end for start, end in PLANTED) for middle in middles])
+    has_gun_by_cd = np.where(windows.index == 3, ~has_gun, has_gun)
+    tables = []
+    for name, is_violent in (("AB", has_gun), ("CD", has_gun_by_cd)):
+        tables.append(
+            windows.assign(
+                clip_id=f"{name}-" + windows["clip_id"],
+                level=np.where(is_violent, "violent", "calm"),
+                concepts=np.where(is_violent, "Gun;Dim light", ""),
+                annotator=name,
+            )
+        )
+    return pd.concat(tables)
+
+
+@pytest.fixture
+def keep(films, tmp_path):
+    """Keep a table of judgements with its codebook beside it, as `film next` writes them."""
+
+    def write(table, name="judged", **how):
+        path = tmp_path / f"{name}.csv"
+        table.to_csv(path, index=False, encoding="utf-8-sig", **how)
+        shutil.copy(films / "violence.codebook.toml", tmp_path / f"{name}.codebook.toml")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def rate(obygaze, films):
+    """Give the rate of film a by a table of judgements, as `film rate --json` prints it."""
+
+    def read(path):
         return json.loads(obygaze("film", "rate", films / "a", path, "--json")[0])
 
-    for name, table, how in (("plain", judged, {}), ("sheet", spelled, {"sep": delimiter, "decimal": ","})):
-        table.to_csv(tmp_path / f"{name}.csv", index=False, encoding="utf-8-sig", **how)
-        (tmp_path / f"{name}.codebook.toml").write_bytes(book.read_bytes())
-    expected = rate(tmp_path / "plain.csv")
-    assert expected["rates"][0]["agreement"][0]["alike"] == 29
-    assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
+    return read
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
+    obygaze, films, tmp_path, two_judges, keep, rate, delimiter
+):
+    """With semicolons or tabs, decimal commas, a byte order mark, levels and concepts in any case."""
+    expected = rate(keep(two_judges))
+    spelled = two_judges.assign(
+        level=two_judges["level"].str.upper(), concepts=two_judges["concepts"].str.lower()
+    )
+    sheet = keep(spelled, "sheet", sep=delimiter, decimal=",")
     assert rate(sheet) == expected
-    kept = [rate for found in read_rates(films / "a") for rate in found.rates]
-    assert [rate.annotators for rate in kept] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [rate.value for rate in kept] == [rate["value"] for rate in expected["rates"]]
-    seen = judged.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
-    pd.concat([judged, seen]).to_csv(tmp_path / "plain.csv", index=False)
-    document, notice = obygaze("film", "rate", films / "a", tmp_path / "plain.csv", "--json")
+    book, imported = films / "violence.codebook.toml", tmp_path / "imported.csv"
+    obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", imported)
+    assert rate(imported) == expected
+
+
+def test_a_rate_of_two_judges_holds_the_planted_share_and_is_kept_beside_that_of_each(
+    films, two_judges, keep, rate
+):
+    printed = rate(keep(two_judges))["rates"]
+    together = printed[0]
+    share_with_gun = sum(end - start for start, end in PLANTED) / 600
+    assert together["low"] < share_with_gun < together["high"]
+    assert together["agreement"][0]["alike"] == 29
+    kept = [one for found in read_rates(films / "a") for one in found.rates]
+    assert [one.annotators for one in kept] == [["AB"], ["CD"], ["AB", "CD"]]
+    assert [one.value for one in kept] == [one["value"] for one in printed]
+
+
+def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
+    obygaze, films, two_judges, keep, rate
+):
+    expected = rate(keep(two_judges))
+    in_sight = two_judges.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
+    path = keep(pd.concat([two_judges, in_sight]))
+    document, notice = obygaze("film", "rate", films / "a", path, "--json")
     assert json.loads(document) == expected
     assert notice
-    said = obygaze("film", "rate", films / "a", sheet)[0]
-    assert "windows judged blindly" in said
-    assert f"{expected['rates'][0]['worth']:.0f} windows" in said
-    obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
-    assert rate(tmp_path / "imported.csv") == expected
-    # Two who call every window alike, and none positive: chance would do as well.
-    judged.assign(level="calm").to_csv(sheet, index=False)
-    assert (
-        "30 windows of 30 alike as to violent (100%), kappa undefined"
-        in obygaze("film", "rate", films / "a", sheet)[0]
-    )
+
+
+def test_a_rate_is_printed_with_how_windows_were_judged_and_what_the_model_is_worth(
+    obygaze, films, two_judges, keep, rate
+):
+    path = keep(two_judges)
+    n_windows = rate(path)["rates"][0]["worth"]  # as many as would give this interval without the model
+    printed, _ = obygaze("film", "rate", films / "a", path)
+    assert "windows judged blindly" in printed
+    assert f"{n_windows:.0f} windows" in printed
+
+
+def test_two_judges_who_call_no_window_positive_have_no_kappa(obygaze, films, two_judges, keep):
+    """They are alike of all windows, as chance alone would have it."""
+    printed, _ = obygaze("film", "rate", films / "a", keep(two_judges.assign(level="calm")))
+    assert "30 windows of 30 alike as to violent (100%), kappa undefined" in printed
 
 
 class Fake(click.Command):
@@ -430,33 +487,57 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert printed.count("$ obygaze") == 4
     assert "'" + str(film) + "'" in printed.replace(" \\\n   ", "")
     assert f"The page: {out / 'report.html'}" in printed
-    # Again: windows and features are there; what another model, title or language changes is made anew.
+
+
+@pytest.fixture
+def run_before(film, tmp_path):
+    """The folder of a run that is done, with windows of 8 s every 4 s."""
+    out = tmp_path / "out"
+    assert pipeline(Fake(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+    return out
+
+
+def test_a_run_that_goes_on_makes_only_scores_and_page_anew(film, run_before):
+    """Windows and features are there, and another model, title or language changes neither."""
     again = Fake(CARD)
     more = ("--window", 8, "--hop", 4, "--title", "T", "--language", "fr")
-    assert pipeline(again, film, "--model", "new.model", *more, "--out", out) == 0
+    assert pipeline(again, film, "--model", "new.model", *more, "--out", run_before) == 0
     score, report = again.asked
     assert score[2] == "new.model"
     assert score[-1] == report[-1] == "--force"
     assert "T" in score
     assert "fr" in report
-    for words in (
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         ("--window", 9, "--hop", 4),
         ("--window", 8),
-        (*more, "--shots", "none"),
-        (*more, "--variables"),
-    ):
-        with pytest.raises(click.UsageError, match="was made with other") as refused:
-            pipeline(Fake(CARD), film, "--model", "m.model", *words, "--out", out)
-        assert "--force" not in str(refused.value)
+        ("--window", 8, "--hop", 4, "--shots", "none"),
+        ("--window", 8, "--hop", 4, "--variables"),
+    ],
+)
+def test_a_run_goes_on_only_with_the_options_that_its_windows_were_cut_with(film, run_before, words):
+    with pytest.raises(click.UsageError, match="was made with other") as refused:
+        pipeline(Fake(CARD), film, "--model", "m.model", *words, "--out", run_before)
+    assert "--force" not in str(refused.value)
+
+
+def test_a_run_of_a_film_that_was_replaced_is_refused_and_made_anew_by_force(film, run_before):
     film.write_bytes(b"another film")
+    words = (film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
     with pytest.raises(click.UsageError, match="other films"):
-        pipeline(Fake(CARD), film, "--model", "m.model", *more, "--out", out)
+        pipeline(Fake(CARD), *words)
     anew = Fake(CARD)
-    assert pipeline(anew, film, "--model", "m.model", "--window", 9, "--out", out, "--force") == 0
+    assert pipeline(anew, film, "--model", "m.model", "--window", 9, "--out", run_before, "--force") == 0
     assert len(anew.asked) == 4
-    (out / "film-run.json").write_text("", encoding="utf-8")
+
+
+def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
+    (run_before / "film-run.json").write_text("", encoding="utf-8")
     with pytest.raises(click.UsageError, match="damaged") as refused:
-        pipeline(Fake(CARD), film, "--model", "m.model", "--window", 9, "--out", out)
+        pipeline(Fake(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
     assert "--force" not in str(refused.value)
 
 
@@ -580,21 +661,31 @@ def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_not
     assert "--window train --model m.model --hop auto" in printed
 
 
-def test_a_run_goes_on_after_failed_windows_and_stops_at_an_error(film, tmp_path):
-    codes = {"extract": 3}
-    for _ in range(2):  # resumed, nothing runs: the windows have failed all the same
-        assert pipeline(Fake(CARD, codes), film, "--model", "m.model", "--out", tmp_path / "a") == 3
-        codes = {}
-    fake = Fake(CARD, {"extract": 1})
-    assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "b") == 1
+def test_a_run_goes_on_after_failed_windows_and_says_so_when_it_is_resumed_too(film, tmp_path):
+    words = (film, "--model", "m.model", "--out", tmp_path / "out")
+    assert pipeline(Fake(CARD, codes={"extract": 3}), *words) == 3
+    assert (
+        pipeline(Fake(CARD), *words) == 3
+    )  # nothing is extracted again: the windows have failed all the same
+
+
+def test_a_run_stops_at_an_error(film, tmp_path):
+    fake = Fake(CARD, codes={"extract": 1})
+    assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "out") == 1
     assert "score" not in fake.asked[-1]
-    (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "mine.txt").write_text("mine", encoding="utf-8")
+
+
+def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(click.UsageError, match="holds something else"):
-        pipeline(Fake(CARD), film, "--model", "m.model", "--out", tmp_path / "c", "--force")
-    imported = {**CARD, "provenance": {**CARD["provenance"], "imported": True}}
+        pipeline(Fake(CARD), film, "--model", "m.model", "--out", tmp_path / "mine", "--force")
+
+
+def test_a_run_is_refused_with_a_model_of_features_that_another_tool_made(film, tmp_path):
+    imported = CARD | {"provenance": CARD["provenance"] | {"imported": True}}
     with pytest.raises(click.UsageError, match="that another tool made"):
-        pipeline(Fake(imported), film, "--model", "m.model", "--out", tmp_path / "d")
+        pipeline(Fake(imported), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
 def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path):

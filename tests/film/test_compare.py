@@ -52,8 +52,9 @@ def judged(films):
     return Manifest(tuple(clips), Path())
 
 
-def test_groups_and_trend_of_scored_films(films, judged):
-    found = compare_films(films, judged, by="decade", trend="year")
+def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
+    """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
+    found = compare_films(films, judged, by="decade")
     assert [film.facts["year"] for film in found.films] == [str(1995 + n) for n in range(N_FILMS)]
     assert found.groups[["group", "n_films", "n_judged", "n_windows"]].to_numpy().tolist() == [
         ["1990s", 5, 5, 50],
@@ -61,18 +62,31 @@ def test_groups_and_trend_of_scored_films(films, judged):
     ]
     assert (found.groups["low"] < found.groups["value"]).all()
     assert (found.groups["value"] < found.groups["high"]).all()
+
+
+def test_what_the_judgements_of_a_group_are_worth_is_a_number_only_where_the_model_helps(films, judged):
+    found = compare_films(films, judged, by="decade")
     samples = [film.sample for film in found.films]
     worths = [estimate.worth for estimate in estimate_groups([samples[:5], samples[5:]])]
-    # Worth is a number only where the model helps.
     expected = [n * worth if worth > 1 else np.nan for n, worth in zip((50, 60), worths, strict=True)]
     assert found.groups["worth"].tolist() == pytest.approx(expected, nan_ok=True)
-    assert (found.by, compare_films(films, judged).by) == ("decade", ALL)
-    assert "by decade" in comparison_report(found).title
-    assert " by " not in comparison_report(compare_films(films, judged)).title
-    difference, trend = found.changes.to_dict("records")
-    assert difference["low"] < difference["value"] < 0 < trend["value"] < trend["high"]
-    shuffled = Manifest(judged.clips[::-1], Path())
-    assert compare_films(films[::-1], shuffled, by="decade", trend="year").groups.equals(found.groups)
+
+
+def test_a_comparison_says_by_what_films_are_grouped(films, judged):
+    by_decade, ungrouped = compare_films(films, judged, by="decade"), compare_films(films, judged)
+    assert (by_decade.by, ungrouped.by) == ("decade", ALL)
+    assert "by decade" in comparison_report(by_decade).title
+    assert " by " not in comparison_report(ungrouped).title
+
+
+def test_films_of_which_more_is_judged_positive_by_the_year_have_a_trend_in_any_order(films, judged):
+    found = compare_films(films, judged, by="decade", trend="year")
+    earlier_less_later, by_year = found.changes.to_dict("records")
+    assert earlier_less_later["low"] < earlier_less_later["value"] < 0
+    assert 0 < by_year["value"] < by_year["high"]
+    turned_round = Manifest(judged.clips[::-1], Path())
+    again = compare_films(films[::-1], turned_round, by="decade", trend="year")
+    assert again.groups.equals(found.groups)
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
@@ -92,33 +106,42 @@ def test_a_group_of_which_one_film_has_a_positive_window_rests_on_it_and_says_so
 
 
 def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
-    few = Manifest(tuple(clip for clip in judged if clip.movie < "tt08"), Path())
+    """Of the 2000s three films are judged, and a share needs five: two more are named."""
+    few = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
     found = compare_films(films, few, by="decade", trend="year")
-    group, trend = found.groups.iloc[1], found.changes.iloc[-1]
-    assert (group["n_judged"], np.isnan(group["value"]), np.isnan(trend["value"])) == (3, True, True)
-    named = [film.movie for film in films if film.movie in group["reason"]]
+    later, trend = found.groups.iloc[1], found.changes.iloc[-1]
+    assert later["n_judged"] == 3
+    assert np.isnan(later["value"])
+    named = [film.movie for film in films if film.movie in later["reason"]]
     assert len(named) == 2
     assert min(named) >= "tt08"
+    assert np.isnan(trend["value"])
     assert "a rate needs 10 films" in trend["reason"]
-    together = "share of a group: estimated from its films together"
-    assert any(note.startswith(together) for note in comparison_report(found).notes)
-    nothing = compare_films(films, Manifest((), Path()))
-    assert not any(note.startswith(together) for note in comparison_report(nothing).notes)
+
+
+def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_shares(films, judged):
+    found, nothing = compare_films(films, judged, by="decade"), compare_films(films, Manifest((), Path()))
     assert nothing.groups["value"].isna().all()
+    assert len(nothing.changes) == 0
     assert "%" not in sentence_of(nothing)
     assert "%" in sentence_of(found)
-    assert len(nothing.changes) == 0
-    # Nine windows are too few for a film, which then counts as not judged, and is named.
-    short = Manifest(
-        tuple(clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")), Path()
+    how = "share of a group: estimated from its films together"
+    assert any(note.startswith(how) for note in comparison_report(found).notes)
+    assert not any(note.startswith(how) for note in comparison_report(nothing).notes)
+
+
+def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_named(films, judged):
+    """What a share needs is said as `film rate` and the desk say it."""
+    without_the_tenth = judged.with_clips(
+        clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
-    found = compare_films(films, short, by="decade")
+    found = compare_films(films, without_the_tenth, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
     (note,) = (note for note in found.notes if "tt00" in note)
     n_windows = int((cells_of(films[0]).content > 0).sum())
-    # What a share needs is said as `film rate` and the desk say it.
-    assert needed_windows(9, n_windows - 9, 10) in note
-    assert Words("fr").again(needed_windows(9, n_windows - 9, 10)) in Words("fr").again(note)
+    needed = needed_windows(9, n_windows - 9, 10)
+    assert needed in note
+    assert Words("fr").again(needed) in Words("fr").again(note)
 
 
 def test_a_film_under_two_names_is_refused(films, judged):
@@ -132,38 +155,56 @@ def test_a_film_under_two_names_is_refused(films, judged):
         compare_films([one, other, *films[2:]], judged)
 
 
-def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
-    seen = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
-    facts = {film.movie: {"genre": "" if film.movie == "tt03" else "drama"} for film in [*films, seen]}
-    del facts["tt04"]
-    found = compare_films([*films, seen], judged, facts, by="genre")
+def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
+    """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table."""
+    trained_on = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
+    every = [*films, trained_on]
+    facts = {film.movie: {"genre": "drama"} for film in every if film.movie != "tt04"}
+    facts["tt03"]["genre"] = ""
+    found = compare_films(every, judged, facts, by="genre")
     assert {film.timeline.movie for film in found.films}.isdisjoint({"tt99", "tt03", "tt04"})
     assert all(any(movie in note for note in found.notes) for movie in ("tt99", "tt03"))
-    # Of a trend without a number it is said, and the film stays in its group.
-    numbers = {film.movie: {"budget": "" if film.movie == "tt03" else film.movie[2:]} for film in films}
-    found = compare_films(films, judged, numbers, trend="budget")
+
+
+def by_budget(films, *, scale=1):
+    """Facts of films: their number as a budget; that of tt03 is not known."""
+    facts = {film.movie: {"budget": str(scale * int(film.movie[2:]))} for film in films}
+    facts["tt03"]["budget"] = ""
+    return facts
+
+
+def test_a_film_without_a_number_has_no_part_in_the_trend_and_stays_in_its_group(films, judged):
+    found = compare_films(films, judged, by_budget(films), trend="budget")
     assert found.groups["n_films"].tolist() == [N_FILMS]
     assert any("tt03" in note for note in found.notes)
     assert not any("tt02" in note for note in found.notes)
-    by_one = found.changes.iloc[-1]["value"]
-    tens = {movie: {"budget": str(10 * int(cells["budget"] or 3))} for movie, cells in numbers.items()}
-    assert compare_films(films, judged, tens, trend="budget").changes.iloc[-1]["value"] < by_one / 5
-    assert found.changes.iloc[-1]["change"] == "budget + 1"
+
+
+def test_a_trend_is_by_one_of_its_number_and_by_ten_years(films, judged):
+    (by_one,) = compare_films(films, judged, by_budget(films), trend="budget").changes.to_dict("records")
+    by_tens = compare_films(films, judged, by_budget(films, scale=10), trend="budget").changes.iloc[-1]
     by_year = compare_films(films, judged, trend="year").changes.iloc[-1]
-    assert by_year["value"] == pytest.approx(10 * by_one, rel=0.2)
-    assert by_year["change"] == "10 years later"
-    # A year of five digits or of a season has no decade.
-    years = {film.movie: {"year": "20010" if film.movie == "tt00" else "1995-6"} for film in films[:2]}
-    assert any("tt00, tt01" in note for note in compare_films(films, judged, years, by="decade").notes)
-    other = replace(films[0], record=structs.replace(films[0].record, movie="x", models=[
-        structs.replace(films[0].record.models[0], sha256="0" * 64)]))  # fmt: skip
-    for wrong, how in (
-        ([*films, other], {}),
-        (films, {"by": "author"}),
-        (films, {"trend": "title"}),
-    ):
-        with pytest.raises(FilmError):
-            compare_films(wrong, judged, **how)
+    assert (by_one["change"], by_year["change"]) == ("budget + 1", "10 years later")
+    assert by_tens["value"] < by_one["value"] / 5
+    assert by_year["value"] == pytest.approx(10 * by_one["value"], rel=0.2)  # tt03 has a year
+
+
+def test_a_year_of_five_digits_or_of_a_season_has_no_decade(films, judged):
+    facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
+    found = compare_films(films, judged, facts, by="decade")
+    assert any("tt00, tt01" in note for note in found.notes)
+
+
+def test_films_of_two_models_and_columns_that_no_table_has_are_refused(films, judged):
+    record = films[0].record
+    another_model = structs.replace(record.models[0], sha256="0" * 64)
+    other = replace(films[0], record=structs.replace(record, movie="x", models=[another_model]))
+    with pytest.raises(FilmError):
+        compare_films([*films, other], judged)
+    with pytest.raises(FilmError):
+        compare_films(films, judged, by="author")
+    with pytest.raises(FilmError):
+        compare_films(films, judged, trend="title")
 
 
 UNREADABLE = (

@@ -76,13 +76,18 @@ def test_where_all_films_are_judged_a_trend_is_no_surer_than_least_squares_of_th
     """The model then knows nothing that the judgements don't, however well it follows them."""
     rng = np.random.default_rng(0)
     x, rates = np.arange(20.0), rng.beta(0.2, 2, 20)
-    films = [FilmSample(e := 0.2 + knows * (rate - 0.2), rate, e, 0.0, 0.0, 10) for rate in rates]
-    estimate, apart = estimate_contrast(films, x), x - x.mean()
+    films = []
+    for rate in rates:
+        by_model = 0.2 + knows * (rate - 0.2)
+        films.append(FilmSample(by_model, judged=rate, drawn=by_model, covariance=0.0, variance=0.0, n=10))
+    estimate = estimate_contrast(films, x)
+    apart = x - x.mean()
     slope = apart @ rates / (apart @ apart)
-    rest = rates - rates.mean() - slope * apart
-    error = np.sqrt(rest @ rest / 18 / (apart @ apart))
+    residuals = rates - rates.mean() - slope * apart
+    n_free = 20 - 2  # of the mean and the slope
+    error = np.sqrt(residuals @ residuals / n_free / (apart @ apart))
     assert estimate.value == pytest.approx(slope)
-    assert estimate.high - slope >= 0.99 * stdtrit(18, 0.975) * error
+    assert estimate.high - slope >= 0.99 * stdtrit(n_free, 0.975) * error
 
 
 def judged_by(films, of):
@@ -116,19 +121,24 @@ def test_a_difference_of_two_shares_is_at_most_1(apart):
 
 
 def test_a_judge_who_marks_less_is_no_difference_of_groups():
-    """The second judge marks .15 less; shares of the second are .2 and .8 in the two groups."""
+    """CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1."""
     found, _ = samples(0, n_films=40, n_judged=40)
     group = np.arange(40) % 2
-    second = np.where(np.arange(40) % 5 == 0, 1 - group, group)
-    less = [replace(film, judged=film.judged - 0.15 * own) for film, own in zip(found, second, strict=True)]
-    known = estimate_contrast(
-        judged_by(less, lambda k: {"AB": 1.0 - second[k], "CD": float(second[k])}), group
-    )
-    without = estimate_contrast(judged_by(less, lambda _: {"AB": 1.0}), group)
-    as_it_is = estimate_contrast(judged_by(found, lambda _: {"AB": 1.0}), group)
-    assert abs(known.value - as_it_is.value) < 0.05
-    assert without.value < as_it_is.value - 0.07
-    assert known.high - known.low > as_it_is.high - as_it_is.low
+    is_by_cd = np.where(np.arange(40) % 5 == 0, 1 - group, group)
+    marked = [replace(film, judged=film.judged - 0.15 * cd) for film, cd in zip(found, is_by_cd, strict=True)]
+
+    def who_judged(place):
+        return {"AB": 1.0 - is_by_cd[place], "CD": float(is_by_cd[place])}
+
+    def only_ab(_):
+        return {"AB": 1.0}
+
+    unmoved = estimate_contrast(judged_by(found, only_ab), group)
+    known = estimate_contrast(judged_by(marked, who_judged), group)
+    unknown = estimate_contrast(judged_by(marked, only_ab), group)
+    assert abs(known.value - unmoved.value) < 0.05
+    assert unknown.value < unmoved.value - 0.07
+    assert known.high - known.low > unmoved.high - unmoved.low
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])
@@ -217,24 +227,26 @@ def test_neither_order_nor_units_matter_and_equal_groups_do_not_differ(order, se
     assert same.low == pytest.approx(-same.high)
 
 
-def test_what_judged_cells_tell_is_weighed_by_how_likely_each_was_drawn():
-    """In equal cells the covariance is that of a draw without return; others are weighed by their chances."""
+def test_what_equal_cells_tell_is_that_of_a_draw_without_return():
+    """By the formulas of survey sampling: variances are less by the share of cells that were drawn."""
     rng = np.random.default_rng(0)
-    y, p, own = rng.random(12), rng.random(60), np.arange(12)
-    found = sample_of(cells(p), own, y)
+    y, p, drawn = rng.random(12), rng.random(60), np.arange(12)
+    found = sample_of(cells(p), drawn, y)
     factor = (1 - 12 / 60) / 12
     assert found.judged == pytest.approx(y.mean())
-    assert found.covariance == pytest.approx(factor * np.cov(y, p[own])[0, 1])
+    assert found.covariance == pytest.approx(factor * np.cov(y, p[drawn])[0, 1])
     assert found.variance == pytest.approx(factor * p.var())
-    content = np.where(np.arange(60) < 30, 1.0, 0.5)
-    uneven = Cells(np.zeros((60, 2)), content, content, p)
-    two = np.array([0, 59])
-    chances = inclusion_chances(content, 2)[two]
-    weights = content[two] / chances
-    judged = sample_of(uneven, two, np.array([1.0, 0.0])).judged
-    assert judged == pytest.approx(weights[0] / weights.sum())
-    before = sample_of(uneven, two, np.array([1.0, 0.0]), law=SEQUENTIAL_POISSON).judged
-    assert before == pytest.approx(0.5)  # chances are proportional to content
+
+
+def test_what_unequal_cells_tell_is_weighed_by_how_likely_each_was_drawn():
+    """Of 30 cells with all their content and 30 with half of it, one of each is judged."""
+    content = np.repeat([1.0, 0.5], 30)
+    uneven = Cells(np.zeros((60, 2)), content, content, np.random.default_rng(0).random(60))
+    drawn, y = np.array([0, 59]), np.array([1.0, 0.0])
+    weights = content[drawn] / inclusion_chances(content, 2)[drawn]
+    assert sample_of(uneven, drawn, y).judged == pytest.approx(weights[0] / weights.sum())
+    # By the earlier law chances are proportional to content, so that both weigh the same.
+    assert sample_of(uneven, drawn, y, law=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():

@@ -86,39 +86,59 @@ def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements
     assert choose_next([timeline], 20, blind=True, judged=unjudged) == unjudged
 
 
-def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(timeline, tmp_path):
+def drawn_as(kind, clips):
+    """Those of clips that were chosen as "uncertain" or as "random"."""
+    return [clip for clip in clips if clip.extras["draw"] == kind]
+
+
+def test_of_windows_to_judge_next_a_third_is_random_and_all_are_judged_in_sight(timeline):
     clips = choose_next([timeline], 21)
-    draws = [clip.extras["draw"] for clip in clips]
-    assert (draws.count("uncertain"), draws.count("random")) == (14, 7)
+    uncertain, random = drawn_as("uncertain", clips), drawn_as("random", clips)
+    assert (len(uncertain), len(random)) == (14, 7)
     assert {clip.extras["seen_score"] for clip in clips} == {"1"}
-    uncertain = [clip for clip in clips if clip.extras["draw"] == "uncertain"]
-    assert all(a.end_s < b.start_s for a, b in pairwise(uncertain))  # no neighbours
-    every = [clip for clip in choose_next([timeline], 300) if clip.extras["draw"] == "uncertain"]
-    assert max(b.start_s - a.end_s for a, b in pairwise(every)) == 16.0  # and nothing else is left out
     assert {clip.duration_s for clip in clips} == {8.0}
-    random = {clip.clip_id for clip in clips if clip.extras["draw"] == "random"}
-    assert random != {clip.clip_id for clip in choose_next([timeline], 7, blind=True)}  # new to the judge
+    blind = choose_next([timeline], 7, blind=True)
+    assert {clip.clip_id for clip in random} != {clip.clip_id for clip in blind}  # new to the judge
+
+
+def test_uncertain_windows_are_near_the_threshold_and_no_neighbours(timeline):
+    uncertain = drawn_as("uncertain", choose_next([timeline], 21))
+    assert all(one.end_s < following.start_s for one, following in pairwise(uncertain))
     cells = cells_of(timeline)
-    near = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
+    distance = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
     chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
-    assert near[chosen].mean() < np.median(near)
+    assert distance[chosen].mean() < np.median(distance)
+    # More than there are: between two are at most two windows of 8 s, and no room for one more.
+    every = drawn_as("uncertain", choose_next([timeline], 300))
+    assert max(following.start_s - one.end_s for one, following in pairwise(every)) == 16.0
+
+
+def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
+    clips = choose_next([timeline], 21)
     again = choose_next([timeline], 21, judged=list(judged(clips, tmp_path)))
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
-def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
+def blind_and_in_sight(timeline):
+    """60 windows to be judged blindly, and 12 of which the judge saw the score."""
     blind = choose_next([timeline], 60, blind=True)
-    seen = [replace(clip, clip_id=f"{clip.clip_id}-seen") for clip in choose_next([timeline], 12)]
-    nothing = dict.fromkeys(blind[0].extras, "")
-    seen = [replace(clip, extras=nothing | {"draw": "random", "seen_score": "1"}) for clip in seen]
-    both = [*blind, *seen]
-    rate, notices = correct_rate(timeline, judged(both, tmp_path))
+    extras = dict.fromkeys(blind[0].extras, "") | {"draw": "random", "seen_score": "1"}
+    in_sight = choose_next([timeline], 12)
+    return [*blind, *(replace(clip, clip_id=f"{clip.clip_id}-seen", extras=extras) for clip in in_sight)]
+
+
+def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
+    rate, notices = correct_rate(timeline, judged(blind_and_in_sight(timeline), tmp_path))
     assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
-    assert rate.low < 200 / 600 < rate.high
+    assert rate.low < 200 / 600 < rate.high  # `judged` calls the first 200 of 600 seconds violent
     assert 60 < rate.worth < rate.n_rows
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
-    spelled = judged([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in both], tmp_path)
-    assert correct_rate(timeline, spelled) == (rate, notices)
+
+
+def test_a_rate_is_the_same_where_judgements_spell_the_film_otherwise_and_is_read_back(timeline, tmp_path):
+    clips = blind_and_in_sight(timeline)
+    spelled = judged([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
+    assert correct_rate(timeline, spelled) == correct_rate(timeline, judged(clips, tmp_path))
     found = correct_rates(timeline, spelled)
     write_rates(tmp_path, [found])
     assert read_rates(tmp_path) == [found]
@@ -356,33 +376,45 @@ def test_that_a_judge_says_two_things_of_a_window_is_said(timeline, tmp_path):
         assert [notice.split()[0] for notice in notices] == ["once"] * n
 
 
-def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path):
-    first = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
-    book = codebook(tmp_path)
+def judgements_of_two(timeline, folder, *, unlike=()):
+    """AB judges 40 windows; CD says the same but of those at the places `unlike`."""
+    by_ab = list(judged(choose_next([timeline], 40, blind=True), folder))
+    other = {"violent": "calm", "calm": "violent"}
+    by_cd = [
+        replace(
+            clip,
+            clip_id=f"cd-{clip.clip_id}",
+            annotator="CD",
+            level=other[clip.level] if place in unlike else clip.level,
+        )
+        for place, clip in enumerate(by_ab)
+    ]
+    return Manifest((*by_ab, *by_cd), folder, codebook(folder))
 
-    def second(*differs):
-        other = {"violent": "calm", "calm": "violent"}
-        for place, clip in enumerate(first):
-            level = other[clip.level] if place in differs else clip.level
-            yield replace(clip, clip_id=f"cd-{clip.clip_id}", annotator="CD", level=level)
 
-    def rate_of(*clips):
-        return correct_rate(timeline, Manifest(clips, tmp_path, book))[0]
+@pytest.mark.parametrize("unlike", [(7,), (1, 3, 7, 20)])
+def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path, unlike):
+    judgements = judgements_of_two(timeline, tmp_path, unlike=unlike)
+    (pair,) = correct_rate(timeline, judgements)[0].agreement
+    assert (pair.annotators, pair.n, pair.alike) == (["AB", "CD"], 40, 40 - len(unlike))
+    levels = {who: [clip.level for clip in judgements if clip.annotator == who] for who in ("AB", "CD")}
+    assert pair.kappa == pytest.approx(cohen_kappa_score(levels["AB"], levels["CD"]))
+    assert -1 <= pair.low < pair.kappa < pair.high <= 1
 
-    for differs in ((7,), (1, 3, 7, 20)):
-        judges = first, list(second(*differs))
-        (pair,) = rate_of(*judges[0], *judges[1]).agreement
-        assert (pair.annotators, pair.n, pair.alike) == (["AB", "CD"], 40, 40 - len(differs))
-        assert pair.kappa == pytest.approx(cohen_kappa_score(*([c.level for c in one] for one in judges)))
-        assert -1 <= pair.low < pair.kappa < pair.high <= 1
-    same = rate_of(*first, *second())
-    assert (same.agreement[0].kappa, same.agreement[0].high) == (1.0, 1.0)
-    assert 0.5 < same.agreement[0].low < 0.95
-    found = correct_rates(timeline, Manifest((*first, *second()), tmp_path, book))
+
+def test_two_judges_who_say_the_same_of_all_windows_may_still_differ_on_others(timeline, tmp_path):
+    (pair,) = correct_rate(timeline, judgements_of_two(timeline, tmp_path))[0].agreement
+    assert pair.kappa == pair.high == 1.0
+    assert 0.5 < pair.low < 0.95
+
+
+def test_rates_of_two_judges_are_read_back_unless_a_name_controls_a_terminal(timeline, tmp_path):
+    found = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
     write_rates(tmp_path, [found])
     assert read_rates(tmp_path) == [found]
-    written = (tmp_path / RATES).read_text(encoding="utf-8")
-    (tmp_path / RATES).write_text(written.replace('"AB"', '"\\u202eAB"'), encoding="utf-8")
+    path = tmp_path / RATES
+    turned_round = path.read_text(encoding="utf-8").replace('"AB"', '"\\u202eAB"')
+    path.write_text(turned_round, encoding="utf-8")
     with pytest.raises(FilmError):
         read_rates(tmp_path)
 

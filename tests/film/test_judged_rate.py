@@ -73,12 +73,17 @@ def test_a_timid_model_is_not_counted_more_than_once():
 
 
 def test_the_estimate_of_four_judgements_by_hand():
-    """Alone .5, D = .65 - .45: the gain at R is 2 R (1 - R), R = .5 - .05 times it; the fifth weighs 0."""
+    """The share of positives, .5, less the gain times how much higher p is here than in the whole film.
+
+    Mean p is .55 of the four judged windows and .5 of the film. The gain is R (1 - R) D / film_variance, with
+    D = .65 - .45: mean p of positives and of negatives, each with one p of .55 more. The fifth has no weight.
+    """
     y, p, weights = [[1, 0, 1, 0, 0]], [[0.8, 0.3, 0.6, 0.5, 0.9]], [[1, 1, 1, 1, 0]]
     found = difference_estimate(y, p, weights, np.zeros((1, 5)), film_p=0.5, film_variance=0.1)
     (rate,) = found.value
-    assert rate == pytest.approx(0.5 - 0.05 * 2 * rate * (1 - rate), abs=1e-6)
-    assert found.gain == pytest.approx(2 * rate * (1 - rate), abs=1e-6)
+    gain = 2 * rate * (1 - rate)
+    assert rate == pytest.approx(0.5 - (0.55 - 0.5) * gain, abs=1e-6)
+    assert found.gain == pytest.approx(gain, abs=1e-6)
 
 
 def test_a_cell_without_content_is_neither_found_nor_drawn():

@@ -41,13 +41,18 @@ N = len(WINDOWS)
 POSITIVE, NEGATIVE, NOT_SURE = "S", "HN", "NS"
 
 
-def judged(film=FILM, windows=WINDOWS, **judges):
-    """Judgements of the first windows of a draw, by name of judge."""
+def judgements_by(windows=WINDOWS, **judges):
+    """Judge the first windows of a draw: of each judge the levels that they give."""
     clips = []
     for judge, levels in judges.items():
         for clip, level in zip(windows, levels, strict=False):
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
-    return correct_rates(film, Manifest(tuple(clips), Path()))
+    return Manifest(tuple(clips), Path())
+
+
+def judged(film=FILM, windows=WINDOWS, **judges):
+    """Rates of a film by what judges say of the first windows of a draw."""
+    return correct_rates(film, judgements_by(windows, **judges))
 
 
 def shares_in(found):
@@ -58,15 +63,15 @@ def shares_in(found):
                          ids=["alike", "unlike"])  # fmt: skip
 def test_the_share_of_all_goes_no_further_than_the_mean_of_the_judges_own_ends(first, second):
     levels = {"S": POSITIVE, "H": NEGATIVE}
-    film = {"AB": [levels[one] for one in first], "CD": [levels[one] for one in second]}
-    *own, panel = judged(**film).rates
+    judges = {"AB": [levels[one] for one in first], "CD": [levels[one] for one in second]}
+    found = judged(**judges)
+    *own, panel = found.rates
     assert panel.is_of_panel
     assert np.mean([one.low for one in own]) <= panel.low <= panel.value
     assert panel.value <= panel.high <= np.mean([one.high for one in own])
-    clips = [replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge)
-             for judge, said in film.items() for clip, level in zip(WINDOWS, said, strict=False)]  # fmt: skip
-    assert correct_rate(FILM, Manifest(tuple(clips), Path()))[0].high == panel.high
-    claim = shares_in(judged(**film))[-1]
+    rate_of_film, _ = correct_rate(FILM, judgements_by(**judges))
+    assert rate_of_film.high == panel.high
+    claim = shares_in(found)[-1]
     for language in LANGUAGES:
         assert Words(language).shares(claim.interval) in sentences([claim], language)[0]
 
@@ -296,28 +301,23 @@ def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_wind
 
 
 def test_the_terminal_says_why_the_share_together_is_below_both(tmp_path, capsys):
-    """Planted: AB and CD judge more than the ten windows that both judged."""
+    """Planted: AB judges 14 windows, CD the first ten of them, of which alone their share together is."""
     FILM.write(tmp_path / "f1")
-    one, other = [POSITIVE, NEGATIVE] * 7, [NEGATIVE, POSITIVE] * 5
-    clips = []
-    for judge, levels in (("AB", one), ("CD", other)):
-        for clip, level in zip(WINDOWS, levels, strict=False):
-            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
-    write_manifest(Manifest(tuple(clips), tmp_path, builtin_codebook("obygaze12")), tmp_path / "js.csv")
+    by_ab, by_cd = [POSITIVE, NEGATIVE] * 7, [NEGATIVE, POSITIVE] * 5
 
-    def rated(table):
+    def printed(**judges):
+        table = tmp_path / "judgements.csv"
+        judgements = replace(judgements_by(**judges), codebook=builtin_codebook("obygaze12"))
+        write_manifest(judgements, table)
         with pytest.raises(SystemExit) as ended:
-            main(["film", "rate", str(tmp_path / "f1"), str(tmp_path / table)])
+            main(["film", "rate", str(tmp_path / "f1"), str(table)])
         assert not ended.value.code
         return capsys.readouterr().out
 
-    said = rated("js.csv")
-    assert Words("en")["own_shares"] in said
-    assert f", of {N} that do not overlap (positive: 7 of 14)" in said
-    lines = (tmp_path / "js.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    alone = "".join(line for line in lines if "CD-" not in line)
-    (tmp_path / "alone.csv").write_text(alone, encoding="utf-8")
-    assert Words("en")["own_shares"] not in rated("alone.csv")
+    of_both = printed(AB=by_ab, CD=by_cd)
+    assert Words("en")["own_shares"] in of_both
+    assert f", of {N} that do not overlap (positive: 7 of 14)" in of_both
+    assert Words("en")["own_shares"] not in printed(AB=by_ab)
 
 
 @pytest.mark.parametrize("n_sure", [1, 4, 9])
@@ -344,28 +344,35 @@ def test_nobody_is_sent_to_judge_what_is_judged():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(LANGUAGES))
 def test_it_is_said_which_judges_of_a_panel_agree_no_better_than_chance(seed, language):
-    """Two agree, or not; the third says the same, the opposite, one thing, or what a coin says."""
+    """Planted: CD turns few of AB's calls of 14 windows, or every other one.
+
+    EF calls windows as AB does, the other way round, all of them positive, or as a coin falls.
+    """
     rng, words = np.random.default_rng(seed), Words(language)
-    first = rng.random(14) < 0.5
-    second = np.where(rng.random(14) < rng.choice([0.02, 0.5]), ~first, first)
-    third = [first, ~first, np.ones(14, bool), rng.random(14) < 0.5][rng.integers(4)]
-    calls = dict(zip(("AB", "CD", "EF"), (first, second, third), strict=True))
-    found = judged(**{name: np.where(own, POSITIVE, NEGATIVE) for name, own in calls.items()})
+    by_ab = rng.random(14) < 0.5
+    share_turned = rng.choice([0.02, 0.5])
+    by_cd = np.where(rng.random(14) < share_turned, ~by_ab, by_ab)
+    all_positive, by_coin = np.ones(14, bool), rng.random(14) < 0.5
+    by_ef = [by_ab, ~by_ab, all_positive, by_coin][rng.integers(4)]
+    calls = {"AB": by_ab, "CD": by_cd, "EF": by_ef}
+    found = judged(**{judge: np.where(own, POSITIVE, NEGATIVE) for judge, own in calls.items()})
     panel = shares_in(found)[-1]
     said = phrases.judged_share_sentence(panel, words)
     pairs = [claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa)]
-    for doubt, of_some in (
+    assert len(pairs) == 3
+    for of_all_pairs, of_some_pairs in (
         (kinds.AGREE_LESS, kinds.SOME_LESS),
         (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
         (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
     ):
-        doubtful = ["–".join(pair.who) for pair in pairs if pair.has(doubt)]
-        assert panel.has(doubt) == (len(doubtful) == 3)
-        assert panel.has(of_some) == (0 < len(doubtful) < 3)
-        if panel.has(of_some):
-            text = words.say(phrases.PANEL_DOUBTS[of_some], pairs=words.listed(doubtful))
-            assert text in said
-        assert (words[phrases.PANEL_DOUBTS[doubt]] in said) == (len(doubtful) == 3)
+        doubtful = ["–".join(pair.who) for pair in pairs if pair.has(of_all_pairs)]
+        are_all, are_some = len(doubtful) == 3, len(doubtful) in (1, 2)
+        assert panel.has(of_all_pairs) == are_all
+        assert (words[phrases.PANEL_DOUBTS[of_all_pairs]] in said) == are_all
+        assert panel.has(of_some_pairs) == are_some
+        if are_some:  # then the pairs are named
+            named = words.say(phrases.PANEL_DOUBTS[of_some_pairs], pairs=words.listed(doubtful))
+            assert named in said
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -503,33 +510,40 @@ def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_wa
 def test_films_that_are_judged_in_part_are_not_called_unjudged_nor_those_judged_wholly_to_be_judged(
     judged_films,
 ):
-    """Planted: of ten films one is judged wholly and never surely, one in part, four not at all."""
+    """Of ten films one is judged wholly and never surely, one in part, four enough, four not at all."""
     films, judgements = judged_films
     whole, part, *rest = [film.movie for film in films]
-    clips = [clip for clip in judgements if clip.movie in rest[:4]]
-    for film, n in ((films[0], None), (films[1], 6)):
-        for clip in choose_next([film], 10**6, blind=True)[:n]:
-            level = NOT_SURE if film.movie == whole else POSITIVE
-            clips.append(replace(clip, level=level, annotator="AB"))
+    enough = rest[:4]
+    clips = [clip for clip in judgements if clip.movie in enough]
+    windows = {film.movie: choose_next([film], 10**6, blind=True) for film in films[:2]}
+    clips += [replace(clip, level=NOT_SURE, annotator="AB") for clip in windows[whole]]
+    clips += [replace(clip, level=POSITIVE, annotator="AB") for clip in windows[part][:6]]
     compared = compare_films(films, Manifest(tuple(clips), Path()))
+
+    # The share needs one film more, and the one that is named can still be judged.
     (claim,) = group_claims(compared)
     assert (claim.n_judged, claim.number) == (4, None)
-    advised = [movie for movie in (whole, part, *rest) if movie in claim.reason]
-    assert len(advised) == 1
-    assert advised[0] not in (whole, *rest[:4])
+    (advised,) = [film.movie for film in films if film.movie in claim.reason]
+    assert advised not in (whole, *enough)
+
+    # The page says of both films how many of their windows were judged.
     film_of = {film.timeline.movie: film for film in compared.films}
-    counts = {movie: film.counts for movie, film in film_of.items()}
-    assert (counts[whole].sure, counts[whole].left, counts[part].sure) == (0, 0, 6)
+    assert (film_of[whole].counts.sure, film_of[whole].counts.left) == (0, 0)
+    assert film_of[part].counts.sure == 6
     for language in LANGUAGES:
         words, page = Words(language), comparison_page(compared, language=language)
         for movie in (whole, part):
-            of_model = compared_share(film_of[movie], compared)
-            note = phrases.few_windows_note(of_model, counts[movie].judged, counts[movie].sure, words)
-            assert str(counts[movie].judged) in note
+            of_model, counts = compared_share(film_of[movie], compared), film_of[movie].counts
+            note = phrases.few_windows_note(of_model, counts.judged, counts.sure, words)
+            assert str(counts.judged) in note
             assert note in page
 
 
 def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_what_they_do(judged_films):
+    """Films of ten years are compared by odd and even years; AB judges all, or AB and CD judge some each.
+
+    Then AB judges those of 1980 to 1986 and CD those of 1983 to 1989.
+    """
     films, judgements = judged_films
     clips = []
     for clip in judgements:
@@ -539,21 +553,19 @@ def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_
         if year > 1982:
             clips.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}"))
     facts = {film.movie: {"side": "odd" if int(film.movie[1:]) % 2 else "even"} for film in films}
-    alone = compare_films(films, judgements, facts, by="side")
-    mixed = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
-    for compared, is_mixed in ((alone, False), (mixed, True)):
+    by_ab = compare_films(films, judgements, facts, by="side")
+    by_both = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
+    for compared, is_by_both in ((by_ab, False), (by_both, True)):
         shares = [claim for claim in group_claims(compared) if isinstance(claim, kinds.GroupShare)]
-        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_mixed] * 2
+        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_by_both] * 2
         (change,) = compared.changes.to_dict("records")
-        assert bool(change["note"]) == is_mixed
-        for language in LANGUAGES:
-            words = Words(language)
-            assert (
-                words.again(change["note"]) in comparison_page(compared, language=language)
-            ) or not is_mixed
-    one, other = (phrases.groups_sentence(group_claims(found), Words("en")) for found in (alone, mixed))
-    assert one.startswith("AB would mark")
-    assert not other.startswith("AB and CD would mark")
+        assert bool(change["note"]) == is_by_both
+        said = phrases.groups_sentence(group_claims(compared), Words("en"))
+        assert said.startswith("AB would mark") == (not is_by_both)
+        assert not said.startswith("AB and CD would mark")
+    (change,) = by_both.changes.to_dict("records")
+    for language in LANGUAGES:
+        assert Words(language).again(change["note"]) in comparison_page(by_both, language=language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -143,6 +143,7 @@ def film(tmp_path_factory, trained):
 
 
 def judged_by(trained, *spans, movie="tt0000001", level="violent"):
+    """Judge spans of a film blindly, under the corpus's codebook, all with one level."""
     clips = [
         Clip(f"j{n}", movie, "", start, end, level, annotator="AB", extras={"seen_score": "0"})
         for n, (start, end) in enumerate(spans)
@@ -151,37 +152,62 @@ def judged_by(trained, *spans, movie="tt0000001", level="violent"):
 
 
 def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
-    """Windows of 8 s every 4 s: its own alone, those in it by more than half, or those that reach into it."""
+    """Windows last 8 s and begin every 4 s; what counts is how many seconds of them lie in a clip."""
     timeline, store = film
-    spans = [(8, 16), (9, 23), (17, 18), (700, 710), (20, 28)]
-    judgements = judged_by(trained, *spans)
-    unsure = replace(judgements.clips[-1], level="unsure")
-    others = replace(judgements.clips[0], clip_id="other", movie="tt2")
-    judgements = judgements.with_clips([*judgements.clips[:-1], unsure, others])
+    starting_at = dict(zip(range(0, 600, 4), store["descriptors"].pooled(), strict=False))
+    features_of = {
+        (8, 16): starting_at[8],  # a window of its own
+        # Those of which more than half lies in it: for 7, 8 and 7 s; of that at 4 s it has 3 s.
+        (9, 23): (7 * starting_at[8] + 8 * starting_at[12] + 7 * starting_at[16]) / 22,
+        # Shorter than half a window: those that reach into it.
+        (17, 18): (starting_at[12] + starting_at[16]) / 2,
+    }
+    learnt = learn_from_judgements(
+        [timeline], judged_by(trained, *features_of), [store], trained.manifest, trained.store
+    )
+    of_judgements = learnt.data.X[len(trained.data) :]
+    np.testing.assert_allclose(of_judgements, [*features_of.values()], rtol=1e-5)
+
+
+def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained, film):
+    timeline, store = film
+    judgements = judged_by(trained, (8, 16), (700, 710), (20, 28))
+    learnable, behind_the_end, third = judgements
+    unsure = replace(third, level="unsure")
+    of_another_film = replace(learnable, clip_id="other", movie="tt2")
+    judgements = judgements.with_clips([learnable, behind_the_end, unsure, of_another_film])
     unlabelled = Clip("of the film", "tt0000001", "")  # which the corpus may have, as the demo's has
     corpus = trained.manifest.with_clips([*trained.manifest, unlabelled])
     learnt = learn_from_judgements([timeline], judgements, [store], corpus, trained.store)
-    rows = store["descriptors"].pooled()
-    # From 9 to 23: the windows at 8, 12 and 16 lie in it for 7, 8 and 7 s, that at 4 for 3 s.
-    expected = [rows[2], (7 * rows[2] + 8 * rows[3] + 7 * rows[4]) / 22, (rows[3] + rows[4]) / 2]
-    np.testing.assert_allclose(learnt.data.X[len(trained.data) :], expected, rtol=1e-5)
-    assert len(learnt.manifest) == len(corpus) + 3
+    assert len(learnt.manifest) == len(corpus) + 1
     assert "3 judgements left out" in learnt.notes[0]
-    # Of the only judged film nothing can be told: nothing else was learnt where it is left out.
+
+
+def test_of_the_only_judged_film_no_number_is_known(trained, film):
+    """Nothing that was judged is left to learn from where this film is left out."""
+    timeline, store = film
+    learnt = learn_from_judgements(
+        [timeline], judged_by(trained, (8, 16)), [store], trained.manifest, trained.store
+    )
     assert learnt.films.set_index("movie").loc["tt0000001", ["before", "after"]].isna().all()
     assert ALONE in learning_report(learnt).notes
 
 
 def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
+    """Who agrees with the model by a key names no concepts: no model of concepts learns from such a clip."""
     folder, timeline = scored_film(tmp_path, trained)
-    clips = [
-        replace(clip, extras={**clip.extras, "judgement": "agree"}, concepts=concepts)
-        for clip, concepts in zip(judged_by(trained, (8, 16), (40, 48)), [(), ("Gun",)], strict=True)
-    ]
-    judgements = judged_by(trained).with_clips(clips)
-    stores = stores_near(folder, timeline)
-    learnt = learn_from_judgements([timeline], judgements, stores, trained.manifest, trained.store)
-    assert [clip.concepts for clip in learnt.manifest][len(trained.manifest) :] == [("Gun",)]
+    judgements = judged_by(trained, (8, 16), (40, 48))
+    agreed = [replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements]
+    by_a_key, with_a_concept = agreed[0], replace(agreed[1], concepts=("Gun",))
+    learnt = learn_from_judgements(
+        [timeline],
+        judgements.with_clips([by_a_key, with_a_concept]),
+        stores_near(folder, timeline),
+        trained.manifest,
+        trained.store,
+    )
+    added = learnt.manifest.clips[len(trained.manifest) :]
+    assert [clip.concepts for clip in added] == [("Gun",)]
 
 
 def refused(trained, film, films=None, spans=((8, 16),), windows=None, **judged):
@@ -207,16 +233,15 @@ def test_what_cannot_be_learnt_from_is_refused(trained, film, tmp_path):
 
 
 def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
+    """The film's windows were read from another layer of the network than the corpus."""
     timeline, store = film
-    ids = {clip.clip_id: clip.movie for clip in store.clips}
+    movie_of = {clip.clip_id: clip.movie for clip in store.clips}
     spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
-    groups = {"descriptors": {"pooled": store["descriptors"].pooled()}}
-    other = open_store(seal_arrays(tmp_path / "other", ids, groups, spans=spans, layer="other"))
-    record = structs.replace(
-        timeline.record, store=structs.replace(timeline.record.store, fingerprint=other.fingerprint)
-    )
-    message = refused(trained, film, films=[replace(timeline, record=record)], windows=[other])
-    assert "layer" in message
+    features = {"descriptors": {"pooled": store["descriptors"].pooled()}}
+    other = open_store(seal_arrays(tmp_path / "other", movie_of, features, spans=spans, layer="other"))
+    scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
+    scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
+    assert "layer" in refused(trained, film, films=[scored], windows=[other])
 
 
 def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
@@ -234,86 +259,111 @@ def test_judgements_under_other_words_than_the_corpus_are_learnt_from_only_where
     trained, film
 ):
     timeline, store = film
+    of_corpus, reworded = trained.manifest.codebook.definition(), "d" * 64
     judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
-    other = "d" * 64
-    rows = [
-        replace(clip, level=("calm", "violent")[place % 2], extras={**clip.extras, "definition": other})
-        for place, clip in enumerate(judgements)
+    under_other_words = [
+        replace(clip, level=level, extras=clip.extras | {"definition": reworded})
+        for clip, level in zip(judgements, ["calm", "violent"] * 6, strict=False)
     ]
-    given = [timeline], judgements.with_clips(rows), [store], trained.manifest, trained.store
+    given = (
+        [timeline],
+        judgements.with_clips(under_other_words),
+        [store],
+        trained.manifest,
+        trained.store,
+    )
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
         learn_from_judgements(*given)
-    learnt = learn_from_judgements(*given, same_meaning=[other])
-    assert {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie} == {
-        trained.manifest.codebook.definition()
-    }
+    learnt = learn_from_judgements(*given, same_meaning=[reworded])
+    definitions = {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie}
+    assert definitions == {of_corpus}
 
 
-def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_before(trained, film):
+@pytest.fixture
+def learnt(trained, film):
+    """What is learnt of one film of which eleven windows are judged, calm and violent in turn."""
     timeline, store = film
     judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
-    mixed = [replace(clip, level=("calm", "violent")[place % 2]) for place, clip in enumerate(judgements)]
-    learnt = learn_from_judgements(
-        [timeline], judgements.with_clips(mixed), [store], trained.manifest, trained.store
+    in_turn = [replace(clip, level=("calm", "violent")[place % 2]) for place, clip in enumerate(judgements)]
+    return learn_from_judgements(
+        [timeline], judgements.with_clips(in_turn), [store], trained.manifest, trained.store
     )
-    films = learnt.films.set_index("movie")
-    assert films.loc[timeline.movie, ["before", "after"]].isna().all()
-    of_corpus = films[films["judged"] == 0]
-    change = (of_corpus["after"] - of_corpus["before"]).mean()
-    assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in sentences(learnt.claims)[0]
+
+
+def test_a_change_is_the_mean_over_the_corpus_of_after_less_before(learnt):
+    """The only judged film has neither: nothing judged is learnt from where it is left out."""
+    is_judged = learnt.films["judged"] > 0
+    assert learnt.films.loc[is_judged, ["before", "after"]].isna().all(axis=None)
+    of_corpus = learnt.films[~is_judged]
     differences = of_corpus["after"] - of_corpus["before"]
-    found = change_of(learnt.films)
-    assert found == t_interval(differences, covers="method")
-    assert found.low < t_interval(differences).low
-    few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)).claims for n in (2, 3)]
-    assert ["needs 3" in sentences(claims)[0] for claims in few] == [True, False]
+    assert f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}") in sentences(learnt.claims)[0]
+    change = change_of(learnt.films)
+    assert change == t_interval(differences, covers="method")
+    assert change.low < t_interval(differences).low
+
+
+def test_a_change_needs_three_films(learnt):
+    for n_films, is_refused in ((2, True), (3, False)):
+        few = replace(learnt, films=learnt.films.assign(judged=0).head(n_films))
+        assert ("needs 3" in sentences(few.claims)[0]) == is_refused
 
 
 def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(timeline, tmp_path):
     """Of four planted passages the new model finds the first no more, and one where nothing was."""
-    table, (first, second) = timeline.table.copy(), ((40.0, 72.0), (220.0, 250.0))
-    mine = table["model"] == timeline.model().key
-    for (start, end), p in ((first, 0.02), (second, 0.9)):
-        inside = mine & (table["start_s"] < end) & (table["end_s"] > start) & table["p"].notna()
-        table.loc[inside, ["p", "p_low", "p_high"]] = p
-    lines = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
-    beside = beside_former(replace(timeline, table=table), replace(timeline, subtitles=lines))
-    beside.write(tmp_path / "scored")
-    again = Timeline.read(tmp_path / "scored")
-    assert again.keys == (*timeline.keys, f"{timeline.model().key}-before")
-    assert again.subtitles["text"].tolist() == ["Stop"]
-    view = FilmView(again, "f", Words("en"), top=5)
+    no_more, found_now = (40.0, 72.0), (220.0, 250.0)
+    table = timeline.table.copy()
+    is_of_model = (table["model"] == timeline.model().key) & table["p"].notna()
+    for (start_s, end_s), p in ((no_more, 0.02), (found_now, 0.9)):
+        is_inside = (table["start_s"] < end_s) & (table["end_s"] > start_s)
+        table.loc[is_of_model & is_inside, ["p", "p_low", "p_high"]] = p
+    subtitles = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
+    new, former = replace(timeline, table=table), replace(timeline, subtitles=subtitles)
+    beside_former(new, former).write(tmp_path / "scored")
+    kept = Timeline.read(tmp_path / "scored")
+    assert kept.keys == (*timeline.keys, f"{timeline.model().key}-before")
+    assert kept.subtitles["text"].tolist() == ["Stop"]
+    view = FilmView(kept, "f", Words("en"), top=5)
     assert view.former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
-    moved = {(claim.time.start_s < first[1], claim.number > 0.5) for claim in view.moved}
-    assert moved == {(True, False), (False, True)}
     assert len(view.moved) == 2
-    whole = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
-    assert beside_former(timeline, whole).keys == timeline.keys  # of other rows
-    twice = beside_former(again, again)
-    assert twice.keys == again.keys
+    in_first, in_second = sorted(view.moved, key=lambda claim: claim.time.start_s)
+    assert in_first.time.start_s < no_more[1] < in_second.time.start_s
+    assert in_first.number <= 0.5 < in_second.number
+
+
+def test_only_one_former_curve_of_the_same_rows_is_kept(timeline):
+    scored_anew = beside_former(timeline, timeline)
+    assert beside_former(scored_anew, scored_anew).keys == scored_anew.keys
+    of_other_rows = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
+    assert beside_former(timeline, of_other_rows).keys == timeline.keys
 
 
 def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
-    changed = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    beside = beside_former(replace(timeline, table=changed), timeline)
+    halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
+    beside = beside_former(replace(timeline, table=halved), timeline)
     opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
     page = desk_page([opened], opened, "read", "en")
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
     assert page.count("data-span=") >= 4
-    view = FilmView(beside, "f", Words("en"), top=5)
-    listed = {
-        (claim.time.start_s, claim.time.end_s): tuple(
-            map(view.words.probability, (claim.before, claim.number))
-        )
-        for claim in view.moved
-    }
-    assert all(" → ".join(p) in page for p in listed.values())
-    for place, key in enumerate((f"{view.model.key}-before", view.model.key)):
-        of = beside.segments(key).set_index(["start_s", "end_s"])["p"].to_dict()
-        both = listed.keys() & of.keys()
-        assert both
-        for span in both:  # the list says of a passage what is said of it elsewhere
-            assert listed[span][place] == view.words.probability(of[span])
     alone = OpenFilm(0, timeline, opened.decisions)
     assert "d-moved" not in desk_page([alone], alone, "read", "en").partition("<body")[2]
+
+
+def test_the_list_of_what_moved_has_the_probabilities_that_passages_have_elsewhere(timeline, tmp_path):
+    halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
+    beside = beside_former(replace(timeline, table=halved), timeline)
+    opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
+    page = desk_page([opened], opened, "read", "en")
+    view = FilmView(beside, "f", Words("en"), top=5)
+    key = view.model.key
+    before_and_now = {}
+    for claim in view.moved:
+        before, now = view.words.probability(claim.before), view.words.probability(claim.number)
+        assert f"{before} → {now}" in page
+        before_and_now[claim.time.start_s, claim.time.end_s] = before, now
+    for place, name in enumerate((f"{key}-before", key)):
+        p_of = beside.segments(name).set_index(["start_s", "end_s"])["p"].to_dict()
+        in_both = before_and_now.keys() & p_of.keys()
+        assert in_both
+        for span in in_both:
+            assert before_and_now[span][place] == view.words.probability(p_of[span])

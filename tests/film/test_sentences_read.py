@@ -135,27 +135,29 @@ def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(langu
 # --- what cannot be judged
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("hatched", [0.1, 0.5])
-def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched):
+@pytest.mark.parametrize(("flags", "reasons"), [
+    ("unlike", {"like"}), ("missing", {"read"}), ("both", {"like", "read"})
+])  # fmt: skip
+def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched, flags, reasons):
+    """A first part of the film has no probability: it is unlike training, or could not be read."""
     film = invented_film(unlike=((0.0, hatched),), **SMALL)
-    mixed = film.table.copy()
-    mixed.loc[0, "flags"] = "missing"
-    says = {}
-    for name, one in {
-        "unlike": film,
-        "unread": unread(film, "missing"),
-        "both": replace(film, table=mixed),
-    }.items():
-        judged_time = claim_of(one, kinds.JudgedTime)
-        said = phrases.unjudged_sentence(judged_time, ENGLISH) + phrases.unlike_caveat(judged_time, ENGLISH)
-        assert phrases.unlike_legend(judged_time, ENGLISH) in text_of(film_page([one]))
-        said += phrases.unlike_legend(judged_time, ENGLISH)
-        if hatched > 0.2:
-            said += phrases.sentence(claim_of(one, kinds.ExpectedShare), ENGLISH)
-        says[name] = said
-    assert "read" not in says["unlike"]
-    assert "like" not in says["unread"]
-    assert "read" in says["both"]
-    assert "like" in says["both"]
+    if flags == "missing":
+        film = unread(film, "missing")
+    elif flags == "both":
+        table = film.table.copy()
+        table.loc[0, "flags"] = "missing"
+        film = replace(film, table=table)
+    judged_time = claim_of(film, kinds.JudgedTime)
+    legend = phrases.unlike_legend(judged_time, ENGLISH)
+    assert legend in text_of(film_page([film]))
+    said = [
+        phrases.unjudged_sentence(judged_time, ENGLISH),
+        phrases.unlike_caveat(judged_time, ENGLISH),
+        legend,
+    ]
+    if hatched > 0.2:  # then no share is given, and the sentence in its place says why
+        said.append(phrases.sentence(claim_of(film, kinds.ExpectedShare), ENGLISH))
+    assert {word for word in ("like", "read") if word in " ".join(said)} == reasons
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -197,14 +199,14 @@ def test_a_second_without_pictures_has_no_probability_and_a_film_with_many_has_n
 
 
 def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
-    model = [trained.paths["linear"]]
-    films = {}
-    for hole in ((), (60.0, 64.2)):
-        store = film_store(tmp_path / f"{len(hole)}", "m", end_s=120.0, hole=hole)
-        films[hole] = score_film(store, model).rows().set_index("start_s")
-    whole, damaged = films.values()
-    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # 60 to 68 s is out, 64 to 72 s is read
-    assert whole.loc[64.0]["n_windows"] == 2
+    """Windows of 8 s begin every 4 s. Without pictures from 60 to 64.2 s that at 60 s has less than half."""
+    rows_of = {}
+    for name, hole in (("whole", ()), ("damaged", (60.0, 64.2))):
+        store = film_store(tmp_path / name, "m", end_s=120.0, hole=hole)
+        rows_of[name] = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
+    whole, damaged = rows_of["whole"], rows_of["damaged"]
+    assert whole.loc[64.0]["n_windows"] == 2  # those at 60 and 64 s
+    assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # that at 64 s
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
@@ -366,24 +368,24 @@ def test_only_an_export_with_contributions_explains_them():
 
 
 def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither():
-    """The mean of its values is below the usual one, the mean of its probabilities above it."""
+    """Planted: row by row Activity is much more than usual, then a little further below it.
+
+    The mean of its values is below the usual one, 0; that of its probabilities is above the usual one, .17.
+    """
     film = invented_film(**SMALL)
-    film = with_model(film, concepts=[changed(one, usual=0.0, usual_p=0.17) for one in film.model().concepts])
+    concepts = [changed(one, usual=0.0, usual_p=0.17) for one in film.model().concepts]
     table = film.table.copy()
-    known = table["p"].notna()
-    is_odd = np.arange(len(table)) % 2 == 1
-    values = np.where(is_odd, 3.0, -3.5)
+    has_p, is_odd = table["p"].notna(), np.arange(len(table)) % 2 == 1
+    values, probabilities = np.where(is_odd, 3.0, -3.5), np.where(is_odd, 0.99, 0.001)
     table["Activity_value"] = values
-    table["Activity_contribution"] = np.where(known, -0.5 * values, np.nan)
-    table["Activity_p"] = np.where(known, np.where(is_odd, 0.99, 0.001), np.nan)
-    film = with_model(replace(film, table=table), threshold_p=0.3)
-    said = [phrases.sentence(claim, ENGLISH) for claim in film_claims(film)]
-    assert any("in part more, in part less Activity than usual (0.4" in text for text in said)
-    for text in said:
-        for p in re.findall(
-            r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value", text
-        ):
-            assert float(p) < 0.17
+    table["Activity_contribution"] = np.where(has_p, -0.5 * values, np.nan)
+    table["Activity_p"] = np.where(has_p, probabilities, np.nan)
+    film = with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
+    said = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
+    assert "in part more, in part less Activity than usual (0.4" in said
+    # Where it is called less, its probability is below the usual one too.
+    less = re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value", said)
+    assert all(float(p) < 0.17 for p in less)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

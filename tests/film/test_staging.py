@@ -51,17 +51,27 @@ def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
     path = table(tmp_path / "v.csv", [LINES[0], LINES[1].replace("-40", cell)])
     with pytest.raises(ManifestError, match=f"line 3, column loudness: '{cell}'"):
         read_variables(path, films_of("a"))
-    for films, lines, head, words in (
-        ("z", LINES, HEAD, "no window of z"),
-        ("a", ["a-0001,a,0,8,"], "clip_id,movie,start_s,end_s,cuts", "no column of numbers"),
-        *(
-            ("a", [f"a-0001,a,{times},1,1,1"], HEAD, "line 2")
-            for times in ("10,0", "-5,5", "0,", "0,2000000")
-        ),
-        ("a", [f"a-{n},a,{200 * n},{200 * n + 200},1,1,1" for n in range(3)], HEAD, "film a begin behind"),
-    ):
-        with pytest.raises(FilmError, match=words):
-            read_variables(table(path, lines, head), films_of(films))
+
+
+@pytest.mark.parametrize("times", ["10,0", "-5,5", "0,", "0,2000000"])
+def test_times_that_no_window_has_are_refused_by_line(tmp_path, times):
+    with pytest.raises(FilmError, match="line 2"):
+        read_variables(table(tmp_path / "v.csv", [f"a-0001,a,{times},1,1,1"]), films_of("a"))
+
+
+def test_a_table_without_the_films_windows_or_without_numbers_is_refused(tmp_path):
+    path = tmp_path / "v.csv"
+    with pytest.raises(FilmError, match="no window of z"):
+        read_variables(table(path), films_of("z"))
+    with pytest.raises(FilmError, match="no column of numbers"):
+        read_variables(table(path, ["a-0001,a,0,8,"], "clip_id,movie,start_s,end_s,cuts"), films_of("a"))
+
+
+def test_a_table_most_of_whose_windows_begin_behind_the_films_end_is_refused(tmp_path):
+    """The film lasts 60 s, and only the first of three windows begins in it."""
+    lines = [f"a-{number},a,{200 * number},{200 * number + 200},1,1,1" for number in range(3)]
+    with pytest.raises(FilmError, match="film a begin behind"):
+        read_variables(table(tmp_path / "v.csv", lines), films_of("a"))
 
 
 def test_two_rows_of_a_window_and_times_that_no_film_has_are_refused(tmp_path, trained):
@@ -121,30 +131,44 @@ def test_seconds_that_windows_share_add_up_to_the_time_that_they_cover(windows):
     assert shared_seconds(spans).sum() == pytest.approx(covered)
 
 
+NOTHING_JUDGED = Manifest((), Path())
+
+
 def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
-    found = compare_films(films, Manifest((), Path()), by="camera")
+    """Film d has no variables: it is left out, and named."""
+    found = compare_films(films, NOTHING_JUDGED, by="camera")
     groups = {film.timeline.movie: film.group for film in found.films}
     assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
     assert any("without camera" in note and "(d)" in note for note in found.notes)
-    x = {
-        film.timeline.movie: film.x
-        for film in compare_films(films[:3], Manifest((), Path()), trend="camera").films
-    }
-    assert x == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
-    left_out = compare_films(films, Manifest((), Path()), trend="camera").notes
+
+
+def test_a_trend_may_be_by_a_variable(films):
+    with_variables = compare_films(films[:3], NOTHING_JUDGED, trend="camera").films
+    assert {film.timeline.movie: film.x for film in with_variables} == pytest.approx(
+        {"a": 0.0, "b": 0.1, "c": 0.2}
+    )
+    left_out = compare_films(films, NOTHING_JUDGED, trend="camera").notes
     assert any("camera" in note and "(d)" in note for note in left_out)
-    facts = {film.movie: {"camera": "hand-held" * (film.movie != "b")} for film in films}
-    found = compare_films(films, Manifest((), Path()), facts, by="camera")
+
+
+def test_a_column_of_the_table_of_films_goes_before_a_variable_of_its_name(films):
+    facts = {film.movie: {"camera": "" if film.movie == "b" else "hand-held"} for film in films}
+    found = compare_films(films, NOTHING_JUDGED, facts, by="camera")
     assert {film.group for film in found.films} == {"hand-held"}
     assert any("without camera" in note and "(b)" in note for note in found.notes)
-    dated = [film.variables.rename(columns={"camera": "year"}) for film in films]
-    films = [replace(film, variables=own) for film, own in zip(films, dated, strict=True)]
-    assert {film.facts["year"] for film in compare_films(films, Manifest((), Path())).films} == {""}
-    films = [replace(film, variables=film.variables.rename(columns={"year": "camera"})) for film in films]
+
+
+def test_a_variable_called_year_is_no_year_of_a_film(films):
+    called_year = [
+        replace(film, variables=film.variables.rename(columns={"camera": "year"})) for film in films
+    ]
+    assert {film.facts["year"] for film in compare_films(called_year, NOTHING_JUDGED).films} == {""}
+
+
+def test_a_column_that_neither_a_table_nor_a_variable_has_is_refused(films):
+    all_with_variables = [replace(film, variables=films[0].variables) for film in films]
     with pytest.raises(FilmError, match="no column zoom"):
-        compare_films(
-            [replace(film, variables=films[0].variables) for film in films], Manifest((), Path()), by="zoom"
-        )
+        compare_films(all_with_variables, NOTHING_JUDGED, by="zoom")
 
 
 def test_people_are_drawn_and_films_are_compared_by_their_time_on_screen_and_in_close_pictures(

@@ -158,16 +158,20 @@ EVENT = re.compile(
 def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time_code(
     film, segments, rate, start
 ):
+    """An event lasts one frame; its marker says how many frames the segment has."""
     fps = Fraction(rate)
+
+    def frame_of(label):
+        return round(Fraction(time_code(label, fps)) * fps)
+
     text = export(film, "edl", rate=fps, top=20, start=start)
-    first = round(Fraction(time_code(start or "0", fps)) * fps)
-    events = EVENT.findall(text)
-    at = [round(Fraction(time_code(event[1], fps)) * fps) - first for event in events]
-    assert [round(Fraction(time_code(event[2], fps)) * fps) - first for event in events] == [
-        n + 1 for n in at
-    ]
-    spans = [(n, n + int(event[5])) for n, event in zip(at, events, strict=True)]
-    assert spans == [(round(Fraction(a, 1000) * fps), round(Fraction(b, 1000) * fps)) for a, b in segments]
+    offset = frame_of(start or "0")
+    found = []
+    for event in EVENT.findall(text):
+        first, end, n_frames = frame_of(event[1]) - offset, frame_of(event[2]) - offset, int(event[5])
+        assert end == first + 1
+        found.append((first, first + n_frames))
+    assert found == [tuple(round(Fraction(ms, 1000) * fps) for ms in segment) for segment in segments]
     # OpenTimelineIO takes a comment above the first event for an event.
     assert f"FCM: {'DROP' if ';' in start else 'NON-DROP'} FRAME\n\n001 " in text
     assert text.isascii()

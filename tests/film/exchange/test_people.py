@@ -62,11 +62,13 @@ def test_without_asking_no_export_holds_what_people_decided(film, kind):
 
 
 def test_every_format_says_who_decided_what_and_how(film, kind):
-    text = export(film, kind, people=EVERY).replace("_", " ").replace("%5F", "_")
-    for name in ("AB", "blind", "in sight", "agreed"):
-        assert name in text
-    assert "C_D" in text.replace("C D", "C_D")
-    assert "no annotation by people" not in text
+    """RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name."""
+    text = export(film, kind, people=EVERY)
+    with_spaces = text.replace("_", " ").replace("%5F", "_")
+    for words in ("AB", "blind", "in sight", "agreed"):
+        assert words in with_spaces
+    assert "C_D" in text or "C_D" in with_spaces
+    assert "no annotation by people" not in with_spaces
 
 
 @pytest.mark.parametrize("kind", READ_BACK)

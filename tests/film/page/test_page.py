@@ -66,21 +66,18 @@ def test_every_text_is_there_in_every_language_with_the_same_places():
 
 def test_what_must_be_known_comes_first():
     page = text_of(film_page([invented_film(**SMALL)]))
-    order = [
-        "the model marks",
-        "Open your own copy",
-        "Passages",
-        "kappa",
-        "no verdict on a film",
-    ]
-    places = [page.index(words) for words in order]
+    in_order = ["the model marks", "Open your own copy", "Passages", "kappa", "no verdict on a film"]
+    places = [page.index(words) for words in in_order]
     assert places == sorted(places)
+
+
+def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading_and_no_first_sentence():
     film = invented_film(trained_on=True, **SMALL)
     assert first_sentence(film) == ""
-    page = film_page([film])
     assert "no prediction: the model was trained on this film" in heading_of(film)
-    for place in ("title", "h1"):
-        assert re.search(f"<{place}[^>]*>(.*?)( <small>|</{place}>)", page)[1] == heading_of(film)
+    page = film_page([film])
+    for element in ("title", "h1"):
+        assert re.search(f"<{element}[^>]*>(.*?)( <small>|</{element}>)", page)[1] == heading_of(film)
 
 
 def seconds_of(rows, film):
@@ -90,35 +87,37 @@ def seconds_of(rows, film):
 
 
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
-    film = invented_film()
-    meant = with_model(film, means={"S": "staged like what experts call M"})
-    reached = film.segments().query("reaches == 1")
-    time = film.time()
-    judged, minutes = f"{time.judged_s / 60:.1f}", f"{reached['judged_s'].sum() / 60:.1f}"
-    rows = film.rows()
-    called_s = 0.0
-    for start_s, end_s in reached[["start_s", "end_s"]].to_numpy():
-        called_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], meant)
-    called = f"{called_s / 60:.1f}"
-    sentence = first_sentence(meant)
-    share = Words("en").shares_of_whole([time.judged_s, time.unlike_s, time.nothing_s])[0]
-    black = f"{time.nothing_s / 60:.1f}"
-    start = (
-        f"Of the {judged} minutes that it can judge ({share} of the film; {black} minutes of "
-        f"black or credits) the model marks {len(reached)} passages, {minutes} minutes ({called} minutes of "
-        "them at its threshold or above), as S (Sure: staged like what experts call M)"
+    film = with_model(invented_film(), means={"S": "staged like what experts call M"})
+    time, rows = film.time(), film.rows()
+    passages = film.segments().query("reaches == 1")
+    reaching_s = 0.0  # a passage may go on over rows below the threshold
+    for start_s, end_s in passages[["start_s", "end_s"]].to_numpy():
+        reaching_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], film)
+    judged, marked, reaching, black = (
+        f"{seconds / 60:.1f}"
+        for seconds in (time.judged_s, passages["judged_s"].sum(), reaching_s, time.nothing_s)
     )
-    assert sentence.startswith(start)
-    marked = marked_passages(film, film.model(), reached)
-    names = [concept.name for concept in marked.concepts]
-    assert all(name in sentence for name in names[:3])
+    share = Words("en").shares_of_whole([time.judged_s, time.unlike_s, time.nothing_s])[0]
+    assert first_sentence(film).startswith(
+        f"Of the {judged} minutes that it can judge ({share} of the film; {black} minutes of "
+        f"black or credits) the model marks {len(passages)} passages, {marked} minutes ({reaching} minutes "
+        "of them at its threshold or above), as S (Sure: staged like what experts call M)"
+    )
+    none_reaches = first_sentence(with_model(film, threshold_p=1.0), "pcbm_lr", "fr")
+    assert none_reaches.startswith(f"Des {judged.replace('.', ',')} minutes qu’il peut juger")
+    assert "le modèle ne marque aucun passage" in none_reaches
+
+
+def test_the_first_sentence_names_concepts_that_speak_for_the_passages():
+    film = invented_film()
+    passages = film.segments().query("reaches == 1")
+    names = [concept.name for concept in marked_passages(film, film.model(), passages).concepts]
     assert names
+    assert all(name in first_sentence(film) for name in names[:3])
     contributions = [name for name in film.table if name.endswith("_contribution")]
-    against = film_of(film, table=film.table.assign(**(-film.table[contributions].abs())))
-    assert marked_passages(against, film.model(), reached).concepts == ()
-    sentence = first_sentence(with_model(meant, threshold_p=1.0), "pcbm_lr", "fr")
-    assert sentence.startswith(f"Des {judged.replace('.', ',')} minutes qu’il peut juger")
-    assert "le modèle ne marque aucun passage" in sentence
+    all_against = -film.table[contributions].abs()
+    film_against = film_of(film, table=film.table.assign(**all_against))
+    assert marked_passages(film_against, film.model(), passages).concepts == ()
 
 
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9, 1.0])
@@ -198,17 +197,21 @@ def warnings(film):
     return re.findall('class="warning"><strong>(.*?)</strong>', film_page([film]))
 
 
-def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says_which():
-    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
-    record, words = film.model(), Words("en")
-    assert record.rate.unreliable == 1
-    why = no_prediction_phrase(ALL_UNLIKE, words)
-    assert words.say("nothing_printed", why=why) in warnings(film)
-    whole = invented_film(**SMALL)
-    rate = replace(whole.model().rate, value=None)
-    assert "EN" in figures(with_model(whole, levels_left_out=["EN"], rate=rate))[0][-1]
-    half = invented_film(unlike=((0.0, 0.5),), **SMALL)
-    assert words.share(half.time().unlike_s / (600.0 - half.time().nothing_s)) in figures(half)[0][-1]
+def test_a_film_without_a_reliable_second_has_a_warning():
+    film, words = invented_film(unlike=((0.0, 1.0),), **SMALL), Words("en")
+    assert film.model().rate.unreliable == 1
+    why_nothing = no_prediction_phrase(ALL_UNLIKE, words)
+    assert words.say("nothing_printed", why=why_nothing) in warnings(film)
+
+
+def test_the_figure_of_a_share_that_is_refused_says_why():
+    film = invented_film(**SMALL)
+    no_rate = replace(film.model().rate, value=None)
+    assert "EN" in figures(with_model(film, levels_left_out=["EN"], rate=no_rate))[0][-1]
+    half_unlike = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    time = half_unlike.time()
+    share_unlike = time.unlike_s / (600.0 - time.nothing_s)
+    assert Words("en").share(share_unlike) in figures(half_unlike)[0][-1]
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
@@ -218,19 +221,24 @@ def test_of_a_film_without_a_probability_no_passages_are_counted():
 
 
 def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is():
+    """One row within the longest passage gets no probability, of a length over which a passage goes on."""
     film = invented_film()
-    rows, longest = film.rows(), film.segments().query("reaches == 1").sort_values("judged_s").iloc[-1]
-    inside = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
-    inside = inside[(inside["end_s"] - inside["start_s"]).between(0.6, 4.9)]
-    short = inside.index[len(inside) // 2]
+    rows, passages = film.rows(), film.segments().query("reaches == 1")
+    longest = passages.sort_values("judged_s").iloc[-1]
+    within = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
+    # Passages go on over up to 5 s; what is left out is said from half a second on.
+    bridged_rows = within[(within["end_s"] - within["start_s"]).between(0.6, 4.9)]
+    row = bridged_rows.index[len(bridged_rows) // 2]
     table = film.table.copy()
-    table.loc[short, ["p", "p_low", "p_high", "flags"]] = [np.nan, np.nan, np.nan, "unlike"]
+    table.loc[row, ["p", "p_low", "p_high", "flags"]] = [np.nan, np.nan, np.nan, "unlike"]
     bridged = film_of(film, table=table)
     found = bridged.segments()
-    (row,) = found[found["judged_s"] < found["end_s"] - found["start_s"] - 0.5].to_dict("records")
+    is_bridged = found["judged_s"] < found["end_s"] - found["start_s"] - 0.5
+    (passage,) = found[is_bridged].to_dict("records")
     words = Words("en")
-    length, judged = words.duration(row["end_s"] - row["start_s"]), words.duration(row["judged_s"])
-    lengths = [passage["length"] for passage in data_of(film_page([bridged]))["passages"]]
+    length = words.duration(passage["end_s"] - passage["start_s"])
+    judged = words.duration(passage["judged_s"])
+    lengths = [one["length"] for one in data_of(film_page([bridged]))["passages"]]
     assert f"{length}, {judged} of it judged" in lengths
 
 
@@ -256,37 +264,46 @@ def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(
     assert len(warnings(film_of(film, record=replace(film.record, windows=windows)))) == warns
 
 
-def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
+def test_concepts_whose_precision_a_record_lacks_say_that_it_is_unknown():
     film, words = invented_film(**SMALL), Words("en")
-    record, segments = film.model(), film.segments()
-    unknown = with_model(film, concepts=[replace(concept, ap=None) for concept in record.concepts])
-    strips = film_page([unknown]).split('class="d-strips"')[1].split("</section>")[0]
-    assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(record.concepts)
-    share, shown, _ = figures(film)
-    assert re.findall(r"\d+", shown[0]) == [str((segments["reaches"] == 1).sum())]
-    without = [with_model(film, **{name: None}) for name in ("threshold_p", "calibration")]
-    one, other = (figures(each)[1] for each in without)
-    assert one == other != shown
-    partial = with_model(film, calibration=replace(record.calibration, worst_film_error=None))
-    assert figures(partial)[0][0] == share[0]
+    concepts = [replace(concept, ap=None) for concept in film.model().concepts]
+    page = film_page([with_model(film, concepts=concepts)])
+    strips = page.split('class="d-strips"')[1].split("</section>")[0]
+    assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(concepts)
+
+
+def test_figures_of_a_record_that_lacks_numbers_leave_them_out():
+    film = invented_film(**SMALL)
+    share, passages, _ = figures(film)
+    n_reaching = (film.segments()["reaches"] == 1).sum()
+    assert re.findall(r"\d+", passages[0]) == [str(n_reaching)]
+    _, without_threshold, _ = figures(with_model(film, threshold_p=None))
+    _, without_calibration, _ = figures(with_model(film, calibration=None))
+    assert without_threshold == without_calibration != passages
+    calibration = replace(film.model().calibration, worst_film_error=None)
+    assert figures(with_model(film, calibration=calibration))[0][0] == share[0]
 
 
 def test_concepts_that_are_not_found_are_grey_and_come_last():
+    """Of the eight of `CONCEPTS` the tests of the model show five to be found better than chance."""
     page = film_page([invented_film(**SMALL)])
     assert Words("en").say("legend_unfound", n=3) in page
     shown, grey = page.split('<div class="dim">')
-    assert "AP 0.55, chance 0.21" in shown
-    assert "AP 0.28, chance 0.26" in grey
+    assert "AP 0.55, chance 0.21" in shown  # Body
+    assert "AP 0.28, chance 0.26" in grey  # Look
     concepts = data_of(page)["rows"]["concepts"]
-    names = [concept["name"] for concept in concepts]
     assert [concept["found"] for concept in concepts] == [True] * 5 + [False] * 3
+    names = [concept["name"] for concept in concepts]
     assert names[:2] == ["Body", "Clothing"]
     assert set(names[5:]) == {"Look", "Posture", "Appearance"}
+
+
+def test_no_probability_below_a_concepts_threshold_is_rounded_to_it():
+    """The script has whole percentages: .896 is 90 of them, and does not reach a threshold of .9."""
     film = invented_film(**SMALL)
-    concepts = film.record.models[0].concepts
-    concepts[:] = [replace(concept, threshold_p=0.9) for concept in concepts]
+    film = with_model(film, concepts=[replace(one, threshold_p=0.9) for one in film.model().concepts])
     concepts = data_of(film_page([film]))["rows"]["concepts"]
-    assert {concept["seen"] for concept in concepts} == {91}  # 0.896 is 90 there, and is not seen
+    assert {concept["seen"] for concept in concepts} == {91}
 
 
 def test_several_films_stand_by_year_and_never_by_rate():
@@ -455,15 +472,21 @@ def test_words_of_numbers():
 # ---------------------------------------------------------------------------
 
 
-def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reason():
+def test_an_end_that_rounds_to_no_hundredth_is_written_as_below_one():
     words = Words("en")
     assert words.band(0.005, 0.2, " to ") == "0.01 to 0.20"
     assert words.band(0.004, 0.2, " to ") == "<0.01 to 0.20"
-    assert [words.band(0.001, high, " to ") for high in (0.004, 0.005)] == ["", "<0.01 to 0.01"]
+    assert words.band(0.001, 0.005, " to ") == "<0.01 to 0.01"
+    assert words.band(0.001, 0.004, " to ") == ""  # neither end is a number that one could read
     assert words.spoken(0.0, 0.0, 0.005) != words.spoken(0.0, 0.0, 0.004)
-    weighing = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
-    assert "Body" not in why(weighing, words)
-    assert "Look" in why(weighing, words)
+
+
+def test_a_concept_that_contributes_nothing_is_no_reason():
+    without = Reason("Body", p=0.1, contribution=0.0, is_present=False)
+    contributing = Reason("Look", p=0.1, contribution=0.4, is_present=False)
+    said = why([without, contributing], Words("en"))
+    assert "Body" not in said
+    assert "Look" in said
 
 
 def test_no_class_of_the_films_styles_is_one_of_the_reports():
@@ -632,15 +655,17 @@ def seconds_film(judged_in_minutes):
     return with_model(film_of(film, table=table), calibration=calibration)
 
 
-def test_a_minutes_number_is_of_the_seconds_that_are_said_and_of_ten_at_least():
-    film = seconds_film([0, 5, 20, 60])
+def test_a_minute_has_a_number_from_ten_judged_seconds_on_and_says_how_many_were_judged():
+    judged = [0, 5, 20, 60]
+    film = seconds_film(judged)
     minutes = FilmView(film, "f", Words("en"), top=20).minutes
-    assert [minute.judged_s for minute in minutes] == [0.0, 5.0, 20.0, 60.0]
-    assert [np.isnan(minute.p) for minute in minutes] == [True, True, False, False]
-    assert [np.isnan(minute.concepts).all() for minute in minutes] == [False] * 4  # they are not unlike
-    described = data_of(film_page([film]))["minutes"]
-    assert shares(described["p"])[:2] == [-1, -1]
-    assert list(np.frombuffer(b64decode(described["judged"]), "<u2")) == [0, 5, 20, 60]
+    assert [minute.judged_s for minute in minutes] == judged
+    assert [bool(np.isnan(minute.p)) for minute in minutes] == [True, True, False, False]
+    # `seconds_film` leaves concepts their values where the model decides nothing.
+    assert [bool(np.isnan(minute.concepts).all()) for minute in minutes] == [False] * 4
+    packed = data_of(film_page([film]))["minutes"]
+    assert shares(packed["p"])[:2] == [-1, -1]
+    assert np.frombuffer(b64decode(packed["judged"]), "<u2").tolist() == judged
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
@@ -690,9 +715,13 @@ def test_the_band_of_a_minute_and_of_a_passage_is_that_of_its_mean():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_concept_below_its_threshold_is_not_called_absent(language):
-    words = Words(language)
-    page = film_page([invented_film(**SMALL)], language=language)
-    assert words["not_seen"].split(",")[0] in page
+    """What a model doesn't find may be there all the same: the page says "not seen, 0.12"."""
+    not_seen, _ = Words(language)["not_seen"].split(",")
+    film = invented_film(**SMALL)
+    passages = film.rows().dropna(subset="p")
+    assert any((passages[f"{one.name}_p"] < one.threshold_p).any() for one in film.model().concepts)
+    page = film_page([film], language=language)
+    assert not_seen in page
     assert "absent" not in text_of(page)
 
 

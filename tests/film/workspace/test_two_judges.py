@@ -72,10 +72,13 @@ def settled_in(folder, book):
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
+    """On two machines with a folder each, of which one is killed meanwhile; a level is settled by a key."""
     book, path = codebook(tmp_path), films / "violence.codebook.toml"
     here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
     shutil.copytree(films / "scored" / "tt1", here)
-    if mode == "blind":  # each on a day of their own, before the desk
+
+    # Two people judge 30 windows each: on the page of windows, each on a day of their own, or by the library.
+    if mode == "blind":
         for name, levels in zip(("AB", HOSTILE), levels_of_both(), strict=True):
             started, judging = machine(here, path, mode)
             judging.judge_blindly(name, levels)
@@ -85,13 +88,17 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     else:
         both_judged(here, book)
     shutil.copytree(here, there)
+
+    # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
     started, desk = machine(here, path, mode)
     until(desk.page, TITLE)
-    assert "60" in desk.page.locator("#d-hidden").inner_text()  # nobody has written a name yet
+    assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press("d")
     said(desk.page, "hidden")
     desk.named("AB")
     assert desk.count() == "differ: 14, settled: 0"
+
+    # Five are settled, one of them after the page was loaded again; then the program is killed.
     desk.n_pressed = 0
     for _ in range(4):
         desk.settle("3")
@@ -105,6 +112,8 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     desk.press("d")
     desk.press("1")
     said(desk.page, "Not kept")
+
+    # Started again it has all five. Both machines go on, and neither has seen what the other settles.
     _, again = machine(here, path, mode)
     again.named("AB")
     assert again.count() == "differ: 14, settled: 5"
@@ -113,26 +122,29 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     elsewhere.named("AB")
     for _ in range(2):
         elsewhere.settle("3")
-    again.settle("3")  # neither machine has seen the other
+    again.settle("3")
     synchronise(here, there)
     again.page.reload()
     again.named("AB")
     while "settled: 14" not in again.count():
         again.settle("1")
-    n_pressed = desk.n_pressed + again.n_pressed + elsewhere.n_pressed
-    assert n_pressed <= MOST_KEYS
+    assert desk.n_pressed + again.n_pressed + elsewhere.n_pressed <= MOST_KEYS
+
+    # Both folders have the same 14 agreed spans, and every judgement of the two people is still there.
     synchronise(here, there)
     assert settled_in(here, book)[:2] == settled_in(there, book)[:2] == (14, 14)
-    assert len({(row["start_s"], row["end_s"]) for row in rows_of(here / SETTLED)}) == 14
+    agreed = rows_of(here / SETTLED)
+    assert len({(row["start_s"], row["end_s"]) for row in agreed}) == 14
+    assert {row["seen_score"] for row in agreed} == {"0" if mode == "blind" else "1"}
     made = Decisions(here, Timeline.read(here), book)
     assert {who: len(places) for who, places in made.blind().items()} == {"AB": 30, HOSTILE: 30}
-    assert {row["seen_score"] for row in rows_of(here / SETTLED)} == {"0" if mode == "blind" else "1"}
+    judgements = import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
+    assert len(judgements.manifest) == 60
+    to_learn_from = read_judged({here: made.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
+    assert len(to_learn_from.manifest) == 60 - 2 * 14 + 14  # what is agreed is in the place of the two
     for one in (desk, again, elsewhere):
         assert one.errors == []
-        assert one.page.evaluate("window.ran") is None
-    tables = read_judged({here: made.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
-    assert len(tables.manifest) == 60 - 28 + 14
-    assert len(import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book).manifest) == 60
+        assert one.page.evaluate("window.ran") is None  # what `HOSTILE` would set
 
 
 @pytest.mark.long
@@ -144,8 +156,10 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     desk.named("AB")
     page = desk.page
     all_drawn = "dispatchEvent(new Event('beforeprint'))"  # a long table is drawn as far as it is seen
-    rows = f"({all_drawn}, document.querySelectorAll('#d-table tbody tr').length)"
-    expected = {
+    n_rows = f"({all_drawn}, document.querySelectorAll('#d-table tbody tr').length)"
+
+    # The key f shows one kind after the other.
+    n_of_kind = {
         "mine": 30,
         "theirs": 30,
         "differ": 14,
@@ -154,10 +168,12 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
         "passages": 4,
         "all": 60,
     }
-    for name, n in expected.items():
+    for name, n in n_of_kind.items():
         desk.press("f")
         until(page, f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'")
-        assert page.evaluate(rows) == n, name
+        assert page.evaluate(n_rows) == n, name
+
+    # Undecided passages by strength: the first is chosen and decided, and is a row less.
     for _ in range(4):
         desk.press("f")
     page.locator("#d-order").focus()
@@ -169,7 +185,9 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     until(page, f"{TITLE}.startsWith('Passage')")
     desk.press("3")
     said(page, "kept")
-    assert page.evaluate(rows) == 3
+    assert page.evaluate(n_rows) == 3
+
+    # All of them: a span on which both differ is settled, which is deleted and undone.
     for _ in range(3):
         desk.press("f")
     page.evaluate(all_drawn)
