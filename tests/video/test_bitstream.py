@@ -61,15 +61,18 @@ def test_a_recovery_point_is_at_once_behind_any_other_message_or_it_is_not(frame
 @pytest.mark.parametrize(
     ("bits", "turned"),
     [
+        # Whether the turn ends, two flips, and 16 bits of an angle in parts of a full turn.
         ("000" + "0" * 16, False),  # neither flipped nor turned
-        ("001" + "0" * 16, True),
+        ("001" + "0" * 16, True),  # flipped
         ("000" + f"{3 << 14:016b}", True),  # 270 degrees
         ("1" + "1" * 18, False),  # the turn ends
     ],
 )
 def test_a_display_orientation_asks_for_a_turn_unless_it_is_none(bits, turned):
-    content = int(f"{bits}010{'1':<02}".ljust(24, "0"), 2).to_bytes(3, "big")
-    sei = b"\x06\x2f\x03" + content.replace(b"\0\0", b"\0\0\x03") + b"\x80"
+    behind = "01010"  # for how long it holds, and what fills the third byte
+    content = int((bits + behind).ljust(24, "0"), 2).to_bytes(3, "big")
+    escaped = content.replace(b"\0\0", b"\0\0\x03")
+    sei = b"\x06\x2f\x03" + escaped + b"\x80"  # an SEI unit with message 47 of 3 bytes
     assert h264(avcc(sei, IDR), 4).turned == turned
     assert read_hevc(avcc(hevc(PREFIX_SEI)[:2] + sei[1:], hevc(IDR_N_LP)), 4).turned == turned
 
