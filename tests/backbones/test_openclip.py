@@ -154,12 +154,12 @@ def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_t
     assert OPENCLIP.keys() == EFFECTS.keys()
     for name, one in OPENCLIP.items():
         tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
-        known = open_clip.get_pretrained_cfg(one.architecture, tag)
-        assert known["hf_hub"].rstrip("/") == one.repository
-        assert known["quick_gelu"]
-        config = open_clip.get_model_config(one.architecture)
-        assert config["quick_gelu"]
-        assert config["text_cfg"]["vocab_size"] == 49408
+        of_weights = open_clip.get_pretrained_cfg(one.architecture, tag)
+        assert of_weights["hf_hub"].rstrip("/") == one.repository
+        assert of_weights["quick_gelu"]
+        of_network = open_clip.get_model_config(one.architecture)
+        assert of_network["quick_gelu"]
+        assert of_network["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
 
 
 @pytest.mark.parametrize("stated", [True, False])
