@@ -166,7 +166,10 @@ def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_t
 def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
     open_clip, folders, tmp_path, in_hub, monkeypatch, stated
 ):
-    """Configurations of the same weights may leave out the approximation of GELU, or be missing."""
+    """Configurations of the same weights may leave out the approximation of GELU, or be missing.
+
+    The table of names has one here, `tiny`, for the repository lab/net.
+    """
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")

@@ -110,7 +110,8 @@ def test_a_network_encodes_frames_of_several_clips_together_and_each_as_if_it_we
     assert frames_of_clips == {"long": 7, "none": 0, "short": 2, "span": 3}
 
 
-def test_tokens_of_any_number_of_frames_have_no_place_and_are_not_lost_unsaid():
+def test_a_backbone_that_gives_tokens_too_is_refused():
+    """A store has one number of tokens for all clips; they are not left out without a word."""
     alone = load_backbone("descriptors", 1)
     frames = next(output for output in alone.outputs if output.name == "frames")
     with_tokens = replace(alone, outputs=(frames, BackboneOutput("tokens", (5, 6), "float16")))

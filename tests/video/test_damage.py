@@ -125,16 +125,16 @@ def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(f
 
 def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path):
     data = bytearray(films["no_b.mp4"].read_bytes())
-    victim = packets_of(films["no_b.mp4"])[90]
-    data[victim.pos : victim.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
+    damaged = packets_of(films["no_b.mp4"])[90]
+    data[damaged.pos : damaged.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
     path = written(tmp_path, "hole.mp4", data)
-    frames = read_frames(path, at([10, 50]))
+    frames = read_frames(path, at([10, 50]))  # for which frame 90 is not decoded
     assert (frames.status, frames.method) == ("ok", "sparse")
     with pytest.raises(VideoError, match="frame 90"):
         read_frames(path, at([90]))
     around = read_frames(path, at(range(85, 90)))
     assert numbers_of(around.images) == list(range(85, 90))
-    after = read_frames(path, at([94]))
+    after = read_frames(path, at([94]))  # which refers to frames before it
     assert (after.status, after.method) == ("partial", "sequential")
     assert after.notes[0] == "the decoder refused 1 packet on the way"
     with pytest.raises(VideoError, match="refused 1 packet"):
