@@ -277,8 +277,11 @@ def test_a_prefix_of_all_names_is_named(change, prefix):
         tensors.clear()
         tensors.update({prefix + key: value for key, value in whole.items()})
 
-    with pytest.raises(BackboneError, match=f"'{prefix}'"):
+    with pytest.raises(BackboneError, match=f"all their names begin with '{prefix}'"):
         load(change("clip", rename))
+
+
+def test_no_prefix_is_named_where_only_a_tensor_is_missing(change):
     with pytest.raises(BackboneError) as caught:
         load(change("xclip", lambda tensors: tensors.pop(KEYS["xclip"])))
     assert "begin with" not in str(caught.value)

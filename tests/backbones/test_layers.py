@@ -35,6 +35,13 @@ NORMS = {
     "vjepa2": lambda model: model.encoder.layernorm,
 }
 """Family -> the normalisation after its last block."""
+N_FRAMES = 4
+"""Frames of a clip in `FRAMES`."""
+N_STEPS = 2
+"""Steps of a clip in networks whose tokens are of two frames each."""
+SAMPLES_A_SECOND = 16_000
+SOUND = np.random.default_rng(0).normal(0, 0.1, SAMPLES_A_SECOND).astype(np.float32)
+"""A second of noise."""
 ONE_STACK = [kind for kind in CONFIGS if not kind.startswith("videoprism")]
 
 
@@ -79,10 +86,24 @@ def hidden_states(kind, model, pixels):
 def of_moments(kind, state, n_clips):
     """Average states over the patches of each frame, or step of two frames: [B, S, D]."""
     if kind in IMAGES or kind == "xclip":
-        return state.mean(dim=1).view(n_clips, 4, -1)
-    if kind == "timesformer":  # place by place, with time inside
-        return state.view(n_clips, -1, 4, state.shape[-1]).mean(dim=1)
-    return state.view(n_clips, 2, -1, state.shape[-1]).mean(dim=2)
+        return state.mean(dim=1).view(n_clips, N_FRAMES, -1)
+    if kind == "timesformer":  # all frames of a patch follow each other
+        return state.view(n_clips, -1, N_FRAMES, state.shape[-1]).mean(dim=1)
+    return state.view(n_clips, N_STEPS, -1, state.shape[-1]).mean(dim=2)
+
+
+def of_steps(kind, states, n_samples):
+    """Take the states `[S, D]` that are of steps of the sound, without other tokens and padding."""
+    if kind == "whisper":  # a step is 20 ms
+        n_steps = n_samples * 50 // SAMPLES_A_SECOND
+        return states[:n_steps]
+    if kind == "pe_audio_encoder":
+        return states[1:]  # behind the class token
+    if kind == "audio-spectrogram-transformer":
+        # Two tokens of the whole, then patches in 2 bands of frequency at 12 times, which are 100 ms apart.
+        n_steps = n_samples * 10 // SAMPLES_A_SECOND
+        return states[2:].reshape(2, 12, -1).mean(dim=0)[:n_steps]
+    return states
 
 
 @without_gradients
@@ -130,11 +151,15 @@ def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_
     output = network(pixels_of(backbone, batch), output_hidden_states=True)
     result, after_norm = backbone.encode(batch), normed.encode(batch)
 
-    def of_spatial(states):  # [B F, P, D]
-        return states.view(2, 4, 4, 32).mean(dim=2)
+    n_clips, n_patches, width = 2, 4, 32
 
-    def of_temporal(states):  # [B P, F, D]
-        return states.view(2, 4, 4, 32).mean(dim=1)
+    def of_spatial(states):
+        """Average `[clips x frames, patches, width]` over patches."""
+        return states.view(n_clips, N_FRAMES, n_patches, width).mean(dim=2)
+
+    def of_temporal(states):
+        """Average `[clips x patches, frames, width]` over patches."""
+        return states.view(n_clips, n_patches, N_FRAMES, width).mean(dim=1)
 
     last_spatial, last_temporal = output.last_spatial_hidden_state, output.last_temporal_hidden_state
     assert_exact(result["1/frames"], of_spatial(output.hidden_states[1]))
@@ -153,35 +178,30 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_its_clip(checkpoints, clips):
     result = backbone.encode(given)
     vision = backbone.encode.network.network.network.vision
     states = vision(pixel_values=pixels_of(backbone, given)[0], output_hidden_states=True).hidden_states
-    assert_exact(result["1/frames"][0], states[1][:, 1:].mean(dim=1))
-    assert_exact(result["1/pooled"][0], states[1][:, 1:].mean(dim=(0, 1)))
+    patches = states[1][:, 1:]  # after the first block, behind the class token
+    assert_exact(result["1/frames"][0], patches.mean(dim=1))
+    assert_exact(result["1/pooled"][0], patches.mean(dim=(0, 1)))
 
 
 @without_gradients
 @pytest.mark.parametrize(
     "kind", ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"]
 )
-def test_layers_of_networks_that_hear_are_their_steps(tmp_path, kind):
+def test_a_layer_of_a_network_that_hears_is_the_mean_over_the_steps_of_the_sound(tmp_path, kind):
     folder = tiny_sound_checkpoint(kind, tmp_path)
     backbone = load_backbone(
         "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
     )
-    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
-    result = backbone.encode([heard[None]])
+    result = backbone.encode([SOUND[None]])
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         network = transformers.AutoModel.from_pretrained(folder).eval()
-    inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
+    inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
     network = network.encoder if kind == "whisper" else network
-    state = network(**inputs, output_hidden_states=True).hidden_states[1][0]
-    if kind == "whisper":
-        state = state[: len(heard) // 320]
-    if kind == "pe_audio_encoder":
-        state = state[1:]
-    if kind == "audio-spectrogram-transformer":
-        state = state[2:].reshape(2, 12, -1).mean(dim=0)[: len(heard) // 1600]
-    assert_exact(result["1/pooled"][0], state.mean(dim=0))
-    assert_exact(result["1/frames"][0, 0], state.mean(dim=0))
+    states = network(**inputs, output_hidden_states=True).hidden_states[1][0]
+    expected = of_steps(kind, states, len(SOUND)).mean(dim=0)
+    assert_exact(result["1/pooled"][0], expected)
+    assert_exact(result["1/frames"][0, 0], expected)
 
 
 @pytest.mark.parametrize("kind", ["xclip", "vivit", "dinov3_vit"])
@@ -228,26 +248,38 @@ def test_layers_that_a_network_does_not_have_are_refused(folders, kind, layers):
         backbone_of(kind, folders[kind], layers=layers)
 
 
+@pytest.fixture(scope="module")
+def clap(tmp_path_factory):
+    """Weights of a tiny CLAP, whose audio network has four stages."""
+    return tiny_sound_checkpoint("clap", tmp_path_factory.mktemp("clap"))
+
+
 @without_gradients
-def test_layers_of_clap_are_its_stages_over_each_window_of_sound(tmp_path):
-    folder = tiny_sound_checkpoint("clap", tmp_path)
-    options = {"weights": str(folder), "compute": cpu()}
-    backbone = load_backbone("waveform", 1, layers=Layers(frames=True), **options)
-    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
-    result = backbone.encode([heard[None]])
+def test_layers_of_clap_are_its_stages_over_each_window_of_sound(clap):
+    backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
+    result = backbone.encode([SOUND[None]])
     with quiet():
-        extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
-        network = transformers.ClapModel.from_pretrained(folder).eval()
-    inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(clap)
+        network = transformers.ClapModel.from_pretrained(clap).eval()
+    inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
     states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
     assert [side.outputs[-1].shape for side in backbone.beside] == [(32,), (64,), (128,), (128,)]
     for number, state in enumerate(states[1:], start=1):
-        assert_exact(result[f"{number}/pooled"][0], state.mean(dim=(2, 3))[0])
-        assert_exact(result[f"{number}/frames"][0, 0], state.mean(dim=(2, 3))[0])
-    plain = load_backbone("waveform", 1, **options)
-    assert np.array_equal(plain.encode([heard[None]])["pooled"], result["pooled"])
+        expected = state.mean(dim=(2, 3))[0]  # over the map's height and width
+        assert_exact(result[f"{number}/pooled"][0], expected)
+        assert_exact(result[f"{number}/frames"][0, 0], expected)
+
+
+@without_gradients
+def test_what_clap_gives_does_not_change_by_its_layers(clap):
+    plain = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
+    layered = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
+    assert np.array_equal(plain.encode([SOUND[None]])["pooled"], layered.encode([SOUND[None]])["pooled"])
+
+
+def test_layers_of_clap_have_no_final_normalisation(clap):
     with pytest.raises(BackboneError):
-        load_backbone("waveform", 1, layers=Layers(norm=True), **options)
+        load_backbone("waveform", 1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
 
 
 @pytest.mark.parametrize("typed", ["", "0", "1,1", "4-8", "last", "-1", "1,,2"])

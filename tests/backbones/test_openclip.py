@@ -29,6 +29,9 @@ pytestmark = pytest.mark.usefixtures("open_clip")
 SAME = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
+"""27 words, each a token; with those of beginning and end 29, which is more than the networks read."""
+MOST_TOKENS = 16
+"""That these networks read of a text."""
 KINDS = ("resnet", "vit")
 
 
@@ -107,7 +110,7 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
     backbone = load_backbone("openclip", 3, layers=Layers(), **options)
     widths = [side.outputs[0].shape[0] for side in backbone.beside]
     assert widths == sorted(widths)
-    assert widths[-1] == 8 * widths[0]
+    assert widths[-1] == 8 * widths[0]  # each of the three later stages is twice as wide as the one before
     with pytest.raises(BackboneError):
         load_backbone("openclip", 3, layers=Layers(norm=True), **options)
     normed = load_backbone(
@@ -124,8 +127,18 @@ def test_texts_are_openclips_own(open_clip, folders, originals, kind):
     assert np.array_equal(ids, expected)
     with torch.inference_mode():
         np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(expected), atol=SAME)
-    cut = backbone.tokenize([LONG])[0]
-    assert (cut.is_cut, cut.n_tokens, cut.limit) == (True, 29, 16)
+
+
+def test_a_text_longer_than_the_network_reads_is_cut_which_is_told(folders):
+    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    (cut,) = backbone.tokenize([LONG])
+    assert cut.is_cut
+    assert cut.n_tokens == 29
+    assert cut.limit == MOST_TOKENS
+
+
+def test_no_texts_have_no_tokens(folders):
+    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     assert backbone.tokenize([]) == []
 
 
@@ -141,19 +154,22 @@ def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_t
     assert OPENCLIP.keys() == EFFECTS.keys()
     for name, one in OPENCLIP.items():
         tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
-        known = open_clip.get_pretrained_cfg(one.architecture, tag)
-        assert known["hf_hub"].rstrip("/") == one.repository
-        assert known["quick_gelu"]
-        config = open_clip.get_model_config(one.architecture)
-        assert config["quick_gelu"]
-        assert config["text_cfg"]["vocab_size"] == 49408
+        of_weights = open_clip.get_pretrained_cfg(one.architecture, tag)
+        assert of_weights["hf_hub"].rstrip("/") == one.repository
+        assert of_weights["quick_gelu"]
+        of_network = open_clip.get_model_config(one.architecture)
+        assert of_network["quick_gelu"]
+        assert of_network["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
 
 
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
     open_clip, folders, tmp_path, in_hub, monkeypatch, stated
 ):
-    """Configurations of the same weights may leave out the approximation of GELU, or be missing."""
+    """Configurations of the same weights may leave out the approximation of GELU, or be missing.
+
+    The table of names has one here, `tiny`, for the repository lab/net.
+    """
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
@@ -216,8 +232,9 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
     acts = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
     acts = visual.layer4(acts).detach().requires_grad_()
     assert acts.shape[1:] == (256, 2, 2)
-    light = 0.0
-    for sign in (1, -1):  # what one takes from the map the other adds
+    sum_of_maps = 0.0
+    # A map shows what raises the score, which may be nothing; of a text and its opposite one shows something.
+    for sign in (1, -1):
         text = sign * embed(TEXTS[1]).double()
         scored, cam = grad_cam_map(mapped, picture, similarity(text, score))
         image = visual.attnpool(acts)[0]
@@ -227,8 +244,8 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
         summed = (gradient.mean(dim=(2, 3), keepdim=True) * acts).sum(dim=1)[0].detach().numpy()
         assert scored == pytest.approx(value.item(), rel=1e-9)
         np.testing.assert_allclose(cam, np.maximum(summed, 0), atol=1e-9 * np.abs(summed).max())
-        light += cam.sum()
-    assert light > 0
+        sum_of_maps += cam.sum()
+    assert sum_of_maps > 0
 
 
 @pytest.mark.usefixtures("grad_cam")

@@ -109,9 +109,16 @@ def test_a_siglip_sees_the_pixels_of_pillows_filter_that_its_processor_names(
     assert record["name"] == preset
     assert record["resize"].endswith({3: "pillow-bicubic", 2: "pillow-bilinear"}[processor["resample"]])
     assert backbone.provenance["citation"].startswith(citation)
-    scale, shift = (np.array(record["constants"][key])[:, None, None] for key in ("scale", "shift"))
+
+
+@pytest.mark.parametrize("processor", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
+def test_the_pixels_of_a_siglip_are_those_of_transformers(made, processor):
+    folder = made("siglip", processor)
+    backbone = images(folder)
+    constants = backbone.provenance["preset"]["constants"]
+    pixels = backbone.prepare(FRAME) * np.array(constants["scale"]) + np.array(constants["shift"])
     theirs = SiglipImageProcessorPil.from_pretrained(folder)([FRAME], return_tensors="np")["pixel_values"][0]
-    assert np.abs(backbone.prepare(FRAME).transpose(2, 0, 1) * scale + shift - theirs).max() <= PIXEL
+    assert np.abs(pixels.transpose(2, 0, 1) - theirs).max() <= PIXEL
 
 
 @pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
@@ -143,27 +150,40 @@ def test_without_a_processor_gemmas_tokenizer_tells_a_siglip_2(second):
     assert images(folder).provenance["preset"]["name"] == "siglip2"
 
 
-OTHERS = [
-    ("siglip", SIGLIP2, {"size": {"shortest_edge": 224}}),
-    ("clip", CLIP, {"do_flip_channel_order": True}),
-    ("siglip", SIGLIP, {"image_processor_type": "Siglip2ImageProcessor"}),
-    ("clip", CLIP, {"crop_size": {"height": 224, "width": 225}}),
-    ("clip", CLIP, {"size": 225, "crop_size": 225}),
+CLIPS_THAT_NO_PRESET_SERVES = [
+    # Fields that are not CLIP's, and the one that the refusal names.
+    ("clip", CLIP | {"do_flip_channel_order": True}, "do_flip_channel_order"),
+    ("clip", CLIP | {"crop_size": {"height": 224, "width": 225}}, "crop_size"),
+    ("clip", CLIP | {"size": 225, "crop_size": 225}, "size"),
+]
+NO_PRESET_SERVES = [
+    *CLIPS_THAT_NO_PRESET_SERVES,
+    ("siglip", SIGLIP2 | {"size": {"shortest_edge": 224}}, "size"),
+    ("siglip", SIGLIP | {"image_processor_type": "Siglip2ImageProcessor"}, "type"),
 ]
 
 
-@pytest.mark.parametrize(("family", "processor", "change"), OTHERS)
-def test_what_no_preset_can_do_is_refused_by_field_unless_one_is_named(made, family, processor, change):
-    folder = made(family, processor | change)
-    field = next(iter(change))
-    with pytest.raises(BackboneError, match=field.removeprefix("image_processor_")) as refused:
+@pytest.mark.parametrize(("family", "processor", "field"), NO_PRESET_SERVES)
+def test_a_processor_that_no_preset_serves_is_refused_by_its_field(made, family, processor, field):
+    folder = made(family, processor)
+    with pytest.raises(BackboneError, match=field) as refused:
         images(folder)
     assert "\n" not in str(refused.value)
     assert str(folder) in str(refused.value)
+
+
+@pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
+def test_a_preset_that_is_named_is_taken_whatever_the_processor_says(made, family, processor, _field):
+    folder = made(family, processor)
     assert images(folder, preset=family).provenance["preset"]["name"] == family
-    if family == "clip":
-        with pytest.raises(BackboneError, match=field):
-            load_network("clip", str(folder))
+
+
+@pytest.mark.parametrize(("family", "processor", "field"), CLIPS_THAT_NO_PRESET_SERVES)
+def test_a_network_is_not_loaded_by_itself_with_a_processor_that_no_preset_serves(
+    made, family, processor, field
+):
+    with pytest.raises(BackboneError, match=field):
+        load_network(family, str(made(family, processor)))
 
 
 @pytest.mark.parametrize(

@@ -204,10 +204,11 @@ def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
 
 def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):
     """YouTube-8M keeps a byte a number."""
-    each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", (9 * values).astype(np.int8)))
+    in_bytes = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
+    each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", in_bytes[clip]))
     assert bring(folder, "npy", "npy", "--columns", "*") == 1
     assert bring(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
-    check(folder, UNKNOWN, {clip: (9 * v).astype(np.int8).astype(np.float16) for clip, v in TRUTH.items()})
+    check(folder, UNKNOWN, {clip: values.astype(np.float16) for clip, values in in_bytes.items()})
 
 
 def test_one_number_of_frames_for_all_stays_a_store_that_older_readers_read(folder):
@@ -265,11 +266,10 @@ def test_what_has_no_place_is_refused_with_its_file_and_leaves_nothing(folder, c
 
 
 def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
-    each(
-        folder,
-        "npz",
-        lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(4.0)),
-    )
+    def save_one_time_too_few(to, clip, values):
+        np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(len(values) - 1.0))
+
+    each(folder, "npz", save_one_time_too_few)
     assert bring(folder, "npz", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
 

@@ -38,18 +38,17 @@ def refused(stores, tmp_path, match, **settings):
 
 def test_films_whose_names_are_one_do_not_become_two_films(tmp_path):
     vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
-    stores = [
-        open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
-        for name, movie in {
-            "a": "Casablanca",
-            "b": "\u0421asablanca",
-            "c": "casablanca",
-            "d": "Psycho",
-        }.items()
-    ]
-    for second in stores[1:3]:
-        refused([stores[0], second], tmp_path, "are one name")
-    assert len(open_store(merge([stores[0], stores[3]], tmp_path / "both")).clips) == 2
+
+    def store_of(name, movie):
+        return open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
+
+    first = store_of("a", "Casablanca")
+    with_cyrillic_letter = store_of("b", "\u0421asablanca")
+    in_small_letters = store_of("c", "casablanca")
+    another_film = store_of("d", "Psycho")
+    refused([first, with_cyrillic_letter], tmp_path, "are one name")
+    refused([first, in_small_letters], tmp_path, "are one name")
+    assert len(open_store(merge([first, another_film], tmp_path / "both")).clips) == 2
 
 
 @pytest.mark.parametrize("overlap", [0, 3])

@@ -65,11 +65,8 @@ def test_a_disk_that_is_too_small_is_a_fault(films, monkeypatch, room):
     assert levels(work(films))["room"] == "fault"
 
 
-@pytest.mark.parametrize(
-    ("number", "level"),
-    [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
-)
-def test_a_quota_is_asked_by_reserving_what_is_needed(films, monkeypatch, number, level):
+def refuse_reservations(monkeypatch, number: int | None) -> list[tuple[Path, int]]:
+    """Let each reservation on a shared disk fail with an error, or with none; return what is asked for."""
     asked = []
 
     def reserve(folder, size):
@@ -78,10 +75,30 @@ def test_a_quota_is_asked_by_reserving_what_is_needed(films, monkeypatch, number
 
     monkeypatch.setattr(before_queue, "refused_reservation", reserve)
     monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("nfs4", ""))
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("number", "level"),
+    [
+        (errno.EDQUOT, "fault"),  # the quota is less
+        (errno.ENOSPC, "note"),  # the quota may be less: some disks tell it so
+        (errno.EFBIG, "note"),
+        (None, "ok"),
+    ],
+    ids=["over the quota", "no space", "too large a file", "reserved"],
+)
+def test_a_quota_that_refuses_a_reservation_is_a_fault(films, monkeypatch, number, level):
+    refuse_reservations(monkeypatch, number)
     assert levels(work(films))["room"] == level
+
+
+def test_what_a_store_needs_is_reserved_once_in_its_folder(films, monkeypatch):
+    asked = refuse_reservations(monkeypatch, None)
+    examine_run(work(films))
     [(folder, size)] = asked
     assert folder == films
-    assert size > 1000
+    assert size > 1000  # bytes; three clips' features alone are more
 
 
 def test_nothing_is_reserved_in_memory(films, monkeypatch):
@@ -118,7 +135,7 @@ def two_pieces(films):
 
 def test_two_clusters_do_shares_of_one_stage_and_never_the_same(two_pieces, monkeypatch):
     of_cluster(monkeypatch, "alpha")
-    work(two_pieces, "many", shard=(0, 2), limit=1).run()
+    work(two_pieces, "many", shard=(0, 2), limit=1).run()  # one clip: the share is begun and not done
     of_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
         work(two_pieces, "many", shard=(0, 2))
@@ -145,16 +162,22 @@ def test_what_another_cluster_has_open_is_not_swept_where_its_locks_are_not_seen
     assert not left_open.exists()
 
 
-@pytest.mark.parametrize("ahead_s", [-3600.0, 0.0, 3600.0])
-def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s):
+@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
+def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s, word):
     real = time.time
     monkeypatch.setattr(machine_module, "time", SimpleNamespace(time=lambda: real() + ahead_s))
     notes: list[str] = []
     work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
-    on_clocks = [note for note in notes if "clock" in note]
-    assert len(on_clocks) == (ahead_s != 0)
-    assert all(("ahead of" if ahead_s > 0 else "behind") in note for note in on_clocks)
-    assert ("clock" in levels(work(two_pieces, "many", shard=(1, 2)))) == (ahead_s != 0)
+    (on_clocks,) = [note for note in notes if "clock" in note]
+    assert word in on_clocks
+    assert "clock" in levels(work(two_pieces, "many", shard=(1, 2)))
+
+
+def test_of_a_clock_that_is_the_disks_nothing_is_told(two_pieces):
+    notes: list[str] = []
+    work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
+    assert [note for note in notes if "clock" in note] == []
+    assert "clock" not in levels(work(two_pieces, "many", shard=(1, 2)))
 
 
 @pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")])
@@ -170,7 +193,7 @@ def test_a_version_that_is_sealed_already_is_a_fault(films):
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
     assert levels(work(films))["stage"] == "fault"
     assert levels(work(films, version="1.0.1"))["stage"] == "ok"
-    shutil.rmtree(films / "s.staging")
+    shutil.rmtree(films / "s.staging")  # the store is in the way by itself
     assert levels(work(films))["stage"] == "fault"
 
 

@@ -90,7 +90,7 @@ def test_every_clip_ends_ok_or_failed_with_a_reason(undisturbed, corpus):
 def test_features_are_those_of_the_very_frames(undisturbed, corpus):
     group = open_store(undisturbed[2])["descriptors"]
     backbone = load_backbone("descriptors", N)
-    for clip in corpus.clips[7:10]:
+    for clip in corpus.clips[7:10]:  # a whole file, and the two spans of one
         frames = read_frames(
             corpus.video_path(clip), uniform(N), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare
         )

@@ -238,19 +238,20 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
     nodes.leave("third")
     nodes.start("blind", 4, hidden=films)
-    # The others find the videos but have no core free, so the blind node gets the first clips.
+    # The others find the videos but have no core free, so the blind node, 127.0.0.4, gets the first clips.
     with held(nodes, "127.0.0.4"), started(films, tmp_path, nodes.environment) as running:
         code = running.wait(timeout=1200)
     nodes.leave("blind")
-    nodes.start("third", 3)
+    nodes.start("third", 3)  # back for the second run, and for other tests
     assert code == 1, said(tmp_path)
     assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said(tmp_path))
     assert "Traceback" not in said(tmp_path)
     assert not (tmp_path / "films-1.0.0").exists()
     entries = read_stage(tmp_path / "films.staging").status().values()
+    # Only the clip that no node finds counts as missing, and not those that the blind one did not find.
     assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
     with started(films, tmp_path, nodes.environment) as running:
-        assert running.wait(timeout=1200) == 3, said(tmp_path)
+        assert running.wait(timeout=1200) == 3, said(tmp_path)  # done, with clips that failed
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
@@ -296,11 +297,13 @@ def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_an_address_at_which_nobody_answers_is_refused_at_once(films, environment, tmp_path):
-    for address, words in (("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")):
-        with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
-            assert running.wait(timeout=1200) == 1
-        assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
+@pytest.mark.parametrize(
+    ("address", "words"), [("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")]
+)
+def test_an_address_that_is_no_clusters_is_refused_at_once(films, environment, tmp_path, address, words):
+    with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
+        assert running.wait(timeout=1200) == 1
+    assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
 
 
 def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_stopped(

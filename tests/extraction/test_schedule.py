@@ -132,6 +132,7 @@ def test_processes_of_unequal_speed_on_uneven_clips_end_together(begin, workers)
 @settings(max_examples=15)  # each writes a stage to the disk, several times
 @given(st.data())
 def test_only_a_clip_that_kills_every_process_fails(begin, data):
+    # `plan` steps through numbers by sevens, so that ids of a multiple of seven would not be unique.
     n_clips = data.draw(st.integers(1, 50).filter(lambda n: n % 7))
     stage = begin(n_clips)
     killers = data.draw(st.sets(st.sampled_from(sorted(stage.rows)), max_size=2))

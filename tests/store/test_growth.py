@@ -156,7 +156,8 @@ def test_frames_before_the_first_new_clip_stay_where_they_are(tmp_path):
     chunks = [payload(path) for path in (before, after)]
     same = {name for name, data in chunks[0].items() if data == chunks[1].get(name)}
     of_frames = [name for name in sorted(same) if "/frames/c/" in name]
-    assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]  # of 5 x 4800
+    # Five clips of 4,800 frames come before the new one: two whole chunks of 8,192 and a part of the third.
+    assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_frames_before_the_first_new_clip_stay_where_they_are(tmp_path):
     [("c05", "c06", 3, 2), ("c00", "c01", 8, 0), ("c08", "", 0, 4)],
 )
 def test_what_new_clips_move_is_counted(tmp_path, added, first, clips, kept):
-    """9 clips of 4,800 frames: 6 chunks of frames, of 8,192, and one of times and of indices each."""
+    """9 clips of 4,800 frames: 6 chunks of 8,192 frames, one chunk of times and one of indices."""
     frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
     old = {clip: values for clip, values in frames.items() if clip != added}
     before, after = (

@@ -65,21 +65,36 @@ def test_a_damaged_number_is_named(tmp_path):
         check_shares(tmp_path, (1, 2), HERE)
 
 
-def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(tmp_path):
+@pytest.fixture
+def two_clusters(tmp_path):
+    """A stage in four shares: cluster alpha has begun 0 and 2, beta 1, and nobody 3."""
     begin_share(tmp_path, (0, 4), HERE)
     begin_share(tmp_path, (2, 4), HERE)
     begin_share(tmp_path, (1, 4), BETA)
-    for machine in (SAME, UNNAMED):
-        begin_share(tmp_path, (0, 4), machine)
-        begin_share(tmp_path, (0, 4), HERE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("machine", [SAME, UNNAMED], ids=["of the same cluster", "of no cluster"])
+def test_a_share_is_begun_again_by_its_own_cluster_and_by_a_machine_of_none(two_clusters, machine):
+    begin_share(two_clusters, (0, 4), machine)
+    begin_share(two_clusters, (0, 4), HERE)
+
+
+def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(two_clusters):
     with pytest.raises(StoreError, match=r"cluster alpha .* shares 0,2 of 4, .* cluster beta"):
-        begin_share(tmp_path, (2, 4), BETA)
+        begin_share(two_clusters, (2, 4), BETA)
+    finish_share(two_clusters, (2, 4), HERE)
+    begin_share(two_clusters, (2, 4), BETA)
+
+
+def test_a_refusal_names_the_shares_that_are_left_to_the_cluster(two_clusters):
     with pytest.raises(StoreError, match="--array=0,2-3"):
-        check_shares(tmp_path, (1, 4), HERE)
-    assert list(shares_elsewhere(tmp_path, BETA)) == [0, 2]
-    assert shares_elsewhere(tmp_path, UNNAMED) == {}
-    finish_share(tmp_path, (2, 4), HERE)
-    begin_share(tmp_path, (2, 4), BETA)
+        check_shares(two_clusters, (1, 4), HERE)
+
+
+def test_shares_of_other_clusters_are_listed_but_not_to_a_machine_of_none(two_clusters):
+    assert list(shares_elsewhere(two_clusters, BETA)) == [0, 2]
+    assert shares_elsewhere(two_clusters, UNNAMED) == {}
 
 
 def test_a_share_is_taken_over_when_its_note_is_deleted_as_the_refusal_says(tmp_path):

@@ -18,6 +18,7 @@ TOY = group()
 
 @pytest.fixture
 def stage(tmp_path):
+    """A stage of 40 clips: two pieces of 16 and one of 8."""
     return Stage.open(tmp_path / "toy.staging", plan(40), [TOY], CORPUS)
 
 
@@ -214,7 +215,7 @@ def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage,
     works.commit([result(ids[32], [TOY])])
     killed._journal.close()  # its lock ends, as with its process
     assert stage.sweep() == 16  # at most: how many of the piece were written is not known
-    assert {name[0] for name in files(stage)} == {"0", "2"}
+    assert {name[0] for name in files(stage)} == {"0", "2"}  # files are named after pieces: piece 1 is gone
     works.close()
     assert stage.sweep() == 0
     assert stage.missing() == ids[16:32] + ids[33:]
@@ -232,10 +233,17 @@ def journal(stage, ids):
 
 def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
     complete = journal.read_bytes()
-    for cut in range(1, len(complete.splitlines(keepends=True)[-1]), 99):
-        journal.write_bytes(complete[:-cut])
-        assert stage.missing() == (ids[32:] if cut == 1 else ids[16:])  # the line break alone may be missing
+    *_, last_line = complete.splitlines(keepends=True)
+    for n_lost in range(2, len(last_line), 99):
+        journal.write_bytes(complete[:-n_lost])
+        assert stage.missing() == ids[16:]
         assert stage.damage() == ()
+
+
+def test_a_last_line_that_lacks_its_line_break_alone_counts(stage, ids, journal):
+    journal.write_bytes(journal.read_bytes().removesuffix(b"\n"))
+    assert stage.missing() == ids[32:]
+    assert stage.damage() == ()
 
 
 def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage, ids, journal):

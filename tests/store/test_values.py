@@ -45,17 +45,20 @@ def test_numpy_scalars_and_tuples_become_plain_json_and_unknown_fields_are_kept(
     assert [type(value) for value in validated["extra"]["b"]] == [int, bool]
 
 
-def test_two_groups_mix_only_if_every_field_that_matters_for_numbers_is_equal():
+def test_fields_that_do_not_change_numbers_do_not_keep_two_groups_apart():
+    second = provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x")
+    assert same_numerics(provenance(), second) == []
+
+
+def test_every_other_field_that_differs_between_two_groups_is_named():
     first = provenance()
-    assert (
-        same_numerics(
-            first, provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x")
-        )
-        == []
-    )
     second = provenance(compute={**first["compute"], "dtype": "bfloat16"}, new_field=1, untrained=True)
     assert same_numerics(first, second) == ["compute.dtype", "new_field", "untrained"]
-    assert same_numerics(first, provenance(architecture={"width": 4.0})) == ["architecture.width"]
+
+
+def test_a_whole_and_a_real_number_are_not_the_same_field():
+    whole = provenance(architecture={"width": 4})
+    assert same_numerics(whole, provenance(architecture={"width": 4.0})) == ["architecture.width"]
 
 
 @pytest.mark.parametrize(

@@ -61,17 +61,20 @@ def test_a_recovery_point_is_at_once_behind_any_other_message_or_it_is_not(frame
 @pytest.mark.parametrize(
     ("bits", "turned"),
     [
+        # Whether the turn ends, two flips, and 16 bits of an angle in parts of a full turn.
         ("000" + "0" * 16, False),  # neither flipped nor turned
-        ("001" + "0" * 16, True),
+        ("001" + "0" * 16, True),  # flipped
         ("000" + f"{3 << 14:016b}", True),  # 270 degrees
         ("1" + "1" * 18, False),  # the turn ends
     ],
 )
 def test_a_display_orientation_asks_for_a_turn_unless_it_is_none(bits, turned):
-    content = int(f"{bits}010{'1':<02}".ljust(24, "0"), 2).to_bytes(3, "big")
-    sei = b"\x06\x2f\x03" + content.replace(b"\0\0", b"\0\0\x03") + b"\x80"
+    behind = "01010"  # for how long it holds, and what fills the third byte
+    content = int((bits + behind).ljust(24, "0"), 2).to_bytes(3, "big")
+    escaped = content.replace(b"\0\0", b"\0\0\x03")
+    sei = b"\x06\x2f\x03" + escaped + b"\x80"  # an SEI unit with message 47 of 3 bytes
     assert h264(avcc(sei, IDR), 4).turned == turned
-    assert read_hevc(avcc(hevc(39)[:2] + sei[1:], hevc(19)), 4).turned == turned
+    assert read_hevc(avcc(hevc(PREFIX_SEI)[:2] + sei[1:], hevc(IDR_N_LP)), 4).turned == turned
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([0, 1, 2, 4]))
@@ -91,19 +94,33 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none(
         assert mpeg4(odd) == NO_HEADER
 
 
+# Types of HEVC's units (H.265, table 7-1).
+TRAILING = 0
+IDR_N_LP = 19
+CRA = 21
+HEVC_SPS = 33
+DELIMITER = 35
+PREFIX_SEI = 39
+
+
 def hevc(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:
     return bytes([kind << 1 | layer >> 5, (layer & 31) << 3 | temporal_id + 1, 0x80])
 
 
-def test_an_hevc_picture_is_known_by_its_type_and_layer():
-    aud = hevc(35)
-    other_view = hevc(19, layer=1)
-    assert read_hevc(avcc(aud, hevc(21), other_view), 4) == picture_header(start=True)
-    assert read_hevc(avcc(other_view, hevc(0, temporal_id=2)), 4) == picture_header(
-        unreferenced=True, layer=2
-    )
-    assert read_hevc(avcc(hevc(33), hevc(19)), 4).sets == hevc(33)
-    assert read_hevc(avcc(aud), 4) == NO_HEADER
+def test_an_hevc_picture_is_that_of_the_base_layer():
+    other_view = hevc(IDR_N_LP, layer=1)
+    start = avcc(hevc(DELIMITER), hevc(CRA), other_view)
+    assert read_hevc(start, 4) == picture_header(start=True)
+    unreferenced = avcc(other_view, hevc(TRAILING, temporal_id=2))
+    assert read_hevc(unreferenced, 4) == picture_header(unreferenced=True, layer=2)
+
+
+def test_an_hevc_packet_may_have_parameter_sets_before_its_picture_or_no_picture():
+    assert read_hevc(avcc(hevc(HEVC_SPS), hevc(IDR_N_LP)), 4).sets == hevc(HEVC_SPS)
+    assert read_hevc(avcc(hevc(DELIMITER)), 4) == NO_HEADER
+
+
+def test_the_type_of_an_hevc_picture_says_whether_decoding_starts_and_whether_others_refer_to_it():
     headers = [read_hevc(avcc(hevc(kind)), 4) for kind in range(64)]
     assert [kind for kind, header in enumerate(headers) if header.start] == [16, 17, 18, 19, 20, 21]
     unreferenced = [kind for kind, header in enumerate(headers) if header.unreferenced]
@@ -138,40 +155,64 @@ def test_an_mpeg_picture_can_be_started_at_only_behind_a_sequence_header():
     assert not mpeg12(mpeg_picture(1) + MPEG_SEQUENCE).start
 
 
-def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
-    headers = [vp8(bytes([first])) for first in (0x10, 0x11, 0x00, 0x01)]
-    assert [header.start for header in headers] == [True, False, True, False]
-    assert [header.hidden for header in headers] == [False, False, True, True]
+def test_vp8_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
+    headers = {
+        "shown key": vp8(b"\x10"),
+        "shown inter": vp8(b"\x11"),
+        "hidden key": vp8(b"\x00"),
+        "hidden inter": vp8(b"\x01"),
+    }
+    assert [name for name, header in headers.items() if header.start] == ["shown key", "hidden key"]
+    assert [name for name, header in headers.items() if header.hidden] == ["hidden key", "hidden inter"]
+
+
+def test_vp9_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
     frames = {"key": 0b10000010, "inter": 0b10000110, "hidden key": 0b10000000, "shown again": 0b10001000}
     assert [name for name, first in frames.items() if vp9(bytes([first])).start] == ["key"]
     assert [name for name, first in frames.items() if vp9(bytes([first])).hidden] == ["hidden key"]
     assert not vp9(bytes([frames["hidden key"], 0b11000001])).hidden  # a superframe
     assert vp9(bytes([0b10110001])).start  # profile 3 has one bit more
-    sequence = b"\x0a\x02\x00\x00"
-    key = b"\x32\x02\x10\x00"
-    inter = b"\x32\x02\x30\x00"
+
+
+def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
     delimiter = b"\x12\x00"
+    sequence = b"\x0a\x02\x00\x00"
     still_sequence = b"\x0a\x02\x18\x00"
+    key = b"\x32\x02\x10\x00"
+    hidden_key = b"\x32\x02\x00\x00"
+    inter = b"\x32\x02\x30\x00"
     assert av1(delimiter + sequence + key).start
-    for unit in (key, sequence + inter, sequence + b"\x32\x02\x00\x00", still_sequence + key, sequence):
-        assert not av1(delimiter + unit).start
+    for units in (key, sequence + inter, sequence + hidden_key, still_sequence + key, sequence):
+        assert not av1(delimiter + units).start
 
 
 @pytest.mark.parametrize(
-    ("written", "bits"),
+    "written",
     [
-        ({}, 7),
-        ({"frames_only": "1"}, 0),
-        ({"order": coded(0) + coded(4)}, 7),
-        ({"order": coded(1) + "0" + coded(3) * 2 + coded(2) + coded(5) * 2}, 7),
-        ({"profile": 100, "chroma": coded(1) + coded(0) * 2 + "0" + "0"}, 7),
-        ({"profile": 244, "chroma": coded(3) + "0" + coded(2) * 2 + "0" + "0"}, 7),
+        {},
+        {"order": coded(0) + coded(4)},
+        {"order": coded(1) + "0" + coded(3) * 2 + coded(2) + coded(5) * 2},
+        {"profile": 100, "chroma": coded(1) + coded(0) * 2 + "0" + "0"},
+        {"profile": 244, "chroma": coded(3) + "0" + coded(2) * 2 + "0" + "0"},
         # A list of scales that ends early (their difference is -8), one that is whole, and six without.
-        ({"profile": 100, "chroma": coded(1) + "11011" + coded(16) + "1" * 17 + "0" * 6}, 7),
+        {"profile": 100, "chroma": coded(1) + "11011" + coded(16) + "1" * 17 + "0" * 6},
     ],
 )
-def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written, bits):
-    assert frame_number_bits(sequence(**written)) == bits
+def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written):
+    """It is 7 bits long, which `sequence` writes behind fields that differ in length."""
+    assert frame_number_bits(sequence(**written)) == 7
+
+
+def test_a_stream_of_frames_alone_needs_no_length_of_their_number():
+    assert frame_number_bits(sequence(frames_only="1")) == 0
+
+
+def rows_of_fields(grey):
+    """Compute the RGB of a picture's first two rows, of its upper and its lower field, which has 9 more.
+
+    Stored greys reach from 16 (black) to 235 (white); those of RGB from 0 to 255.
+    """
+    return [(stored - 16) * 255 / (235 - 16) for stored in (grey, grey + 9)]
 
 
 def test_a_sequence_of_offsets_without_end_is_not_read_to_its_end():
@@ -190,9 +231,9 @@ def test_fields_are_those_of_the_sequence_that_they_belong_to(tmp_path):
     joined = tmp_path / "joined.h264"
     joined.write_bytes(frames.read_bytes() + fields.read_bytes() + frames.read_bytes())
     read = read_frames(joined, at(range(43)), strict=True)
-    assert probe(joined).frames == 43
-    rows = [image[:2, 0, 0].tolist() for image in read.images[20:23]]
-    assert rows == [pytest.approx([(grey - 16) * 255 / 219, (grey - 7) * 255 / 219], abs=2) for grey in greys]
+    assert probe(joined).frames == 20 + 3 + 20
+    rows = [image[:2, 0, 0].tolist() for image in read.images[20:23]]  # of the pictures made of fields
+    assert rows == [pytest.approx(rows_of_fields(grey), abs=2) for grey in greys]
 
 
 @pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
@@ -203,5 +244,4 @@ def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
     assert (frames.status, probe(film).frames) == ("ok", 6)
     assert frames.time_s == pytest.approx([number / 25 for number in range(6)], abs=1e-3)
     rows = [image[:2, 0, 0].tolist() for image in frames.images]
-    expected = [[(grey - 16) * 255 / 219, (grey - 7) * 255 / 219] for grey in greys]
-    assert rows == [pytest.approx(each, abs=2) for each in expected]
+    assert rows == [pytest.approx(rows_of_fields(grey), abs=2) for grey in greys]

@@ -125,16 +125,16 @@ def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(f
 
 def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path):
     data = bytearray(films["no_b.mp4"].read_bytes())
-    victim = packets_of(films["no_b.mp4"])[90]
-    data[victim.pos : victim.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
+    damaged = packets_of(films["no_b.mp4"])[90]
+    data[damaged.pos : damaged.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
     path = written(tmp_path, "hole.mp4", data)
-    frames = read_frames(path, at([10, 50]))
+    frames = read_frames(path, at([10, 50]))  # for which frame 90 is not decoded
     assert (frames.status, frames.method) == ("ok", "sparse")
     with pytest.raises(VideoError, match="frame 90"):
         read_frames(path, at([90]))
     around = read_frames(path, at(range(85, 90)))
     assert numbers_of(around.images) == list(range(85, 90))
-    after = read_frames(path, at([94]))
+    after = read_frames(path, at([94]))  # which refers to frames before it
     assert (after.status, after.method) == ("partial", "sequential")
     assert after.notes[0] == "the decoder refused 1 packet on the way"
     with pytest.raises(VideoError, match="refused 1 packet"):
@@ -177,16 +177,21 @@ def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
 
 def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     data = bytearray(encode(tmp_path / "a.asf", map(draw, range(60)), codec="wmv2").read_bytes())
-    at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16 + 8 + 16
-    data[at : at + 8] = (1 << 40).to_bytes(8, "little")
-    data[at + 48] = 1
+    # ASF's file properties: their GUID (16 bytes), their size (8), the file's id (16), the file's size (8),
+    # five numbers (8 each) and flags, whose first bit says that the file was broadcast.
+    properties = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))
+    file_size = properties + 16 + 8 + 16
+    flags = file_size + 8 + 5 * 8
+    data[file_size : file_size + 8] = (1 << 40).to_bytes(8, "little")
+    data[flags] = 1
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 
 def test_packets_that_the_container_flags_are_said(films, tmp_path):
+    packet_bytes = 188  # of every packet of a transport stream
     data = bytearray(films["hevc_cra.ts"].read_bytes())
-    middle = len(data) // 2 // 188 * 188
-    del data[middle : middle + 188]
+    middle = len(data) // packet_bytes // 2 * packet_bytes
+    del data[middle : middle + packet_bytes]
     notes = read_frames(written(tmp_path, "lost.ts", bytes(data)), uniform(4)).notes
     assert any("flags" in note for note in notes)
     assert not any("flags" in note for note in read_frames(films["hevc_cra.ts"], uniform(4)).notes)

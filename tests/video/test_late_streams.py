@@ -129,8 +129,9 @@ def test_a_packet_that_no_map_announces_costs_nothing(large, tmp_path, name):
 def test_a_film_with_very_many_new_streams_is_read_in_a_word(large, tmp_path):
     data = large("mpeg2.vob").read_bytes()
     pack = data.index(inserting.PACK, len(data) // 2)
+    private_stream = 0xBD  # in which discs number their tracks of sound from 0x80 on
     many = b"".join(
-        inserting.in_mpeg2_program(0xBD, bytes([number, 1, 0, 1])) for number in range(0x80, 0x9F)
+        inserting.in_mpeg2_program(private_stream, bytes([number, 1, 0, 1])) for number in range(0x80, 0x9F)
     )
     film = tmp_path / "film.vob"
     film.write_bytes(data[:pack] + many + data[pack:])

@@ -88,28 +88,48 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
     assert max(float(row[place]) for row in spans[1:]) == pytest.approx(2.2, abs=0.01)
 
 
-@pytest.mark.parametrize(("suffix", "codec"), [("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")])
-def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
-    rate = 48_000
-    read_rate = 16_000
-    lengths_s = (1.2, 34.0)
-    clicks_s = ([0.5], [0.3, 31.0])
+WRITTEN_RATE = 48_000
+READ_RATE = 16_000
+PARTS_S = (1.2, 34.0)
+LENGTH_S = sum(PARTS_S)
+CLICKS_S = ([0.5], [0.3, 31.0])
+"""Times of clicks in each of the two parts."""
+
+
+@pytest.fixture(scope="module", params=[("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")], ids="-".join)
+def clicking(request, tmp_path_factory):
+    """Two films with clicks that are joined, and by how much their codec delays sound, in seconds."""
+    suffix, codec = request.param
+    folder = tmp_path_factory.mktemp("clicking")
     parts = []
-    for n, (times_s, length_s) in enumerate(zip(clicks_s, lengths_s, strict=True)):
-        track = {"eng": clicks(times_s, length_s, rate)}
-        path = tmp_path / f"{n}.{suffix}"
-        parts.append(write_film(path, track, seconds=length_s, codec=codec, rate=rate))
-    film = joined(tmp_path / f"film.{suffix}", parts)
-    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=read_rate)
+    for n, (times_s, length_s) in enumerate(zip(CLICKS_S, PARTS_S, strict=True)):
+        track = {"eng": clicks(times_s, length_s, WRITTEN_RATE)}
+        path = folder / f"{n}.{suffix}"
+        parts.append(write_film(path, track, seconds=length_s, codec=codec, rate=WRITTEN_RATE))
+    delay_s = 0 if codec == "flac" else 256 / WRITTEN_RATE  # of AC-3
+    return joined(folder / f"film.{suffix}", parts), delay_s
+
+
+def test_sound_lies_on_the_line_of_the_pictures(clicking):
+    film, delay_s = clicking
+    (samples,), missing_s = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
     assert missing_s < 0.2
-    delay_s = 0 if codec == "flac" else 256 / rate
-    for click_s in (0.5, 1.5, 32.2):
-        start = round((click_s - 0.2) * read_rate)
-        end = round((click_s + 0.2) * read_rate)
-        loudest_s = (start + int(np.abs(samples[start:end]).argmax())) / read_rate
+    for click_s in (0.5, PARTS_S[0] + 0.3, PARTS_S[0] + 31.0):
+        start = round((click_s - 0.2) * READ_RATE)
+        end = round((click_s + 0.2) * READ_RATE)
+        loudest_s = (start + int(np.abs(samples[start:end]).argmax())) / READ_RATE
         assert loudest_s - click_s == pytest.approx(delay_s, abs=0.001)
-    (again,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=read_rate)
-    assert np.array_equal(again, samples[31 * read_rate : 33 * read_rate])
+
+
+def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_line(clicking):
+    film, _ = clicking
+    (samples,), _ = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
+    (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
+    assert np.array_equal(span, samples[31 * READ_RATE : 33 * READ_RATE])
+
+
+def test_pictures_and_sound_are_played_on_one_line(clicking):
+    film, _ = clicking
     shown = list(played(film))
     heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
     seen_s = [time_s for time_s, content in shown if isinstance(content, np.ndarray)]
@@ -118,7 +138,7 @@ def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
     assert all(isinstance(content, av.AudioFrame) for _, content in alone)
     assert [time_s for time_s, _ in alone] == heard_s
     assert np.allclose(np.diff(seen_s), 0.04, atol=0.002)
-    assert max(heard_s) == pytest.approx(35.2, abs=0.1)
+    assert max(heard_s) == pytest.approx(LENGTH_S, abs=0.1)
 
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
@@ -191,14 +211,15 @@ def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and
     halves, tmp_path, kind, packet
 ):
     first, second = halves[kind]
-    packets = [(bytes(each), round(25 * each.pts * each.time_base)) for each in packets_of(first)]
-    content, _ = packets[packet]
-    cut = first.read_bytes()
-    cut = cut[: cut.index(content) + len(content) // 2]
+    packets = packets_of(first)
+    through = bytes(packets[packet])
+    data = first.read_bytes()
     path = tmp_path / f"cut-{kind}"
-    path.write_bytes(cut + second.read_bytes())
+    path.write_bytes(data[: data.index(through) + len(through) // 2] + second.read_bytes())
     frames = read_frames(path, at(range(probe(path).frames)))
-    assert numbers_of(frames.images) == [*sorted(number for _, number in packets[:packet]), *BOTH[24:]]
+    numbers_before = sorted(round(25 * each.pts * each.time_base) for each in packets[:packet])
+    numbers_of_second = BOTH[LENGTHS[0] :]
+    assert numbers_of(frames.images) == [*numbers_before, *numbers_of_second]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
@@ -234,11 +255,13 @@ def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_pat
     data = bytearray(film.read_bytes())
     place = 13
     number = 0
-    while place + 11 < len(data):  # tags: type, size, time; the first of pictures has the settings alone
+    # A tag: its type (a byte; 9 is of pictures), the size of its content (3), its time in ms (3), 4 other
+    # bytes, the content, and the size of all (4). The first tag of pictures has only the codec's settings.
+    while place + 11 < len(data):
         if data[place] == 9:
             time = int.from_bytes(data[place + 4 : place + 7], "big")
             if number > 15:
-                time -= 400
+                time -= 400  # ten pictures
             data[place + 4 : place + 7] = time.to_bytes(3, "big")
             number += 1
         place += 15 + int.from_bytes(data[place + 1 : place + 4], "big")

@@ -136,6 +136,7 @@ def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch):
 
 
 def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
+    """Tables of packets and digests are shared in a folder; all files count as large here."""
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
     read = index_room._read_table
     share_in(tmp_path)
@@ -148,14 +149,14 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             first = index_packets(path)
             digest = file_digest(path)
             index_room._tables.clear()  # as another process would begin
-            monkeypatch.setattr(index_room, "_read_table", None)
+            monkeypatch.setattr(index_room, "_read_table", None)  # the file cannot be read again
             again = index_packets(path)
             assert file_digest(path) == digest
             monkeypatch.setattr(index_room, "_read_table", read)
             for table in (first, again):
                 np.testing.assert_equal(asdict(table), asdict(direct))
         for fact in tmp_path.glob("?" * 64):
-            fact.write_bytes(b"of another version")
+            fact.write_bytes(b"of another version")  # which is not read: the file is
         index_room._tables.clear()
         np.testing.assert_equal(asdict(index_packets(joined)), asdict(direct))
     finally:

@@ -57,6 +57,7 @@ class Lesson:
         self.seen, self.unseen = (Pairs(names, ids, Rendered(self.rng), FRAMES) for _ in range(2))
 
     def learn(self, steps, *, rate, scale, deal=False):
+        """Take steps and return their losses; `deal` gives the clips other captions in each step."""
         batch = self.seen.batch(range(PATTERNS))
         batches = [batch] * steps
         if deal:
@@ -66,6 +67,7 @@ class Lesson:
         return learn(self.network, self.size, batches, PATTERNS, **rates)[0]
 
     def recall(self, pairs):
+        """Return in per cent how often a caption finds its clip first, and a clip its caption."""
         run = evaluate(
             self.network,
             pairs,
@@ -90,5 +92,6 @@ def test_a_planted_corpus_is_learnt_and_found_in_new_renderings(clip, seed):
 def test_captions_dealt_anew_in_every_step_teach_nothing(clip, seed):
     lesson = Lesson(clip, seed)
     losses = lesson.learn(30, rate=3e-4, scale=1.0, deal=True)
-    assert losses[-1] == pytest.approx(math.log(PATTERNS), abs=0.1)
+    loss_of_guessing = math.log(PATTERNS)
+    assert losses[-1] == pytest.approx(loss_of_guessing, abs=0.1)
     assert max(lesson.recall(lesson.unseen)) <= 25
