@@ -195,10 +195,13 @@ def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(written, kind):
         written(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
 
 
-def test_decisions_on_conflicts_are_read_where_they_are_named_alone(read):
-    marks = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
-    for kind in ("eaf", "textgrid"):
-        assert not labels_of(read({"tt1.x": WITH_TIERS[kind](marks)}, annotator="AB")[0])
+@pytest.mark.parametrize("kind", ["eaf", "textgrid"])
+def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(written, kind):
+    decisions = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
+    clips, _ = written(kind, *decisions)
+    assert not labels_of(clips)
+    clips, _ = written(kind, *decisions, tiers={"human: decision level": "levels"})
+    assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())}
 
 
 def test_a_comma_stands_between_concepts_where_no_concept_has_one(written, tmp_path):
