@@ -95,24 +95,23 @@ def test_films_are_one_by_their_id_and_by_an_article_behind():
 @pytest.mark.parametrize("what", ONE_NAME)
 @pytest.mark.parametrize("column", ["movie", "annotator"])
 def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, what):
-    names = ONE_NAME[what]
-    rows = [
-        f"c{place},{name if column == 'movie' else 'f'},,{place},{place + 1},S,,"
-        f"{name if column == 'annotator' else 'X'}\n"
-        for place, name in enumerate(names)
-    ]
+    clips = []
+    for start, name in enumerate(ONE_NAME[what]):
+        names = {"movie": "f", "annotator": "X", column: name}
+        clips.append(f"c{start},{names['movie']},,{start},{start + 1},S,,{names['annotator']}\n")
     table = tmp_path / "m.csv"
-    table.write_text(HEADER + "".join(rows), encoding="utf-8")
+    table.write_text(HEADER + "".join(clips), encoding="utf-8")
     with pytest.raises(ManifestError, match=column):
         import_spans([table], tmp_path)
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(table)
+    in_code = [Clip(f"c{name}", **{"movie": "f", column: name}) for name in ONE_NAME[what]]
     with pytest.raises(ManifestError, match=column):
-        Manifest(tuple(Clip(f"c{name}", **{"movie": "f", column: name}) for name in names), tmp_path)
-    for command in ("inspect", "project"):
-        more = ["--window", "5", "--out", tmp_path / "out.csv"] if command == "project" else []
-        assert obygaze("manifest", command, table, *more) != 0
-        assert column in capsys.readouterr().err
+        Manifest(tuple(in_code), tmp_path)
+    assert obygaze("manifest", "inspect", table) != 0
+    assert column in capsys.readouterr().err
+    assert obygaze("manifest", "project", table, "--window", "5", "--out", tmp_path / "out.csv") != 0
+    assert column in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
 
 
