@@ -162,14 +162,11 @@ def test_films_whose_spans_take_turns_in_one_video_are_refused():
 
 
 def test_two_videos_of_one_content_are_said(tmp_path):
-    for name, content in {
-        "a.mp4": b"x" * 3_000_000,
-        "b.mp4": b"x" * 3_000_000,
-        "c.mp4": b"y" * 3_000_000,
-    }.items():
-        (tmp_path / "films" / name).parent.mkdir(exist_ok=True)
-        (tmp_path / "films" / name).write_bytes(content)
-    notices = import_folder(tmp_path / "films", tmp_path).notices
+    videos = tmp_path / "films"
+    videos.mkdir()
+    for name, content in {"a.mp4": b"x", "b.mp4": b"x", "c.mp4": b"y"}.items():
+        (videos / name).write_bytes(content * 3_000_000)
+    notices = import_folder(videos, tmp_path).notices
     (said,) = [notice for notice in notices if "one video" in notice]
     assert "a.mp4, b.mp4" in said
     assert "c.mp4" not in said
