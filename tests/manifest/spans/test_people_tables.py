@@ -391,13 +391,16 @@ def test_names_that_differ_in_the_dot_of_an_i_are_one(read, names):
         read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}".replace("ş", "s")})
 
 
-def test_levels_of_one_annotator_that_overlap_are_said_and_those_of_two_are_not(read):
-    table = "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,{}\n"
-    clips, said = read({"t.csv": table.format("AB")})
+def test_levels_of_one_annotator_that_overlap_are_said(read):
+    clips, said = read({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"})
     assert len(clips) == 2
     assert "S 1-10 s and EN 3-4 s" in said
-    assert "overlap" not in read({"t.csv": table.format("CD")})[1]
-    assert "overlap" not in read({"t.csv": table.format("AB").replace("3,4", "10,11")})[1]
+
+
+@pytest.mark.parametrize("row", ["f,3,4,EN,CD", "f,10,11,EN,AB"], ids=["another annotator", "afterwards"])
+def test_levels_of_two_annotators_or_one_after_the_other_are_no_overlap(read, row):
+    _, said = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
+    assert "overlap" not in said
 
 
 def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
@@ -500,11 +503,16 @@ def test_films_that_are_named_once_are_not_filled_in_where_others_are_repeated(r
         read({"t.csv": "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n,5,6,S\n"})
 
 
-def test_a_mistyped_time_in_the_last_row_is_refused_and_a_legend_is_left_out(read):
-    table = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n"
+TWO_ROWS = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n"
+
+
+def test_a_mistyped_time_in_the_last_row_is_refused(read):
     with pytest.raises(ManifestError, match="line 4, column start_s"):
-        read({"t.csv": f"{table}a,5x,6,S\n"})
-    clips, said = read({"t.csv": f"{table}EN,easy negative,,\n"})
+        read({"t.csv": f"{TWO_ROWS}a,5x,6,S\n"})
+
+
+def test_a_legend_below_a_table_is_left_out(read):
+    clips, said = read({"t.csv": f"{TWO_ROWS}EN,easy negative,,\n"})
     assert len(clips) == 2
     assert "line 4, 'EN'" in said
 
