@@ -42,24 +42,42 @@ def windows(tmp_path_factory):
     return of.open_store(sealed), of.Manifest(tuple(clips), folder)
 
 
+def vectors_of(store, film, numbers):
+    """Read the vectors of some windows of a film; window 2 is from 2 to 3 s."""
+    row_of = {clip.clip_id: row for row, clip in enumerate(store.clips)}
+    return store["toy"].pooled()[[row_of[f"{film}-w{number:03}"] for number in numbers]]
+
+
 def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
     store, manifest = windows
-    row_of = {clip.clip_id: row for row, clip in enumerate(store.clips)}
-    vectors = store["toy"].pooled()
-    odd = manifest.with_clips(
-        [segment("f1", 2.4, 4.6), segment("f1", 3.6, 3.9, "S"), segment("f9", 0, 9), segment("f2", 0, 200)]
-    )
-    data = om.load_bags(store, odd)
-    assert [one.clip_id for one in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
-    assert data.seconds.round(6).tolist() == [2.2, 200.0]
-    own = vectors[[row_of["f1-w002"], row_of["f1-w003"], row_of["f1-w004"]]]
+    data = om.load_bags(store, manifest.with_clips([segment("f1", 2.4, 4.6)]))
+    own = vectors_of(store, "f1", [2, 3, 4])
     assert np.array_equal(data.X[0], own.max(axis=0))
-    assert np.array_equal(data.read("frames")[0, :3], own)
-    assert np.isnan(data.read("frames")[0, 3:]).all()
+    assert data.read("frames").shape == (1, 3, 6)
+    assert np.array_equal(data.read("frames")[0], own)
+    assert data.seconds.round(6).tolist() == [2.2]
+    assert data.counts["in_store_only"] == len(FILMS) * WINDOWS - 3
+
+
+def test_clips_in_which_no_window_has_its_middle_are_excluded(windows):
+    store, manifest = windows
+    between_two_middles = segment("f1", 3.6, 3.9, "S")
+    of_no_film_in_store = segment("f9", 0, 9)
+    clips = [segment("f1", 2.4, 4.6), between_two_middles, of_no_film_in_store]
+    data = om.load_bags(store, manifest.with_clips(clips))
+    assert [one.clip_id for one in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
+
+
+def test_of_a_clip_of_many_windows_some_are_read_as_frames_and_others_are_padded(windows):
+    store, manifest = windows
+    short, long = segment("f1", 2.4, 4.6), segment("f2", 0, 200)
+    data = om.load_bags(store, manifest.with_clips([short, long]))
+    frames_of_short, frames_of_long = data.read("frames")
+    assert np.array_equal(frames_of_short[:3], vectors_of(store, "f1", [2, 3, 4]))
+    assert np.isnan(frames_of_short[3:]).all()
+    assert frames_of_long.shape == (MOST_WINDOWS, 6)
+    assert np.array_equal(frames_of_long[[0, -1]], vectors_of(store, "f2", [0, 199]))
     assert data.counts["in_store_only"] == len(FILMS) * WINDOWS - 3 - 200
-    assert data.read("frames").shape == (2, MOST_WINDOWS, 6)
-    first, last = (vectors[row_of[f"f2-w{k:03}"]] for k in (0, 199))
-    assert np.array_equal(data.read("frames")[1, [0, -1]], [first, last])
 
 
 def test_segments_without_a_level_of_a_task_are_counted_apart(windows):

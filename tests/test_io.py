@@ -205,30 +205,52 @@ def test_what_is_in_use_is_not_swept_and_what_is_left_is(tmp_path, monkeypatch):
     assert (tmp_path / "y" / "z").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
-def test_links_groups_and_modes_of_what_is_replaced_are_kept(tmp_path):
+has_links_and_modes = pytest.mark.skipif(sys.platform == "win32", reason="has no such links and modes")
+
+
+@has_links_and_modes
+def test_a_file_is_replaced_through_its_link_and_keeps_its_group_and_mode(tmp_path):
+    real = tmp_path / "real"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    group = os.getegid() if os.geteuid() else 12  # root may give a file to any group
+    os.chown(real, -1, group)
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    write_whole(link, b"new")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert (stat.S_IMODE(real.stat().st_mode), real.stat().st_gid) == (0o640, group)
+
+
+@has_links_and_modes
+def test_a_link_is_replaced_itself_where_links_are_not_followed(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
-    (tmp_path / "real").chmod(0o640)
-    group = os.getegid() if os.geteuid() else 12
-    os.chown(tmp_path / "real", -1, group)
-    for name, target in (("link", "real"), ("dangling", "nowhere"), ("device", "/dev/null")):
-        (tmp_path / name).symlink_to(target)
-        write_whole(tmp_path / name, b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"new"
-    status = (tmp_path / "real").stat()
-    assert (stat.S_IMODE(status.st_mode), status.st_gid) == (0o640, group)
-    assert not (tmp_path / "nowhere").exists()
-    assert not (tmp_path / "device").is_symlink()
-    write_whole(tmp_path / "link", b"newer", links=False)
+    (tmp_path / "link").symlink_to("real")
+    write_whole(tmp_path / "link", b"new", links=False)
     assert not (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"new"
-    (folder := tmp_path / "folder").mkdir(mode=0o750)
-    (tmp_path / "to folder").symlink_to("folder")
-    with whole_folder(tmp_path / "to folder") as partial:
+    assert (tmp_path / "real").read_bytes() == b"old"
+
+
+@has_links_and_modes
+@pytest.mark.parametrize("target", ["nowhere", "/dev/null"])
+def test_a_link_to_nothing_or_to_a_device_is_replaced_itself(tmp_path, target):
+    (tmp_path / "link").symlink_to(target)
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert not (tmp_path / "nowhere").exists()
+
+
+@has_links_and_modes
+def test_a_folder_is_replaced_through_its_link_and_keeps_its_mode(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o750)
+    (tmp_path / "link").symlink_to("folder")
+    with whole_folder(tmp_path / "link") as partial:
         (partial / "a").touch()
-    assert (tmp_path / "to folder").is_symlink()
-    assert (stat.S_IMODE(folder.stat().st_mode), (folder / "a").exists()) == (0o750, True)
+    assert (tmp_path / "link").is_symlink()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+    assert (folder / "a").exists()
 
 
 @pytest.mark.parametrize("in_one_step", [True, False])

@@ -38,23 +38,29 @@ def test_an_object_comes_out_as_it_went_in_and_shared_arrays_stay_shared(ends):
 
 def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
     packer, unpacker = ends
+    reversed_frames = FRAMES[::-1].copy()
     frames = unpacker.unpack(packer.pack([FRAMES, np.zeros(3)]))[0]
-    part = frames[1]
+    view = frames[1]
     del frames
     assert unpacker.take_free() == []
-    second = unpacker.unpack(packer.pack(FRAMES[::-1].copy()))
-    assert np.array_equal(part, FRAMES[1])
-    del part
+    in_second_block = unpacker.unpack(packer.pack(reversed_frames))
+    assert np.array_equal(view, FRAMES[1])
+    del view
     free = unpacker.take_free()
     assert free == [0]
     packer.take_back(free)
     assert np.array_equal(unpacker.unpack(packer.pack(FRAMES)), FRAMES)
-    assert np.array_equal(second, FRAMES[::-1])
+    assert np.array_equal(in_second_block, reversed_frames)
     assert len(packer._blocks) == 2
+
+
+def test_what_a_free_block_is_too_small_for_has_a_block_of_its_own(ends):
+    packer, unpacker = ends
+    unpacker.unpack(packer.pack(FRAMES))
     packer.take_back(unpacker.take_free())
-    large = np.concatenate([FRAMES, FRAMES])
-    assert np.array_equal(unpacker.unpack(packer.pack(large)), large)
-    assert len(packer._blocks) == 3
+    twice_as_many = np.concatenate([FRAMES, FRAMES])
+    assert np.array_equal(unpacker.unpack(packer.pack(twice_as_many)), twice_as_many)
+    assert len(packer._blocks) == 2
 
 
 def test_without_shared_memory_or_space_in_it_arrays_are_in_the_message(ends, monkeypatch, tmp_path):

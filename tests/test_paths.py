@@ -100,15 +100,37 @@ def test_every_path_may_be_given_as_text():
     assert taking_paths().keys() <= CALLS.keys()
 
 
+MADE_BY_CALLS = {
+    "clip-1.0.0",
+    "merged-1.0.0",
+    "packed.zip",
+    "pulled-1.0.0",
+    "pushed-1.0.0",
+    "again.csv",
+    "beside.csv",
+    "zoo",
+    "theirs",
+    "lab.sums",
+    "joint.model",
+    "run",
+    "models",
+    "evaluate.md",
+    "report.html",
+    "predictions.csv",
+    "film",
+}
+"""Some files and folders that `CALLS` write into ~/out."""
+
+
 def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):
+    """No call takes ~ for the name of a folder: the working folder stays empty."""
     monkeypatch.setenv("HOME", str(prepared))
     monkeypatch.setenv("USERPROFILE", str(prepared))
     monkeypatch.chdir(tmp_path)
     (prepared / "out").mkdir()
     (prepared / "judged.csv").write_text(JUDGED)
-    (prepared / "clip.csv").write_text(
-        f"{JUDGED.splitlines()[0].removesuffix(',seen_score')}\na,film0,videos/clip.mp4,,,,,\n"
-    )
+    header = JUDGED.splitlines()[0].removesuffix(",seen_score")
+    (prepared / "clip.csv").write_text(f"{header}\na,film0,videos/clip.mp4,,,,,\n")
     (prepared / "spans.csv").write_text("video,start_s,end_s\nclip.mp4,0,1\n")
     (prepared / "mine.codebook.toml").write_text(
         'name = "mine"\nversion = "1"\n[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
@@ -116,28 +138,7 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
     for call in CALLS.values():
         call()
     assert list(tmp_path.iterdir()) == []
-    made = {
-        "clip-1.0.0",
-        "merged-1.0.0",
-        "packed.zip",
-        "pulled-1.0.0",
-        "pushed-1.0.0",
-        "again.csv",
-        "beside.csv",
-    }
-    made |= {
-        "zoo",
-        "theirs",
-        "lab.sums",
-        "joint.model",
-        "run",
-        "models",
-        "evaluate.md",
-        "report.html",
-        "predictions.csv",
-        "film",
-    }
-    assert made <= {path.name for path in (prepared / "out").iterdir()}
+    assert {path.name for path in (prepared / "out").iterdir()} >= MADE_BY_CALLS
 
 
 def test_one_store_stands_for_a_list_of_one(prepared):

@@ -4,6 +4,8 @@ import inspect
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import screen
@@ -43,23 +45,38 @@ class Kernel:
     config = ("IPKernelApp",)
 
 
-def test_library_calls_show_a_bar_in_a_notebook_alone_and_are_quiet_on_request(capsys, monkeypatch):
-    def shown(**options):
+@pytest.fixture
+def shows_a_bar(capsys):
+    """Whether evaluating a model shows a progress bar."""
+
+    def shows_a_bar(**options):
         evaluate(planted(direction=2.0), {"linear": linear_probe()}, task="hn_s", **options)
         return "training" in "".join(capsys.readouterr())
 
-    assert not shown()
-    seen = []
-    assert not shown(progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1][0] == seen[-1][1] == len(seen)
+    return shows_a_bar
+
+
+def test_library_calls_show_no_bar_in_a_script(shows_a_bar):
+    assert not shows_a_bar()
+
+
+def test_library_calls_show_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a_bar, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))
-    assert shown()
-    assert not shown(progress=False)
-    assert not shown(progress=lambda _done, _total: None)
-    monkeypatch.delitem(sys.modules, "IPython")
+    assert shows_a_bar()
+    assert not shows_a_bar(progress=False)
+    assert not shows_a_bar(progress=lambda _done, _total: None)
+
+
+def test_library_calls_show_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatch):
     monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
-    assert not shown()
-    assert shown(progress=True)
+    assert not shows_a_bar()
+    assert shows_a_bar(progress=True)
+
+
+def test_progress_is_told_step_by_step_to_a_function(shows_a_bar):
+    steps = []
+    assert not shows_a_bar(progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (len(steps), len(steps))
 
 
 def test_every_long_call_takes_progress():

@@ -66,16 +66,37 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
+def nine_seconds_labelled_by_two(folder):
+    """AB labelled nine clips of 1 s; CD the first six of them."""
+    by_ab = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), "AB") for k in range(9)]
+    by_cd = [replace(clip, annotator="CD") for clip in by_ab[:6]]
+    return Manifest((*by_ab, *by_cd), folder)
+
+
+def with_ids_of_their_own(labels):
+    """Name clips differently for each annotator, so that their times alone tell which are common."""
+    return labels.with_clips(replace(clip, clip_id=f"{clip.annotator}-{clip.clip_id}") for clip in labels)
+
+
 def test_clips_that_an_annotator_left_out_are_not_taken_for_free_segments(tmp_path):
-    clips = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), who) for who in ("AB", "CD") for k in range(9)]
-    some = Manifest(tuple(clips[:-3]), tmp_path)
-    assert on_common_clips(some) == (some, None)
-    apart = some.with_clips(replace(clip, clip_id=f"{clip.annotator}-{clip.clip_id}") for clip in some)
-    for labels in (some, on_common_clips(apart)[0]):
-        assert agreement(labels)[0].all_levels.n_clips == 6
-    for start_s in (0.0, 9.0):  # it overlaps others, or is nobody else's
-        own = replace(clips[0], clip_id="own", start_s=start_s, end_s=9.5, annotator="EF")
-        assert on_common_clips(apart.with_clips([*apart, own]))[1] == DEFAULT_WINDOW_S
+    labels = nine_seconds_labelled_by_two(tmp_path)
+    assert on_common_clips(labels) == (labels, None)
+    assert agreement(labels)[0].all_levels.n_clips == 6
+
+
+def test_clips_of_the_same_times_are_common_whatever_their_ids(tmp_path):
+    common, _ = on_common_clips(with_ids_of_their_own(nine_seconds_labelled_by_two(tmp_path)))
+    assert agreement(common)[0].all_levels.n_clips == 6
+
+
+@pytest.mark.parametrize(
+    "start_s", [0.0, 9.0], ids=["a segment over the clips of others", "a segment that nobody else has"]
+)
+def test_free_segments_are_compared_on_windows(tmp_path, start_s):
+    labels = with_ids_of_their_own(nine_seconds_labelled_by_two(tmp_path))
+    segment = Clip("own", "m", "", start_s, 9.5, "S", (), "EF")
+    _, window_s = on_common_clips(labels.with_clips([*labels, segment]))
+    assert window_s == DEFAULT_WINDOW_S
 
 
 @pytest.mark.long

@@ -208,12 +208,13 @@ WRONG = ["version = 1", 'colour = "red"', "tasks = {x = {negative = 'a'}}", f"x 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_text_of_a_library_says_what_is_wrong(tmp_path, wrong):
+    """A library's text has names in backticks, places such as $.name, Expected, or a function of sys."""
     path = tmp_path / "c.toml"
     path.write_text(wrong)
     with pytest.raises(ManifestError) as error:
         load_codebook(path)
-    said = str(error.value).replace(str(path), "")
-    assert not any(sign in said for sign in ("`", "$", "Expected", "sys."))
+    message = str(error.value).replace(str(path), "")
+    assert not any(of_library in message for of_library in ("`", "$", "Expected", "sys."))
 
 
 TRANSLATED = """

@@ -95,24 +95,23 @@ def test_films_are_one_by_their_id_and_by_an_article_behind():
 @pytest.mark.parametrize("what", ONE_NAME)
 @pytest.mark.parametrize("column", ["movie", "annotator"])
 def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, what):
-    names = ONE_NAME[what]
-    rows = [
-        f"c{place},{name if column == 'movie' else 'f'},,{place},{place + 1},S,,"
-        f"{name if column == 'annotator' else 'X'}\n"
-        for place, name in enumerate(names)
-    ]
+    clips = []
+    for start, name in enumerate(ONE_NAME[what]):
+        names = {"movie": "f", "annotator": "X", column: name}
+        clips.append(f"c{start},{names['movie']},,{start},{start + 1},S,,{names['annotator']}\n")
     table = tmp_path / "m.csv"
-    table.write_text(HEADER + "".join(rows), encoding="utf-8")
+    table.write_text(HEADER + "".join(clips), encoding="utf-8")
     with pytest.raises(ManifestError, match=column):
         import_spans([table], tmp_path)
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(table)
+    in_code = [Clip(f"c{name}", **{"movie": "f", column: name}) for name in ONE_NAME[what]]
     with pytest.raises(ManifestError, match=column):
-        Manifest(tuple(Clip(f"c{name}", **{"movie": "f", column: name}) for name in names), tmp_path)
-    for command in ("inspect", "project"):
-        more = ["--window", "5", "--out", tmp_path / "out.csv"] if command == "project" else []
-        assert obygaze("manifest", command, table, *more) != 0
-        assert column in capsys.readouterr().err
+        Manifest(tuple(in_code), tmp_path)
+    assert obygaze("manifest", "inspect", table) != 0
+    assert column in capsys.readouterr().err
+    assert obygaze("manifest", "project", table, "--window", "5", "--out", tmp_path / "out.csv") != 0
+    assert column in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -163,14 +162,11 @@ def test_films_whose_spans_take_turns_in_one_video_are_refused():
 
 
 def test_two_videos_of_one_content_are_said(tmp_path):
-    for name, content in {
-        "a.mp4": b"x" * 3_000_000,
-        "b.mp4": b"x" * 3_000_000,
-        "c.mp4": b"y" * 3_000_000,
-    }.items():
-        (tmp_path / "films" / name).parent.mkdir(exist_ok=True)
-        (tmp_path / "films" / name).write_bytes(content)
-    notices = import_folder(tmp_path / "films", tmp_path).notices
+    videos = tmp_path / "films"
+    videos.mkdir()
+    for name, content in {"a.mp4": b"x", "b.mp4": b"x", "c.mp4": b"y"}.items():
+        (videos / name).write_bytes(content * 3_000_000)
+    notices = import_folder(videos, tmp_path).notices
     (said,) = [notice for notice in notices if "one video" in notice]
     assert "a.mp4, b.mp4" in said
     assert "c.mp4" not in said

@@ -63,22 +63,32 @@ def test_lengths_that_are_none_are_refused(lengths, what):
         spans(*lengths)
 
 
-def test_scenes_may_end_after_their_film_and_not_begin_there():
-    def scenes(*times: tuple[float, float]) -> Imported:
-        return import_film(
-            [Film(ROOT / "a.mkv", 10.0)], ROOT, scenes={"a": [FilmPart(*each) for each in times]}
-        )
+def import_scenes(*times: tuple[float, float]) -> Imported:
+    """Import a film of 10 s, divided into scenes of these times."""
+    scenes = [FilmPart(start_s, end_s) for start_s, end_s in times]
+    return import_film([Film(ROOT / "a.mkv", 10.0)], ROOT, scenes={"a": scenes})
 
-    for times, remainder_s, is_said in (
-        ([(0, 4), (4, 9)], 1.0, False),
-        ([(0, 12)], 0.0, True),
-        ([], 10.0, False),
-    ):
-        imported = scenes(*times)
-        assert imported.remainder_s == {"a": remainder_s}
-        assert any("its last scene ends at 12 s" in notice for notice in imported.notices) == is_said
+
+@pytest.mark.parametrize(
+    ("times", "remainder_s"),
+    [([(0, 4), (4, 9)], 1.0), ([], 10.0)],
+    ids=["scenes that end before the film", "no scene"],
+)
+def test_what_lies_outside_of_scenes_is_the_remainder(times, remainder_s):
+    imported = import_scenes(*times)
+    assert imported.remainder_s == {"a": remainder_s}
+    assert not any("its last scene ends at" in notice for notice in imported.notices)
+
+
+def test_a_scene_may_end_after_its_film_and_is_said():
+    imported = import_scenes((0, 12))
+    assert imported.remainder_s == {"a": 0.0}
+    assert any("its last scene ends at 12 s" in notice for notice in imported.notices)
+
+
+def test_a_scene_that_begins_after_its_film_is_refused():
     with pytest.raises(ManifestError, match="another cut"):
-        scenes((0, 4), (10, 12))
+        import_scenes((0, 4), (10, 12))
 
 
 @settings(deadline=None)
@@ -149,11 +159,17 @@ def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
         assert list(frames.index) == list(range(8 * number, 8 * number + 16))
 
 
-def test_frames_that_cannot_be_counted_are_refused(tmp_path):
-    for shown in (np.arange(15.0), 0.0004 * np.arange(20)):
-        with pytest.raises(ManifestError, match=r"a\.mkv"):
-            import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
-    film = Film(ROOT / "a.mkv", 2.04, "", np.arange(1, 51) / 25)
+@pytest.mark.parametrize(
+    "shown", [np.arange(15.0), 0.0004 * np.arange(20)], ids=["fewer than a window has", "closer than 1 ms"]
+)
+def test_frames_that_cannot_be_counted_are_refused(shown):
+    with pytest.raises(ManifestError, match=r"a\.mkv"):
+        import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
+
+
+def test_frames_at_the_end_that_fill_no_window_are_said():
+    fifty_frames = np.arange(1, 51) / 25
+    film = Film(ROOT / "a.mkv", 2.04, "", fifty_frames)
     imported = import_film([film], ROOT, frames=(16, 16))
     assert imported.notices == ("a.mkv: 3 windows of 16 frames every 16; the last 2 frames fill no window",)
     assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [
@@ -161,8 +177,12 @@ def test_frames_that_cannot_be_counted_are_refused(tmp_path):
         (0.66, 1.3),
         (1.3, 1.94),
     ]
-    for words in (["--stride", 3, "--window", 2], ["--frames", 3, "--window", 2]):
-        assert run(tmp_path / "a.mkv", *words, "--out", tmp_path / "w.csv")[0] == 2
+
+
+@pytest.mark.parametrize("option", ["--stride", "--frames"])
+def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
+    code, _ = run(tmp_path / "a.mkv", option, 3, "--window", 2, "--out", tmp_path / "w.csv")
+    assert code == 2
 
 
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
@@ -215,55 +235,80 @@ def wrestling(shared_data) -> Path:
 
 def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
     assert window_of_model(model_file(tmp_path / "a.model", clip_s=46.25)) == 46.25
-    for card in ({}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}):
-        with pytest.raises(ManifestError):
-            window_of_model(model_file(tmp_path / "b.model", **card))
+
+
+@pytest.mark.parametrize("card", [{}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}])
+def test_a_model_whose_card_has_no_length_of_clips_is_refused(tmp_path, card):
+    with pytest.raises(ManifestError):
+        window_of_model(model_file(tmp_path / "b.model", **card))
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
     with pytest.raises(ManifestError):
         window_of_model(written(tmp_path / "c.model", "no zip"))
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
 
-def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, tmp_path):
-    out = tmp_path / "windows.csv"
+def test_a_window_is_taken_from_a_model(wrestling, tmp_path):
     model = model_file(tmp_path / "a.model", clip_s=4.0)
-    code, output = run(wrestling, "--model", model, "--shots", "none", "--out", out)
+    code, output = run(wrestling, "--model", model, "--shots", "none", "--out", tmp_path / "windows.csv")
     assert code == 0
     assert "windows of 4 s every 4 s" in output
-    spans = {"x": (0.0, 3.0), "y": (1.0, 6.0), "z": (2.0, 8.0)}
+
+
+def three_clips_in_a_store(folder: Path, **spans: tuple[float, float]) -> Path:
+    """Write a store of the clips x, y and z of a film, with these spans or as whole files."""
     rows = {"pooled": np.zeros((3, 2), np.float32)}
-    store = seal_arrays(tmp_path / "s", dict.fromkeys(spans, "m"), {"d": rows}, spans=spans)
-    code, output = run(
-        wrestling, "--window", "train", "--store", store, "--shots", "none", "--out", out, "--force"
-    )
+    return seal_arrays(folder, dict.fromkeys("xyz", "m"), {"d": rows}, spans=spans or None)
+
+
+def test_a_window_is_the_median_length_of_a_stores_clips(wrestling, tmp_path):
+    store = three_clips_in_a_store(tmp_path / "s", x=(0.0, 3.0), y=(1.0, 6.0), z=(2.0, 8.0))
+    options = ["--window", "train", "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"]
+    code, output = run(wrestling, *options)
     assert code == 0
     assert "windows of 5 s every 5 s" in output
-    whole = seal_arrays(tmp_path / "w", dict.fromkeys(spans, "m"), {"d": rows})
-    code, output = run(wrestling, "--store", whole, "--shots", "none", "--out", out, "--force")
+
+
+def test_a_store_of_whole_files_has_no_window(wrestling, tmp_path):
+    store = three_clips_in_a_store(tmp_path / "w")
+    code, _ = run(wrestling, "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv")
     assert code != 0
 
 
-def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path, monkeypatch):
+@pytest.fixture
+def import_with_shots(wrestling, tmp_path) -> list[object]:
+    """What the command gets to import a film in windows of 4 s, with a table of one shot, but for --out."""
     shots = written(tmp_path / "shots.csv", "start_s,end_s,flags\n0,3.5,black;bars\n")
     (tmp_path / "out").mkdir()
-    write = io._fill
+    return [wrestling, "--window", 4, "--shots", shots]
 
-    def full(path, data):
-        if b"clip_id" in data:
-            raise OSError(28, "No space left on device", str(path))
-        write(path, data)
 
-    words = (wrestling, "--window", 4, "--shots", shots, "--out", tmp_path / "out" / "films.csv")
-    with monkeypatch.context() as disk:
-        disk.setattr(io, "_fill", full)
-        assert "No space left" in run(*words)[1]
-    assert not any((tmp_path / "out").iterdir())
-    assert run(*words[:-1], tmp_path / "out" / "films.shots.csv", "--force")[0] == 2
-    assert run(*words)[0] == 0
+def test_shots_are_written_with_their_manifest(import_with_shots, tmp_path):
+    assert run(*import_with_shots, "--out", tmp_path / "out" / "films.csv")[0] == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
     assert read_parts(tmp_path / "out" / "films.shots.csv") == {
         "arm_wrestling": [FilmPart(0.0, 3.5, ("black", "bars"), "shots.csv")]
     }
+
+
+def test_no_shots_are_written_where_a_full_disk_holds_no_manifest(import_with_shots, tmp_path, monkeypatch):
+    write = io._fill
+
+    def refuse_manifest(path, data):
+        if b"clip_id" in data:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, data)
+
+    monkeypatch.setattr(io, "_fill", refuse_manifest)
+    _, output = run(*import_with_shots, "--out", tmp_path / "out" / "films.csv")
+    assert "No space left" in output
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_a_manifest_that_is_named_as_a_table_of_shots_is_refused(import_with_shots, tmp_path):
+    assert run(*import_with_shots, "--out", tmp_path / "out" / "films.shots.csv", "--force")[0] == 2
 
 
 def test_scenes_become_clips(wrestling, tmp_path):

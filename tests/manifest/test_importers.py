@@ -121,13 +121,15 @@ def test_split_files_that_are_missing_are_named(tmp_path):
 
 
 def test_videos_that_are_not_in_their_folder_are_counted(tmp_path):
-    obygaze_file(tmp_path, obygaze_row(1), obygaze_row(2, video="b.avi"))
-    (tmp_path / "clips").mkdir()
-    for name, said in (("tt1_scene_1.avi", "1 of 2 named videos is in {}; the first that is not is b.avi"),
-                       ("b.avi", "2 of 2 named videos are in {}")):  # fmt: skip
-        (tmp_path / "clips" / name).touch()
-        notices = import_obygaze12(tmp_path, tmp_path, videos=tmp_path / "clips").notices
-        assert said.format(tmp_path / "clips") in notices
+    obygaze_file(tmp_path, obygaze_row(1, video="a.avi"), obygaze_row(2, video="b.avi"))
+    videos = tmp_path / "clips"
+    videos.mkdir()
+    (videos / "a.avi").touch()
+    notices = import_obygaze12(tmp_path, tmp_path, videos=videos).notices
+    assert f"1 of 2 named videos is in {videos}; the first that is not is b.avi" in notices
+    (videos / "b.avi").touch()
+    notices = import_obygaze12(tmp_path, tmp_path, videos=videos).notices
+    assert f"2 of 2 named videos are in {videos}" in notices
 
 
 def test_lists_are_read_and_never_run():
@@ -159,15 +161,28 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
 
 def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
-    path = moby_file(tmp_path, moby_row())
-    (tmp_path / "films").mkdir()
-    missing = import_mobygaze(path, tmp_path, tmp_path / "films")
-    assert missing.notices[-1] == f"no video in {tmp_path / 'films'} for 1 film: tt9"
-    (tmp_path / "films" / "tt9.mkv").touch()
-    assert import_mobygaze(path, tmp_path, tmp_path / "films").manifest.clips[0].video == "films/tt9.mkv"
-    (tmp_path / "films" / "tt9.mp4").touch()
+    segments = moby_file(tmp_path, moby_row())
+    videos = tmp_path / "films"
+    videos.mkdir()
+    (videos / "tt9.mkv").touch()
+    (clip,) = import_mobygaze(segments, tmp_path, videos).manifest
+    assert clip.video == "films/tt9.mkv"
+
+
+def test_a_film_whose_video_is_missing_is_named(tmp_path):
+    videos = tmp_path / "films"
+    videos.mkdir()
+    notices = import_mobygaze(moby_file(tmp_path, moby_row()), tmp_path, videos).notices
+    assert notices[-1] == f"no video in {videos} for 1 film: tt9"
+
+
+def test_a_film_of_two_videos_is_refused(tmp_path):
+    videos = tmp_path / "films"
+    videos.mkdir()
+    for name in ("tt9.mkv", "tt9.mp4"):
+        (videos / name).touch()
     with pytest.raises(ManifestError, match="'tt9'"):
-        import_mobygaze(path, tmp_path, tmp_path / "films")
+        import_mobygaze(moby_file(tmp_path, moby_row()), tmp_path, videos)
 
 
 @pytest.mark.parametrize(

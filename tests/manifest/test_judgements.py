@@ -55,11 +55,14 @@ def test_a_panels_windows_are_those_that_all_of_it_judged():
 
 
 def test_what_was_judged_blindly_counts_rather_than_what_was_judged_in_sight():
-    judged = judgements_of(
-        manifest(clip("AB", 0, "EN", seen="1"), clip("AB", 0, "S"), clip("AB", 46, seen="1"))
-    )
+    """AB judged the window at 0 s in sight of a score and blindly, that at 46 s in sight alone."""
+    in_sight, blind = clip("AB", 0, "EN", seen="1"), clip("AB", 0, "S")
+    judged = judgements_of(manifest(in_sight, blind, clip("AB", 46, seen="1")))
     levels = {window.start_s: one.level for window, one in judged.by_judge()["AB"].items()}
     assert levels == {0: "S", 46: "S"}
+
+
+def test_a_window_that_somebody_judged_twice_blindly_is_refused():
     twice = judgements_of(manifest(clip("AB", 0), clip("AB", 0, "EN", name="again")))
     with pytest.raises(ManifestError, match="twice"):
         twice.by_judge()

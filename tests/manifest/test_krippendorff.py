@@ -88,13 +88,17 @@ def test_it_counts_every_pair_of_labels_of_a_clip_against_every_pair_of_all(tabl
 @settings(deadline=None, max_examples=30)
 @given(TABLES, st.sampled_from(METRICS), st.permutations(range(4)))
 def test_it_does_not_change_with_the_order_of_annotators_or_a_clip_of_one_label(table, metric, order):
+    """Rows are annotators, columns clips."""
     alpha = krippendorff_alpha(table, metric)
-    alone = np.vstack([table, np.full(9, np.nan)])
-    alone = np.column_stack([alone, [np.nan, np.nan, np.nan, np.nan, 2.0]])
-    for other in (table[list(order)], alone):
+    with_fifth_annotator = np.vstack([table, np.full(9, np.nan)])
+    label_of_fifth_alone = [np.nan, np.nan, np.nan, np.nan, 2.0]
+    with_clip_of_one_label = np.column_stack([with_fifth_annotator, label_of_fifth_alone])
+    for other in (table[list(order)], with_clip_of_one_label):
         again = krippendorff_alpha(other, metric)
-        assert (again is None) == (alpha is None)
-        assert alpha is None or again == pytest.approx(alpha)
+        if alpha is None:
+            assert again is None
+        else:
+            assert again == pytest.approx(alpha)
 
 
 def test_where_chance_has_no_disagreement_it_is_undefined():

@@ -229,14 +229,22 @@ def test_a_name_in_two_forms_of_unicode_is_one(tmp_path, row):
 def test_clips_made_in_code_are_checked_too():
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
-    with pytest.raises(ManifestError, match="'Clothes'"):
-        Manifest((Clip("a", "a", concepts=("Clothes",)),), Path())
     with pytest.raises(ManifestError):
-        Clip("a", "a", extras={"movie": "b"})
-    with pytest.raises(ManifestError, match="'a'"):
-        Manifest((Clip("a", "a"), Clip("a", "b")), Path())
-    with pytest.raises(ManifestError):
-        Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
+        Clip("a", "a", extras={"movie": "b"})  # a column of a manifest's own
+
+
+@pytest.mark.parametrize(
+    ("clips", "what"),
+    [
+        ([Clip("a", "a", concepts=("Clothes",))], "'Clothes'"),
+        ([Clip("a", "a"), Clip("a", "b")], "'a'"),
+        ([Clip("a", "a"), Clip("b", "b", extras={"x": ""})], None),
+    ],
+    ids=["a concept by its synonym", "one id twice", "columns of one clip alone"],
+)
+def test_manifests_made_in_code_are_checked_too(clips, what):
+    with pytest.raises(ManifestError, match=what):
+        Manifest(tuple(clips), Path())
 
 
 def test_a_relative_path_leads_to_the_video_though_the_manifests_folder_is_a_link(tmp_path):

@@ -159,18 +159,30 @@ def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
     assert (heard["name"], heard["store"], heard["missing"]) == ("heard", stores["heard"].fingerprint, 32)
 
 
-def test_what_cannot_be_fused_is_refused(corpus):
+def test_a_store_is_not_fused_with_itself(corpus):
     manifest, stores = corpus
-    data = load(corpus, "seen", "heard")
     with pytest.raises(DatasetError):
         om.load_dataset([stores["seen"], stores["seen"]], manifest)
+
+
+def test_fused_features_have_no_frames(corpus):
+    data = load(corpus, "seen", "heard")
     with pytest.raises(DatasetError):
         data.read("frames")
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [("attention", ["seen", "heard"]), ("linear", ["seen"])],
+    ids=["a model of frames", "features of one store"],
+)
+def test_what_cannot_be_fused_is_refused(corpus, model, names):
     with pytest.raises(ModelError):
-        om.fused(["attention"], data, "late")
-    with pytest.raises(ModelError):
-        om.fused(["linear"], om.load_dataset(stores["seen"], manifest), "late")
+        om.fused([model], load(corpus, *names), "late")
+
+
+def test_a_modality_that_no_clip_has_is_refused():
+    absent = np.full((4, 2), np.nan)
+    classifier = FusedClassifier(om.linear_probe(), (slice(0, 2),))
     with pytest.raises(ValueError, match="modality"):
-        FusedClassifier(om.linear_probe(), (slice(0, 2),)).fit(
-            np.full((4, 2), np.nan), [0, 1, 0, 1], list("abcd")
-        )
+        classifier.fit(absent, [0, 1, 0, 1], ["a", "b", "c", "d"])

@@ -39,34 +39,40 @@ def test_a_question_for_each_level_and_each_concept_that_pictures_show_by_what_i
 
 
 def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
+    """AB says S and Body of three clips; the machine, named vlm by the person, says EN and Body."""
     monkeypatch.chdir(tmp_path)
     clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
     assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
-    write_manifest(Manifest((), tmp_path), tmp_path / "none.csv")
-    assert obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl") == 1
     asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
-    assert len({each["prompt"] for each in asked}) == 1
+    (prompt,) = {each["prompt"] for each in asked}
+    answered = []
     for each in asked:
-        each["answers"] = ALL_NO | {"concept:Body": 0.9}
-        each.update(model="tiny", date="2026-11-25")
         del each["questions"]
-    (tmp_path / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked), "utf-8")
-    command = "manifest import spans people.csv said.jsonl --annotator vlm --out both.csv"
+        answers = ALL_NO | {"concept:Body": 0.9}
+        answered.append(each | {"answers": answers, "model": "tiny", "date": "2026-11-25"})
+    (tmp_path / "answered.jsonl").write_text("".join(json.dumps(each) + "\n" for each in answered), "utf-8")
+    command = "manifest import spans people.csv answered.jsonl --annotator vlm --out both.csv"
     assert obygaze(*command.split()) == 0
     manifest = read_manifest(tmp_path / "both.csv")
     assert manifest.is_per_annotator
-    machine = [clip for clip in manifest if clip.annotator == "vlm"]
-    assert [(c.clip_id, c.video, c.level, c.concepts) for c in machine] == [
+    of_machine = [clip for clip in manifest if clip.annotator == "vlm"]
+    assert [(c.clip_id, c.video, c.level, c.concepts) for c in of_machine] == [
         (f"c{k}", "m.mp4", "EN", ("Body",)) for k in range(3)
     ]
-    assert machine[0].extras == {
+    assert of_machine[0].extras == {
         "model": "tiny",
-        "prompt": asked[0]["prompt"],
+        "prompt": prompt,
         "answered_on": "2026-11-25",
         "perceives": "visual",
     }
     assert all(clip.extras["model"] == "" for clip in manifest if clip.annotator == "AB")
+
+
+def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_manifest(Manifest((), tmp_path), tmp_path / "none.csv")
+    assert obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl") == 1
 
 
 @pytest.mark.parametrize(
@@ -155,18 +161,19 @@ def test_a_machine_may_be_asked_of_concepts_alone(read):
     assert "2 of 2 spans" in said
 
 
+WHOLE_FILE = {"start_s": None, "end_s": None}
+
+
 def test_whole_files_have_no_times(read):
-    said = {"answers": ALL_NO | {"concept:Body": "yes"}, "start_s": None, "end_s": None}
-    (clip,), _ = read({"a.jsonl": lines(said)})
+    answered = {"answers": ALL_NO | {"concept:Body": "yes"}} | WHOLE_FILE
+    (clip,), _ = read({"a.jsonl": lines(answered)})
     assert (clip.clip_id, clip.start_s, clip.end_s, clip.concepts) == ("c0", None, None, ("Body",))
-    answers = {
-        "a": [{"level": "EN"}, {"level": "S"}],
-        "b": [{"concept:Body": "yes"}, {"concept:Look": "yes"}],
-    }
-    files = {
-        f"{name}.jsonl": lines(*(said | {"answers": each} for each in own)) for name, own in answers.items()
-    }
-    clips, _ = read(files)
+
+
+def test_levels_and_concepts_of_whole_files_may_be_answered_in_two_files(read):
+    levels = lines(*(WHOLE_FILE | {"answers": {"level": level}} for level in ("EN", "S")))
+    concepts = lines(*(WHOLE_FILE | {"answers": {f"concept:{name}": "yes"}} for name in ("Body", "Look")))
+    clips, _ = read({"levels.jsonl": levels, "concepts.jsonl": concepts})
     assert [(clip.level, clip.concepts) for clip in clips] == [("EN", ("Body",)), ("S", ("Look",))]
 
 
@@ -232,14 +239,16 @@ def test_of_what_a_machine_cannot_perceive_it_is_not_asked_and_its_answers_do_no
 
 
 def test_a_machine_that_hears_says_so_and_is_believed(read):
-    asked = codebook_questions(BOOK, ("visual", "heard"))
-    assert {name for name in HEARD if f"concept:{name}" in asked} == {"Speech", "Voice", "Soundtrack"}
-    said = dict.fromkeys(asked, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
-    hears = {"perceives": ["visual", "heard"]}
-    clips, account = read({"a.jsonl": lines({"answers": said, **hears})})
-    assert clips[0].concepts == ("Voice",)
+    questions = codebook_questions(BOOK, ("visual", "heard"))
+    assert {name for name in HEARD if f"concept:{name}" in questions} == {"Speech", "Voice", "Soundtrack"}
+    answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
+    (clip,), account = read({"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})})
+    assert clip.concepts == ("Voice",)
     assert "Narratology is told" in account
-    clips, account = read({"a.jsonl": lines({"answers": said, "perceives": ["smell"]}, GOOD)})
+
+
+def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(read):
+    clips, account = read({"a.jsonl": lines({"answers": ALL_NO, "perceives": ["smell"]}, GOOD)})
     assert [clip.clip_id for clip in clips] == ["c1"]
     assert "smell" in account
 

@@ -401,18 +401,35 @@ def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
     assert "missing on disk: Psycho.II" in said
 
 
-def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp_path):
+@pytest.fixture
+def two_videos(tmp_path):
+    """A folder with the videos x/a.mp4 and y/a.mkv, of one name."""
+    videos = tmp_path / "films"
     for place in ("x/a.mp4", "y/a.mkv"):
-        (tmp_path / "films" / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "films" / place).write_bytes(b"x")
+        (videos / place).parent.mkdir(parents=True)
+        (videos / place).write_bytes(b"x")
+    return videos
+
+
+def test_a_film_of_two_videos_of_its_name_is_refused(read, two_videos):
     with pytest.raises(ManifestError, match=r"x/a\.mp4"):
-        read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=tmp_path / "films")
-    two = {f"{x}.eaf": signed(f"{x}/a.m{y}").replace("@AB", f"@{x}") for x, y in (("x", "p4"), ("y", "kv"))}
+        read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=two_videos)
+
+
+def test_two_documents_whose_videos_have_one_name_are_refused(read, two_videos):
+    by_x = signed("x/a.mp4").replace("@AB", "@x")
+    by_y = signed("y/a.mkv").replace("@AB", "@y")
     with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
-        read(two, videos=tmp_path / "films")
-    _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=tmp_path / "films")
+        read({"x.eaf": by_x, "y.eaf": by_y}, videos=two_videos)
+
+
+def test_a_film_without_a_video_is_said(read, two_videos):
+    _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
     assert "missing on disk: b\n" in said
-    clips, _ = read({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=tmp_path / "films")
+
+
+def test_videos_of_one_name_are_films_by_their_folders_in_a_table_that_names_the_folders(read, two_videos):
+    clips, _ = read({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=two_videos)
     assert [(c.movie, c.video) for c in clips] == [("x", "films/x/a.mp4"), ("y", "films/y/a.mkv")]
 
 

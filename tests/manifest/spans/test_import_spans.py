@@ -5,7 +5,6 @@ import json
 import re
 import unicodedata
 from fractions import Fraction
-from itertools import product
 
 import pytest
 
@@ -72,52 +71,89 @@ def media(url, origin, kind="video"):
     return f'<MEDIA_DESCRIPTOR MEDIA_URL="file:///{url}" MIME_TYPE="{kind}/x" TIME_ORIGIN="{origin}"/>'
 
 
+MOVED = [(3.0, 7.0, "S", ())]  # the span of LEVEL, 1 to 5 s, 2 s later
+
+
 def test_the_offset_of_the_media_moves_all_times(read):
-    assert elan(read, LEVEL, header=media("film.mp4", 2000))[0] == [(3.0, 7.0, "S", ())]
-    for sound, movie in (("sound", "tt1"), ("film", "film")):
-        both = media("film.mp4", 2000) + media(f"{sound}.wav", 500, "audio")
-        assert elan(read, LEVEL, header=both, movie=movie)[0] == [(3.0, 7.0, "S", ())]
-    two = media("tt1.mp4", 2000) + media("other.mp4", 0)
-    assert elan(read, LEVEL, header=two)[0] == [(3.0, 7.0, "S", ())]
+    clips, _ = elan(read, LEVEL, header=media("film.mp4", 2000))
+    assert clips == MOVED
+
+
+@pytest.mark.parametrize(("sound", "movie"), [("sound", "tt1"), ("film", "film")])
+def test_the_offset_of_the_video_counts_and_not_that_of_the_sound(read, sound, movie):
+    video_and_sound = media("film.mp4", 2000) + media(f"{sound}.wav", 500, "audio")
+    clips, _ = elan(read, LEVEL, header=video_and_sound, movie=movie)
+    assert clips == MOVED
+
+
+def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(read):
+    two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
+    clips, _ = elan(read, LEVEL, header=two_videos, movie="tt1")
+    assert clips == MOVED
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
-        elan(read, LEVEL, header=two, movie="tt2")
+        elan(read, LEVEL, header=two_videos, movie="tt2")
 
 
 @pytest.mark.parametrize("place", ['MEDIA_URL="file:///C:/f/m%20x.mp4"', 'RELATIVE_MEDIA_URL="./m x.mp4"'])
 def test_a_document_names_its_film_by_any_place_of_the_media(read, place):
-    text = eaf(SLOTS, LEVEL, f'<MEDIA_DESCRIPTOR {place} MIME_TYPE="video/mp4"/>')
-    old = eaf(SLOTS, LEVEL).replace('MEDIA_FILE=""', 'MEDIA_FILE="m x.mpg"')
-    assert [read(each, annotator="AB")[0][0][0] for each in (text, old)] == ["m x"] * 2
+    document = eaf(SLOTS, LEVEL, f'<MEDIA_DESCRIPTOR {place} MIME_TYPE="video/mp4"/>')
+    ((movie, *_),), _ = read(document, annotator="AB")
+    assert movie == "m x"
 
 
-def test_all_concepts_of_a_level_are_kept(read):
-    below = 'PARENT_REF="human: level"'
-    one = tier("human: concepts", referring("a2", "a1", "Body") + referring("a3", "a1", "Look"), below)
-    two = tier("human: concepts@CD", referring("a4", "a1", "Clothes"), below)
-    beside = tier("human: concepts", aligned("a2", "t1", "t2", "Body") + aligned("a3", "t1", "t2", "Look"))
-    for tiers, concepts in (
-        ((one,), ("Look", "Body")),
-        ((one, two), ("Look", "Body", "Clothing")),
-        ((beside,), ("Look", "Body")),
-    ):
-        clips, _ = elan(read, LEVEL, *tiers)
-        assert clips == [(1.0, 5.0, "S", concepts)]
-    signed = tier("human: level", aligned("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
-    assert elan(read, signed, beside)[0] == [(1.0, 5.0, "S", ("Look", "Body"))]
-    assert any("signed CD" in note for note in elan(read, signed, two)[1].notes)
+def test_an_old_document_names_its_film_by_its_media_file(read):
+    document = eaf(SLOTS, LEVEL).replace('MEDIA_FILE=""', 'MEDIA_FILE="m x.mpg"')
+    ((movie, *_),), _ = read(document, annotator="AB")
+    assert movie == "m x"
 
 
-def test_slots_that_two_annotations_share_are_spread_evenly(read):
-    slots = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
-    parts = product([""], [("a1", "t1", "t2", "S"), ("a2", "t2", "t3", "EN"), ("a3", "t3", "t4", "HN")])
-    body = "".join(aligned(*part) for _, part in parts)
-    clips, _ = elan(read, tier("human: level", body), slots=slots)
+BODY_AND_LOOK = tier("human: concepts", aligned("a2", "t1", "t2", "Body") + aligned("a3", "t1", "t2", "Look"))
+REFERRING = 'PARENT_REF="human: level"'
+CLOTHES_BY_CD = tier("human: concepts@CD", referring("a4", "a1", "Clothes"), REFERRING)
+LEVEL_BY_AB = tier("human: level", aligned("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
+
+
+def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(read):
+    body_and_look = tier(
+        "human: concepts", referring("a2", "a1", "Body") + referring("a3", "a1", "Look"), REFERRING
+    )
+    clips, _ = elan(read, LEVEL, body_and_look)
+    assert clips == [(1.0, 5.0, "S", ("Look", "Body"))]
+    clips, _ = elan(read, LEVEL, body_and_look, CLOTHES_BY_CD)
+    assert clips == [(1.0, 5.0, "S", ("Look", "Body", "Clothing"))]
+
+
+@pytest.mark.parametrize("level", [LEVEL, LEVEL_BY_AB], ids=["unsigned", "signed"])
+def test_concepts_at_the_times_of_a_level_are_kept(read, level):
+    clips, _ = elan(read, level, BODY_AND_LOOK)
+    assert clips == [(1.0, 5.0, "S", ("Look", "Body"))]
+
+
+def test_concepts_of_another_annotator_than_their_levels_are_noted(read):
+    _, account = elan(read, LEVEL_BY_AB, CLOTHES_BY_CD)
+    assert any("signed CD" in note for note in account.notes)
+
+
+WITHOUT_TIMES_BETWEEN = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
+
+
+def test_slots_without_times_are_spread_evenly_between_those_that_have_some(read):
+    three = aligned("a1", "t1", "t2", "S") + aligned("a2", "t2", "t3", "EN") + aligned("a3", "t3", "t4", "HN")
+    clips, _ = elan(read, tier("human: level", three), slots=WITHOUT_TIMES_BETWEEN)
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
+
+
+def test_an_annotation_whose_end_nothing_tells_is_refused(read):
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
-        elan(read, tier("human: level", aligned("a1", "t1", "t2", "S")), slots=slots)
-    scene = tier("scene", aligned("a3", "t1", "t2", "x") + aligned("a4", "t2", "t4", "x"))
-    words = tier("human: level", aligned("a1", "t1", "t3", "S") + aligned("a2", "t3", "t2", "EN"))
-    assert elan(read, words, scene, slots=slots)[0] == [(1.0, 2.5, "S", ()), (2.5, 4.0, "EN", ())]
+        elan(read, LEVEL, slots=WITHOUT_TIMES_BETWEEN)
+
+
+def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(read):
+    """The scenes put t2 halfway between 1 and 7 s, at 4 s; the levels then put t3 halfway between 1 and 4 s."""
+    scenes = tier("scene", aligned("a3", "t1", "t2", "x") + aligned("a4", "t2", "t4", "x"))
+    levels = tier("human: level", aligned("a1", "t1", "t3", "S") + aligned("a2", "t3", "t2", "EN"))
+    clips, _ = elan(read, levels, scenes, slots=WITHOUT_TIMES_BETWEEN)
+    assert clips == [(1.0, 2.5, "S", ()), (2.5, 4.0, "EN", ())]
 
 
 @pytest.mark.parametrize(
@@ -145,19 +181,32 @@ def test_a_tier_is_found_whatever_its_blanks_and_case(read, name):
     assert elan(read, tier(name, aligned("a1", "t1", "t2", "S")))[0] == [(1.0, 5.0, "S", ())]
 
 
-def test_a_tier_almost_so_named_is_proposed_and_any_other_can_be_named(read):
-    copy = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
-    clips, account = elan(read, copy)
-    assert (clips, any("did you mean 'human: level'" in note for note in account.notes)) == ([], True)
-    assert elan(read, copy, tiers={"human: level-cp": "levels"})[0] == [(1.0, 5.0, "S", ())]
+COPY = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
+
+
+def test_a_tier_almost_named_like_one_of_ours_is_noted_and_not_read(read):
+    clips, account = elan(read, COPY)
+    assert clips == []
+    assert any("did you mean 'human: level'" in note for note in account.notes)
+
+
+def test_a_tier_of_any_name_is_read_where_it_is_declared(read):
+    clips, _ = elan(read, COPY, tiers={"human: level-cp": "levels"})
+    assert clips == [(1.0, 5.0, "S", ())]
+
+
+def test_a_declared_tier_that_is_not_there_is_refused(read):
     with pytest.raises(ManifestError, match="no tier"):
-        elan(read, copy, tiers={"gaze": "levels"})
+        elan(read, COPY, tiers={"gaze": "levels"})
+
+
+def test_a_models_tier_cannot_be_declared(read):
+    of_model = tier("obygaze: segments", aligned("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
-        elan(
-            read,
-            tier("obygaze: segments", aligned("a1", "t1", "t2", "S")),
-            tiers={"obygaze: segments": "levels"},
-        )
+        elan(read, of_model, tiers={"obygaze: segments": "levels"})
+
+
+def test_two_tiers_whose_names_differ_in_a_blank_are_refused(read):
     with pytest.raises(ManifestError, match="rename"):
         elan(read, LEVEL, tier("human:level", aligned("a2", "t3", "t4", "S")))
 
@@ -190,19 +239,33 @@ def test_without_a_folder_of_films_a_foreign_path_lies_beside_the_table(tmp_path
     assert [clip.video for clip in import_spans([tmp_path / "s.csv"], tmp_path).manifest] == [video]
 
 
+COMPOSED = "D\u00e9shabill\u00e9"
+DECOMPOSED = unicodedata.normalize("NFD", COMPOSED)
+
+
+def codebook_with(folder, *concepts):
+    """Write and load a codebook of these concepts."""
+    text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\n'
+    text += "".join(f'[[concepts]]\nname = "{concept}"\nvisual = true\n' for concept in concepts)
+    (folder / "v.toml").write_text(text, encoding="utf-8")
+    return load_codebook(folder / "v.toml")
+
+
 def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
-    concept = "D\u00e9shabill\u00e9"
-    text = f'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\n[[concepts]]\nname = "{concept}"\nvisual = true\n'
-    (tmp_path / "v.toml").write_text(text, encoding="utf-8")
-    book = load_codebook(tmp_path / "v.toml")
-    other = unicodedata.normalize("NFD", concept)
-    table = f"video,start_s,end_s,concepts,annotator\na.mp4,1,2,{other},L\u00e9a\na.mp4,3,4,{concept},Le\u0301a \n"
-    clips, _ = read(table, "spans.csv", videos=films, codebook=book)
-    assert [clip[4] for clip in clips] == [(concept,)] * 2
-    twin = f'[[concepts]]\nname = "{other}"\nvisual = true\n'
-    (tmp_path / "w.toml").write_text(text + twin, encoding="utf-8")
+    table = (
+        "video,start_s,end_s,concepts,annotator\n"
+        f"a.mp4,1,2,{DECOMPOSED},L\u00e9a\na.mp4,3,4,{COMPOSED},Le\u0301a \n"
+    )
+    clips, _ = read(table, "spans.csv", videos=films, codebook=codebook_with(tmp_path, COMPOSED))
+    assert [concepts for *_, concepts in clips] == [(COMPOSED,), (COMPOSED,)]
+
+
+def test_a_codebook_with_a_concept_in_two_forms_of_unicode_is_refused(tmp_path):
     with pytest.raises(ManifestError):
-        load_codebook(tmp_path / "w.toml")
+        codebook_with(tmp_path, COMPOSED, DECOMPOSED)
+
+
+def test_annotators_whose_names_differ_in_case_alone_are_refused(read, films):
     with pytest.raises(ManifestError, match="annotator"):
         read("video,start_s,end_s,level,annotator\na.mp4,1,2,,ab\na.mp4,3,4,,AB\n", "s.csv", videos=films)
 
@@ -215,18 +278,30 @@ def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(tmp_path):
     assert (tmp_path / imported.manifest.clips[0].video).is_file()
 
 
+HEADINGS = ["video", "start_s", "end_s", "level"]
+
+
+def days(seconds):
+    """Give seconds as a workbook keeps a time, as a share of a day."""
+    return seconds / 86_400
+
+
 def test_a_workbook_gives_values_and_times_as_clock(read, films):
     pytest.importorskip("python_calamine")
-    rows = [
-        ["video", "start_s", "end_s", "level"],
-        ["a.mp4", 1.5, 2.5, "S"],
-        ["b.mp4", ("time", 90 / 86400), ("time", 95 / 86400), "EN"],
-    ]
-    clips, _ = read(sheet(rows), "spans.xlsx", videos=films)
+    in_seconds = ["a.mp4", 1.5, 2.5, "S"]
+    as_clock = ["b.mp4", ("time", days(90)), ("time", days(95)), "EN"]
+    clips, _ = read(sheet([HEADINGS, in_seconds, as_clock]), "spans.xlsx", videos=films)
     assert clips == [("a", 1.5, 2.5, "S", ()), ("b", 90.0, 95.0, "EN", ())]
-    days = [rows[0], ["a.mp4", 90 / 86400, 95 / 86400, "S"]]
+
+
+def test_shares_of_a_day_that_a_workbook_does_not_show_as_clock_are_refused(read, films):
+    pytest.importorskip("python_calamine")
     with pytest.raises(ManifestError, match="day"):
-        read(sheet(days), "spans.xlsx", videos=films)
+        read(sheet([HEADINGS, ["a.mp4", days(90), days(95), "S"]]), "spans.xlsx", videos=films)
+
+
+def test_a_workbook_with_a_cell_in_its_last_possible_row_is_refused(read, films):
+    pytest.importorskip("python_calamine")
     with pytest.raises(ManifestError, match="rows"):
         read(sheet([["a"]], {"XFD1048576": 1}), "spans.xlsx", videos=films)
 
@@ -239,32 +314,67 @@ def rttm(*turns):
     )
 
 
-def test_names_of_speakers_are_labels_where_the_person_says_so_alone(read):
+SPEAKERS_ARE_LABELS = {"speaker": "labels"}
+
+
+def test_names_of_speakers_are_no_labels_unasked(read):
     clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann")))
-    assert {clip[3:] for clip in clips} == {(None, ())}
-    assert any("'Ann'" not in note for note in account.notes) or not account.notes
-    declared = {"speaker": "labels"}
-    clips, _ = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look")), tiers=declared)
+    assert {(level, concepts) for *_, level, concepts in clips} == {(None, ())}
+    assert not any("'Ann'" in note for note in account.notes)
+
+
+def test_names_of_speakers_are_labels_where_the_person_says_so(read):
+    turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"))
+    clips, _ = read(turns, tiers=SPEAKERS_ARE_LABELS)
     assert clips == [
-        ("tt1", 1.0, 5.0, "S", ("Body",)), ("tt1", 2.0, 3.0, None, ()), ("tt1", 7.0, 9.0, None, ("Look",)),
-    ]  # fmt: skip
-    look = read(rttm((7, 9, "Look"), (7, 9, "body")), tiers=declared)[0]
-    assert look == [("tt1", 7.0, 9.0, None, ("Look", "Body"))]
+        ("tt1", 1.0, 5.0, "S", ("Body",)),
+        ("tt1", 2.0, 3.0, None, ()),
+        ("tt1", 7.0, 9.0, None, ("Look",)),
+    ]
+
+
+def test_two_concepts_at_the_same_times_are_of_one_clip(read):
+    clips, _ = read(rttm((7, 9, "Look"), (7, 9, "body")), tiers=SPEAKERS_ARE_LABELS)
+    assert clips == [("tt1", 7.0, 9.0, None, ("Look", "Body"))]
+
+
+def test_a_name_that_is_no_level_is_refused_where_speakers_are_levels(read):
     with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
         read(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
 
 
-def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
-    text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\ntitle = "at;rest"\n[[concepts]]\nname = "Calm"\n'
-    (tmp_path / "v.toml").write_text(text)
-    book = load_codebook(tmp_path / "v.toml")
-    mixed = {"speaker": "labels"}
-    clips, account = read(rttm((1, 5, "calm")), codebook=book, tiers=mixed)
-    assert [clip[3] for clip in clips] == ["calm"]
+CALM_IS_BOTH = """
+name = "v"
+version = "1"
+[[levels]]
+name = "calm"
+title = "at;rest"
+[[concepts]]
+name = "Calm"
+"""
+
+
+@pytest.fixture
+def calm_is_both(tmp_path):
+    """A codebook with a level called calm, at;rest by its title, and a concept called Calm."""
+    (tmp_path / "v.toml").write_text(CALM_IS_BOTH)
+    return load_codebook(tmp_path / "v.toml")
+
+
+def test_a_word_that_is_a_level_and_a_concept_is_the_level_and_noted(read, calm_is_both):
+    ((*_, level, _),), account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers=SPEAKERS_ARE_LABELS)
+    assert level == "calm"
     assert any("'calm'" in note and "--tier" in note for note in account.notes)
-    whole = read(rttm((1, 5, "At;rest")), codebook=book, tiers=mixed)[0]
-    assert whole == [("tt1", 1.0, 5.0, "calm", ())]
-    assert not read(rttm((1, 5, "calm")), codebook=book, tiers={"speaker": "concepts"})[1].notes
+
+
+def test_a_word_that_is_a_level_and_a_concept_is_not_noted_where_the_tier_holds_concepts(read, calm_is_both):
+    _, account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers={"speaker": "concepts"})
+    assert not account.notes
+
+
+def test_a_title_with_a_semicolon_is_one_label(read, calm_is_both):
+    clips, _ = read(rttm((1, 5, "At;rest")), codebook=calm_is_both, tiers=SPEAKERS_ARE_LABELS)
+    assert clips == [("tt1", 1.0, 5.0, "calm", ())]
 
 
 def test_times_in_frames_need_their_rate(read):

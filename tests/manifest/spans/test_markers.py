@@ -194,15 +194,19 @@ def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
     assert "its times cannot be read" in said
 
 
-def test_one_frame_is_a_span_in_premieres_table_and_a_point_in_resolves(read):
-    premiere = tabbed(HEAD, ["S", "", "00:00:01:00", "00:00:01:01", "00:00:00:01", "Comment"])
-    clips, _ = read({"a.csv": premiere})
+def test_one_frame_is_a_span_in_premieres_table(read):
+    one_frame = ["S", "", "00:00:01:00", "00:00:01:01", "00:00:00:01", "Comment"]
+    clips, _ = read({"a.csv": tabbed(HEAD, one_frame)})
     assert spans(clips)[0][:3] == (1.0, 1.04, "S")
-    rows = "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n2,A,V1,00:00:01:00,00:00:01:02,x,,Blue,EN\n"
-    clips, said = read(
-        {"a.csv": f'"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n{rows}'}
-    )
-    assert spans(clips)[0][:3] == (1.0, 1.08, "EN")
+
+
+def test_one_frame_is_a_point_in_resolves_table(read):
+    """Resolve gives a marker without length the length of a frame."""
+    head = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
+    one_frame = "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n"
+    two_frames = "2,A,V1,00:00:01:00,00:00:01:02,x,,Blue,EN\n"
+    (clip,), said = read({"a.csv": head + one_frame + two_frames})
+    assert spans([clip])[0][:3] == (1.0, 1.08, "EN")
     assert "a marker without length, or of the one frame" in said
 
 

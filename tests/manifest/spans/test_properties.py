@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - records are kept as tools write them
 """What a source writes it reads back; a change of one record costs that record alone, or is said."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -56,12 +57,13 @@ def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
 def test_each_span_is_on_the_first_tier_that_is_free(times):
     spans = sorted((float(start), float(start + length), "x") for start, length in times)
     tiers = [part for _, part in spread_over_tiers("words", spans)]
-    until = [0.0] * len(tiers)
+    free_from = [0.0] * len(tiers)
     for span in spans:
-        place = next(n for n, part in enumerate(tiers) if span in part)
-        assert place == next(n for n, end in enumerate(until) if end <= span[0])
-        until[place] = span[1]
-        tiers[place].remove(span)
+        start, end, _ = span
+        first_free = next(number for number, free in enumerate(free_from) if free <= start)
+        assert span in tiers[first_free]
+        tiers[first_free].remove(span)
+        free_from[first_free] = end
     assert not any(tiers)
 
 
@@ -105,17 +107,14 @@ def test_pyannote_reads_the_turns_that_are_written(spans):
 
 @given(SPANS)
 def test_praat_finds_no_overlap_and_no_gap(spans):
-    lines = [line.strip() for line in write_textgrid({"a": spans}, 20_000.0).splitlines()]
-    edges = [line.partition(" = ")[::2] for line in lines if line.startswith(("xmin", "xmax", "class"))]
-    last = 0.0
-    for name, value in edges[2:]:
-        if name == "class":
-            last = 0.0
-        elif name == "xmin":
-            assert float(value) in {last, 0.0}
-        else:
-            assert float(value) > 0
-            last = float(value) if float(value) < 20_000 else 0.0
+    _, *tiers = write_textgrid({"a": spans}, 20_000.0).split('class = "IntervalTier"')
+    for of_tier in tiers:
+        # The first xmin and xmax are of the tier as a whole, all others of its intervals.
+        _, *starts = map(float, re.findall(r"xmin = (\S+)", of_tier))
+        _, *ends = map(float, re.findall(r"xmax = (\S+)", of_tier))
+        assert starts == [0.0, *ends[:-1]]
+        assert ends[-1] == 20_000
+        assert all(start < end for start, end in zip(starts, ends, strict=True))
 
 
 HEAD, TAIL = eaf({f"t{n}": 1000 * n for n in range(1, 60)}, tier("gaze", "|")).split("|")
@@ -247,29 +246,30 @@ def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_said(tmp_p
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(place=st.integers(0, 5), data=st.data())
 def test_a_change_of_one_record_costs_that_record_alone_or_is_said(tmp_path, kind, place, data):
+    """In one of six records, another sign, or none, is put in place of one sign or more."""
     head, records, tail = lines_of(kind)
     path = tmp_path / "tt1.x"
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
     before = read(path, kind)
-    others = {each for each in words_of(before) if each[3] != 10 * place + 1}
-    assert len(others) == 5
+    (account_before,) = before.accounts
+    other_records = {each for each in words_of(before) if each[3] != 10 * place + 1}
+    assert len(other_records) == 5
     record = records[place]
-    at = data.draw(st.integers(0, len(record.rstrip()) - 1))
-    sign = data.draw(
+    length = len(record.rstrip())
+    first = data.draw(st.integers(0, length - 1))
+    put = data.draw(
         st.sampled_from(["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"])
     )
-    end = at + data.draw(st.one_of(st.just(1), st.integers(0, len(record.rstrip()) - at)))
-    changed = record[:at] + sign + record[end:]
+    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, length - first)))
+    changed = record[:first] + put + record[first + n_replaced :]
     assume(changed != record)
-    path.write_text(
-        head + "".join([*records[:place], changed, *records[place + 1 :]]) + tail, encoding="latin-1"
-    )
+    changed_records = [*records[:place], changed, *records[place + 1 :]]
+    path.write_text(head + "".join(changed_records) + tail, encoding="latin-1")
     try:
         imported = read(path, kind)
     except ManifestError:
         return
     (account,) = imported.accounts
     assert account.seen == account.used + len(account.left_out)
-    (known,) = before.accounts
-    said = len(account.left_out) > len(known.left_out) or account.notes != known.notes
-    assert others <= words_of(imported) or said
+    is_said = len(account.left_out) > len(account_before.left_out) or account.notes != account_before.notes
+    assert other_records <= words_of(imported) or is_said

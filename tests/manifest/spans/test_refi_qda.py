@@ -64,15 +64,23 @@ def test_an_archive_is_read_by_its_document_and_media_stay_closed(read):
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
+def project_with(office):
+    """Pack a project of one coded span together with a document of an office program."""
+    document = archive("x", name="[Content_Types].xml", **{office: "x"})
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    return archive(project(video), **{"Sources/0.docx": document})
+
+
 @pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
 def test_texts_and_workbooks_inside_a_project_do_not_hide_it(read, office):
-    packed = archive("x", name="[Content_Types].xml", **{office: "x"})
-    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
-    content = archive(project(video), **{"Sources/0.docx": packed})
-    clips, _ = read({"a.qdpx": content})
+    clips, _ = read({"a.qdpx": project_with(office)})
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
+@pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
+def test_texts_and_workbooks_inside_a_project_that_is_cut_off_do_not_hide_it(read, office):
     with pytest.raises(ManifestError, match="damaged, or cut short: the document in it"):
-        read({"b.qdpx": content[:-40]})
+        read({"b.qdpx": project_with(office)[:-40]})
 
 
 def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):
@@ -148,15 +156,30 @@ def test_a_damaged_or_strange_archive_is_one_error(read, content):
         read({"a.qdpx": content})
 
 
-def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(read):
-    data = archive(project(""))
-    damaged = [data[:20], data[: len(data) // 2], data[:-10], data[:80] + bytes(20) + data[100:]]
-    for content in damaged:
-        for kind in ("", "refi-qda"):
-            with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
-                read({"a.qdpx": content}, kind=kind)
+def damaged_archives():
+    """Cut an archive of a project off, early, in the middle and late, and overwrite a part of it."""
+    whole = archive(project(""))
+    return {
+        "cut off after 20 bytes": whole[:20],
+        "cut off in the middle": whole[: len(whole) // 2],
+        "cut off 10 bytes before its end": whole[:-10],
+        "20 bytes overwritten": whole[:80] + bytes(20) + whole[100:],
+    }
+
+
+@pytest.mark.parametrize("damage", damaged_archives())
+@pytest.mark.parametrize("kind", ["", "refi-qda"], ids=["kind by content", "kind named"])
+def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(read, damage, kind):
     with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
-        read({"a.zip": data[: len(data) // 2]})
+        read({"a.qdpx": damaged_archives()[damage]}, kind=kind)
+
+
+def test_a_damaged_archive_of_another_suffix_is_told_by_its_project(read):
+    with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
+        read({"a.zip": damaged_archives()["cut off in the middle"]})
+
+
+def test_a_damaged_archive_without_a_project_is_to_be_unpacked(read):
     with pytest.raises(ManifestError, match="unpack it first"):
         read({"a.zip": archive("x", name="other.txt")[:80]})
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans
+from obygaze_features.manifest import import_spans, load_codebook
 from tests.manifest.spans.written import OF_ONE_TIER, WITH_TIERS, Mark
 
 KINDS = WITH_TIERS | OF_ONE_TIER
@@ -105,14 +105,21 @@ def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(read, kind):
         read(with_columns(kind, ["level"], ("S",), ("Sx",)))
 
 
-def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(read):
+def event_with_labels(start, stop):
+    """Write an event of BORIS from 1 to 5 s, with labels in the rows of its start and its stop."""
     head = "Observation id\tTime\tMedia file path\tBehavior\tStatus\tlevel"
-    rows = ["o\t1\tf.mp4\tgaze\tSTART\tS", "o\t5\tf.mp4\tgaze\tSTOP\t{}"]
-    for stop in ("S", ""):
-        clips, _ = read({"b.tsv": "\n".join([head, *rows]).format(stop) + "\n"})
-        assert labels_of(clips) == {(1.0, 5.0, "S", ())}
+    return f"{head}\no\t1\tf.mp4\tgaze\tSTART\t{start}\no\t5\tf.mp4\tgaze\tSTOP\t{stop}\n"
+
+
+@pytest.mark.parametrize("stop", ["S", ""])
+def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(read, stop):
+    clips, _ = read({"b.tsv": event_with_labels("S", stop)})
+    assert labels_of(clips) == {(1.0, 5.0, "S", ())}
+
+
+def test_another_label_at_the_stop_of_an_event_than_at_its_start_is_refused(read):
     with pytest.raises(ManifestError, match="EN"):
-        read({"b.tsv": "\n".join([head, *rows]).format("EN") + "\n"})
+        read({"b.tsv": event_with_labels("S", "EN")})
 
 
 DECLARED = (Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN"))
@@ -172,13 +179,16 @@ def test_where_a_format_names_no_tier_labels_are_the_same_or_the_difference_is_s
 # --- roles over all files of an import
 # ---------------------------------------------------------------------------
 def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
-    one = WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, "S")])
-    other = WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, "EN")])
-    clips, said = read({"a.TextGrid": one, "b.TextGrid": other})
+    as_textgrid = WITH_TIERS["textgrid"]
+    files = {
+        "a.TextGrid": as_textgrid([Mark("gaze", 1, 5, "S")]),
+        "b.TextGrid": as_textgrid([Mark("gaze", 1, 5, "EN")]),
+    }
+    clips, said = read(files)
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'gaze': 2 of 2" in said
-    words = WITH_TIERS["textgrid"]([Mark("Gaze", 1, 5, "kiss")])
-    clips, said = read({"a.TextGrid": one, "b.TextGrid": other, "c.TextGrid": words})
+    with_another_word = files | {"c.TextGrid": as_textgrid([Mark("Gaze", 1, 5, "kiss")])}
+    clips, said = read(with_another_word)
     assert not labels_of(clips)
     assert "'gaze': 2 of 3" in said
 
@@ -195,21 +205,25 @@ def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(written, kind):
         written(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
 
 
-def test_decisions_on_conflicts_are_read_where_they_are_named_alone(read):
-    marks = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
-    for kind in ("eaf", "textgrid"):
-        assert not labels_of(read({"tt1.x": WITH_TIERS[kind](marks)}, annotator="AB")[0])
+@pytest.mark.parametrize("kind", ["eaf", "textgrid"])
+def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(written, kind):
+    decisions = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
+    clips, _ = written(kind, *decisions)
+    assert not labels_of(clips)
+    clips, _ = written(kind, *decisions, tiers={"human: decision level": "levels"})
+    assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())}
 
 
-def test_a_comma_stands_between_concepts_where_no_concept_has_one(written, tmp_path):
-    from obygaze_features.manifest import load_codebook
-
+def test_a_comma_stands_between_concepts_where_no_concept_has_one(written):
     clips, _ = written("textgrid", Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body, Look"))
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body"))}
+
+
+def test_a_concept_with_a_comma_in_its_name_is_one(written, tmp_path):
     text = 'name = "v"\nversion = "1"\nlevels = ["S"]\nconcepts = ["sun, moon", "sun", "moon"]\n'
     (tmp_path / "v.toml").write_text(text)
-    book = load_codebook(tmp_path / "v.toml")
-    clips, _ = written("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=book)
+    codebook = load_codebook(tmp_path / "v.toml")
+    clips, _ = written("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=codebook)
     assert labels_of(clips) == {(1.0, 5.0, None, ("sun, moon",))}
 
 

@@ -179,15 +179,26 @@ def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
     assert read("f.srt", srt((at(1), text)), encoding)[0] == [(1.0, 2.0, text)]
 
 
-def test_another_encoding_is_said_or_given(read):
-    text = srt((at(1), "Привет"))
-    assert any("read as cp1251, which is a guess" in note for note in read("f.srt", text, "cp1251")[1].notes)
-    for own in ("cp1251", "utf-8", "utf-8-sig", "utf-16"):
-        lines, account = read("f.srt", text, own, encoding="cp1251")
-        assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
+RUSSIAN = srt((at(1), "Привет"))
+
+
+def test_an_encoding_that_is_guessed_is_noted(read):
+    _, account = read("f.srt", RUSSIAN, "cp1251")
+    assert any("read as cp1251, which is a guess" in note for note in account.notes)
+    lines, _ = read("g.srt", srt((at(1), "Café")), "cp1252")
+    assert lines == [(1.0, 2.0, "Café")]
+
+
+@pytest.mark.parametrize("written", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
+def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read, written):
+    lines, account = read("f.srt", RUSSIAN, written, encoding="cp1251")
+    assert lines == [(1.0, 2.0, "Привет")]
+    assert account.notes == []
+
+
+def test_an_encoding_that_does_not_exist_is_refused(read):
     with pytest.raises(ManifestError, match=r"f.srt"):
-        read("f.srt", text, "cp1251", encoding="no-such")
-    assert read("g.srt", srt((at(1), "Café")), "cp1252")[0] == [(1.0, 2.0, "Café")]
+        read("f.srt", RUSSIAN, "cp1251", encoding="no-such")
 
 
 @pytest.mark.parametrize(
@@ -244,17 +255,30 @@ def test_accents_are_kept_as_they_are_written(read):
     assert read("f.srt", srt((at(1), text)))[0][0][2] == text
 
 
-def test_joined_files_of_two_parts_and_japanese_in_escapes_are_said(read):
-    part = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
-    _, account = read("a.srt", part * 2)
+TWO_CUES = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
+
+
+def test_two_srt_files_in_one_are_noted_with_the_line_where_times_begin_again(read):
+    _, account = read("a.srt", TWO_CUES * 2)
     assert any("line 10: numbers" in note for note in account.notes)
+
+
+def test_two_srt_files_in_one_are_noted_though_a_cue_cannot_be_read(read):
     cues = ("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")
     _, account = read("a.srt", srt(*cues))
     assert any("line 10: numbers" in note for note in account.notes)
-    joined = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\nWEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
-    lines, account = read("a.vtt", joined)
+
+
+def test_two_webvtt_files_in_one_are_noted_with_the_line_of_the_second_header(read):
+    first = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\n"
+    second = "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
+    lines, account = read("a.vtt", first + second)
     assert [text for *_, text in lines] == ["A", "B"]
     assert any("line 5: " in note for note in account.notes)
-    lines, account = read("b.srt", part, "iso2022_jp")
-    assert lines[0][2] == "\u65e5\u672c"
+
+
+def test_japanese_in_escapes_is_read_and_noted(read):
+    """Files in ISO-2022-JP are ASCII: escape sequences say which bytes are Japanese letters."""
+    ((*_, first_text), _), account = read("b.srt", TWO_CUES, "iso2022_jp")
+    assert first_text == "\u65e5\u672c"
     assert any("iso2022_jp" in note for note in account.notes)

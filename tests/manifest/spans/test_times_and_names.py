@@ -61,10 +61,15 @@ def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
         instants(cells, usual)
 
 
-def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds():
-    for starts, ends in (([0, 0.9583333333333334], [0.9583333333333334, 45]), ([0.125], [1.958333333333333])):
-        values = [*starts, *ends]
-        assert instants([*map(str, values)], n_columns=2) == values
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [([0, 0.9583333333333334], [0.9583333333333334, 45]), ([0.125], [1.958333333333333])],
+    ids=["45 s in the column", "1.96 s in the row"],
+)
+def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds(starts, ends):
+    """They could be shares of a day, which are refused, but shares are less than 1."""
+    times = [*starts, *ends]
+    assert instants([str(time) for time in times], n_columns=2) == times
 
 
 def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
@@ -138,11 +143,17 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")})
 
 
-@pytest.mark.parametrize("text", ["\u0405", "B\u043edy"])
+@pytest.mark.parametrize("text", ["\u0405", "B\u043edy"], ids=["Cyrillic S", "Body with a Cyrillic o"])
 def test_a_letter_that_looks_like_another_is_named(text):
     assert "is CYRILLIC" in suggestion(text, ["S", "Body"])
-    assert suggestion("\U00017000", ["S"])  # a letter that Python may have no name of
+
+
+def test_a_letter_of_the_same_script_is_not_named():
     assert "is LATIN" not in suggestion("B\u00f3dy", ["S", "Body"])
+
+
+def test_a_letter_that_python_may_have_no_name_of_is_no_error():
+    assert suggestion("\U00017000", ["S"])
 
 
 def test_a_tenth_minute_drops_nothing():
@@ -183,15 +194,17 @@ def test_paths_of_every_system_end_in_their_file(place):
     assert path_of(place).name == "a.mp4"
 
 
-def test_a_clip_may_be_named_na(tmp_path):
-    path = tmp_path / "frames.csv"
-    path.write_text("clip_id,movie,time_s,weight\nNA,NA,0,1.250\nnull,8.125,1,\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("sign", "weight", "encoding"),
+    [(",", "1.250", "utf-8"), (";", "1,25", "utf-8-sig"), ("\t", "1,25", "utf-16")],
+    ids=["commas", "semicolons", "tabs"],
+)
+def test_a_clip_may_be_named_na(tmp_path, sign, weight, encoding):
     read_frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames
-    text = path.read_text()
-    for sign, encoding in ((",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-16")):
-        number = "1.250" if sign == "," else "1,25"
-        path.write_text(text.replace(",", sign).replace("1.250", number), encoding=encoding)
-        frames = read_frames(path)
-        assert frames["clip_id"].tolist() == ["NA", "null"]
-        assert frames["movie"].tolist() == ["NA", "8.125"]
-        assert frames["weight"].tolist()[0] == 1.25
+    rows = [["clip_id", "movie", "time_s", "weight"], ["NA", "NA", "0", weight], ["null", "8.125", "1", ""]]
+    path = tmp_path / "frames.csv"
+    path.write_text("".join(sign.join(row) + "\n" for row in rows), encoding=encoding)
+    frames = read_frames(path)
+    assert frames["clip_id"].tolist() == ["NA", "null"]
+    assert frames["movie"].tolist() == ["NA", "8.125"]
+    assert frames["weight"].tolist()[0] == 1.25
