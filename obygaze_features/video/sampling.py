@@ -257,6 +257,7 @@ class StatedGap(NamedTuple):
     end_s: float
 
 
+@checked
 def stated_gap(reason: str) -> StatedGap | None:
     """Read the note of `FrameTimes.gap` in the reason why a clip was read in part; None if there is none."""
     found = re.search(r"no pictures for (-?[\d.]+) s, from (-?[\d.]+) to (-?[\d.]+) s", reason)
