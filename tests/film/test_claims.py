@@ -764,27 +764,26 @@ def test_of_several_models_a_sentence_names_the_one_that_marks():
 
 
 def test_a_share_that_is_counted_over_all_windows_has_no_interval():
+    """AB judged all 25 windows, and 6 are positive; the same number estimated from a draw has one."""
     known = {
-        "model": "m",
-        "value": 0.24,
-        "level": 0.95,
-        "n": 25,
-        "n_positive_by_all": 6,
-        "n_rows": 25,
-        "worth": None,
-    }
-    known |= {"expected": None, "annotators": ["AB"], "positives": [6], "content_s": 90.0, "positive": "S"}
-    counted = CorrectedRate(low=0.24, high=0.24, method="census", **known)
-    drawn = CorrectedRate(low=0.1, high=0.4, method="difference", **known)
-    claims = [judged_share(rate) for rate in (counted, drawn)]
-    assert [claim.interval is None for claim in claims] == [True, False]
-    assert [claim.has(ALL_JUDGED) for claim in claims] == [True, False]
-    assert claims[0].time == kinds.ClaimTime("content", 90.0)
+        "model": "m", "value": 0.24, "level": 0.95, "n": 25, "n_positive_by_all": 6, "n_rows": 25,
+        "worth": None, "expected": None, "annotators": ["AB"], "positives": [6], "content_s": 90.0,
+        "positive": "S",
+    }  # fmt: skip
+    counted = judged_share(CorrectedRate(low=0.24, high=0.24, method="census", **known))
+    drawn = judged_share(CorrectedRate(low=0.1, high=0.4, method="difference", **known))
+    assert counted.interval is None
+    assert drawn.interval is not None
+    assert counted.has(ALL_JUDGED)
+    assert not drawn.has(ALL_JUDGED)
+    assert counted.time == kinds.ClaimTime("content", 90.0)
     for language in LANGUAGES:
-        said = [phrases.sentence(claim, Words(language)) for claim in claims]
-        assert [said[0].count("24"), said[1].count("24")] == [1, 1]
-        assert "95" not in said[0]
-        assert "–" not in phrases.judged_share_note(claims[0], claims[1:], Words(language)).split(".")[0]
+        words = Words(language)
+        said = phrases.sentence(counted, words)
+        assert said.count("24") == phrases.sentence(drawn, words).count("24") == 1
+        assert "95" not in said
+        note = phrases.judged_share_note(counted, [drawn], words)
+        assert "–" not in note.split(".")[0]
 
 
 def test_groups_say_the_numbers_of_their_table():
