@@ -625,3 +625,12 @@ def test_the_command_that_a_guess_ends_with_reads_the_table(
     manifest = read_manifest("clips.csv")
     assert movies is None or {clip.movie for clip in manifest} == movies
     assert levels is None or [clip.level for clip in manifest] == levels
+
+
+def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):
+    """Else all its short rows would be filled up to as many cells, which takes all the memory allowed."""
+    short_rows = "f,1,2,S\n" * 50_000
+    row_of_many_cells = "f,1,2,S" + "," * 50_000 + "\n"
+    table = "movie,start_s,end_s,level\n" + short_rows + row_of_many_cells
+    with pytest.raises(ManifestError, match="50,004 columns, where at most 1,000 are read"):
+        read({"t.csv": table})
