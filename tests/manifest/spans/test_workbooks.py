@@ -254,3 +254,20 @@ def test_many_errors_in_a_sheet_take_time_in_proportion(read):
     with suppress(ManifestError):
         read({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
     assert time.process_time() - start < 3
+
+
+def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(read):
+    """The formats of cells are worked out once, not again for each part of the workbook."""
+    plain_style, n_styles, n_parts = '<xf numFmtId="0"/>', 50_000, 3_000
+    book = zipfile.ZipFile(io.BytesIO(BOOK))
+    styles = book.read("xl/styles.xml").decode().replace("</cellXfs>", plain_style * n_styles + "</cellXfs>")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in book.namelist():
+            new.writestr(name, styles if name == "xl/styles.xml" else book.read(name))
+        for number in range(n_parts):
+            new.writestr(f"xl/part{number}.xml", "<part/>")
+    start = time.process_time()
+    clips, _ = read({"a.xlsx": out.getvalue()})
+    assert clips
+    assert time.process_time() - start < 2
