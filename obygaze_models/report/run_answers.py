@@ -14,7 +14,7 @@ from obygaze_models.evaluation.intervals import Interval, difference_bounds, rat
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
-from obygaze_models.models.layers import LAYER
+from obygaze_models.models.layers import LAYER_PREFIX
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import interval, number, p_value
@@ -271,7 +271,7 @@ def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
 def chosen_layers(run: Run) -> list[str]:
     """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
     table = run.selection[run.selection["chosen"] == 1]
-    layers = table["candidate"].astype(str).str.extract(rf"{LAYER}(\d+)$", expand=False)
+    layers = table["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
     lines = []
     for model, chosen in layers.dropna().groupby(table["model"], sort=False):
         n_folds_of = chosen.value_counts()
