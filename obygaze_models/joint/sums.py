@@ -29,7 +29,7 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import check_arrays
 from obygaze_models.persistence.card import Sources, check_features_digest, features_digest
-from obygaze_models.persistence.model_file import ROWS, check_training_arrays
+from obygaze_models.persistence.model_file import ROW_ARRAYS, check_training_arrays
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol import find_target
@@ -343,7 +343,7 @@ def read_sums(path: Path | str) -> Sums:
             reason = why_not(place, "a file of sums")
         raise ModelError(f"{place}: not a file of sums: {reason}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
-    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROWS})
+    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROW_ARRAYS})
     return Sums(about, counts, means, products, arrays, training)
 
 
@@ -362,8 +362,8 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     }
     if about.holds_derivatives:
         shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
-    check_arrays({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
-    trained_rows = {name: arrays[name] for name in ROWS if name in arrays}
+    check_arrays({name: array for name, array in arrays.items() if name not in ROW_ARRAYS}, **shapes)
+    trained_rows = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
     check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
     check_features_digest(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):

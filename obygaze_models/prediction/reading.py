@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_models.dataset.features import (
-    REDUCE,
+    REDUCTIONS,
     Features,
     Pool,
     StoredClips,
@@ -448,7 +448,7 @@ def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[A
     if reads["pool"] == "none":
         return read_array(group, array, rows)
     pool: Pool = "max"  # "as stored" of vectors, which are not pooled
-    if reads["pool"] in REDUCE:
+    if reads["pool"] in REDUCTIONS:
         pool = reads["pool"]  # type: ignore[assignment]  # one of its keys
     return read_features(group, array, pool, rows)
 
