@@ -37,13 +37,13 @@ N_PERMUTATIONS = 2000
 ROUNDING = 1e-12
 """Part by which a permuted statistic may be below the observed one and count as equal to it."""
 
-MIN_TOTAL = 100
+LEAST_OCCURRENCES = 100
 """Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
 
-INTENDED = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
-"""Emotion of the first two letters of a picture's `emotion` in the released counts of words."""
+EMOTION_OF_CODE = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
+"""First two letters of a picture's `emotion` in the released counts of words -> the emotion it shows."""
 
-COUNTED = ("clips", "segments", "models")
+COUNTED_UNITS = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
 
 Numbers = NDArray[np.float64]
@@ -53,7 +53,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number behind a claim; one that is counted over all there is (`COUNTED`) has no interval.
+    """The number behind a claim; one that is counted over all there is (`COUNTED_UNITS`) has no interval.
 
     Attributes
     ----------
@@ -979,9 +979,9 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
-    """Return the words of an emotion that occur at least `MIN_TOTAL` times in all captions."""
+    """Return the words of an emotion that occur at least `LEAST_OCCURRENCES` times in all captions."""
     totals = table.sum(numeric_only=True)
-    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
+    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= LEAST_OCCURRENCES]
 
 
 def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -997,7 +997,7 @@ def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = No
         Counts by which words are left out as too rare; by default those of `table`.
     """
     words = _words_counted(table if all_rows is None else all_rows, emotion)
-    rows = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
+    rows = table[table["emotion"].str[:2].map(EMOTION_OF_CODE.get) == emotion]
     rows = rows.assign(words=rows[words].sum(axis=1))
     totals_of = {
         name: rows.pivot_table(name, "subject", "condition", aggfunc="sum")

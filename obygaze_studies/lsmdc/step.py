@@ -36,10 +36,10 @@ BETA1 = 0.9
 BETA2 = 0.98
 """Decay of its second moment."""
 
-EPS = 1e-6
+EPSILON = 1e-6
 """Added to the root of the second moment."""
 
-DECAY = 0.2
+WEIGHT_DECAY = 0.2
 """Weight decay."""
 
 WARM_UP = 0.1
@@ -312,7 +312,7 @@ class ParameterGroup(NamedTuple):
 def group_of(original: str, rate: float, clip_scale: float) -> ParameterGroup:
     """Return a tensor's group: CLIP's tensors learn at `rate * clip_scale`, and biases do not decay."""
     peak = rate * clip_scale if original.startswith("clip.") else rate
-    return ParameterGroup(peak, 0.0 if "bias" in original else DECAY)
+    return ParameterGroup(peak, 0.0 if "bias" in original else WEIGHT_DECAY)
 
 
 class BertAdam:
@@ -361,7 +361,7 @@ class BertAdam:
             torch.nn.utils.clip_grad_norm_(value, MAX_NORM)
             m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            change = m / (v.sqrt() + EPS)
+            change = m / (v.sqrt() + EPSILON)
             if group.decay:
                 change += group.decay * value
             value.sub_(group.rate * factor * change)

@@ -47,7 +47,7 @@ MOVIE_SET_TASKS = ("hn_s", "enhn_s")
 CONCEPT_COLUMN = "fold_en_hn_s"
 """Column of the folds that the CAVs, and the heads on their projections, are trained on."""
 
-CLEAN = "no test clip is in training or validation"
+CAPTION_WITHOUT_LEAK = "no test clip is in training or validation"
 """The caption of folds without a leak."""
 
 Rows = dict[str, NDArray[Any]]
@@ -113,7 +113,7 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     trained = [leak.in_training for leak in leaks]
     validated = [leak.in_validation for leak in leaks]
     if not any(trained) and not any(validated):
-        return CLEAN
+        return CAPTION_WITHOUT_LEAK
     tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
         f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "

@@ -279,7 +279,7 @@ def _patches(side: int) -> Reshape:
 
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
-PAIR = ("image_id", "text", "group")
+PAIR_KEYS = ("image_id", "text", "group")
 """Keys of a pair."""
 
 Pair = Mapping[str, str]
@@ -298,7 +298,7 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     for row in read_rows(path, ["image_id", "text"], unique=["image_id", "text"]):
         if row["image_id"] not in images.by_id:
             raise AuditError(f"{path}: the manifest has no image {row['image_id']!r}")
-        cells = {name: row[name] for name in PAIR if name in row}
+        cells = {name: row[name] for name in PAIR_KEYS if name in row}
         pairs.append({"group": ""} | cells)
     return tuple(pairs)
 

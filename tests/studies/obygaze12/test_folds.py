@@ -11,7 +11,7 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import (
-    CLEAN,
+    CAPTION_WITHOUT_LEAK,
     Negatives,
     classifier_folds,
     concept_folds,
@@ -102,7 +102,7 @@ def test_a_leak_is_counted_on_each_side_and_told():
     folds = [Fold(0, ("a", "b"), ("c",), ("b", "c", "d")), Fold(1, ("a",), (), ("b", "c", "d"))]
     assert count_leaks(folds[0]) == (1, 1)
     assert leak_caption(folds) == "LEAKS: 0 to 1 of 3 test clips are in training, 0 to 1 in validation"
-    assert leak_caption(folds[1:]) == CLEAN
+    assert leak_caption(folds[1:]) == CAPTION_WITHOUT_LEAK
     seen = leak_caption([Fold(0, ("a",), ("b",), ("b", "c"))])
     assert seen == "LEAKS: 0 of 2 test clips are in training, 1 in validation"
 
