@@ -263,10 +263,10 @@ def _check_varies_within_films(
 
     A probe could then tell the attribute by recognising the film.
     """
-    for where, is_of_side in sides.items():
+    for side, is_of_side in sides.items():
         if all(len(np.unique(codes[film == name])) < 2 for name in np.unique(film[is_of_side])):
             raise AuditError(
-                f"column {attribute}: every film of those {where} has one value of it, so that a probe could "
+                f"column {attribute}: every film of those {side} has one value of it, so that a probe could "
                 "tell it by recognising the film"
             )
 
@@ -281,7 +281,7 @@ def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
 
 
 def _before_and_after(
-    arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
+    arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], measure: Callable[[Any, Mask], float]
 ) -> dict[str, float | None]:
     """Compute a measure before and after erasing, on each side.
 
@@ -291,7 +291,7 @@ def _before_and_after(
         "before" and "after" -> what is measured, one row per item.
     sides
         "fitted" and "others" -> which items are of this side.
-    value
+    measure
         Computes the measure of an array on the items of a side; NaN where it is undefined.
 
     Returns
@@ -300,9 +300,9 @@ def _before_and_after(
     """
     measured: dict[str, float | None] = {}
     for when, array in arrays.items():
-        for where, is_of_side in sides.items():
-            number = value(array, is_of_side)
-            measured[f"{when}_{where}"] = None if np.isnan(number) else number
+        for side, is_of_side in sides.items():
+            number = measure(array, is_of_side)
+            measured[f"{when}_{side}"] = None if np.isnan(number) else number
     return measured
 
 

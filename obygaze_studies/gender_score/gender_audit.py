@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from obygaze_features.text import counted
 from obygaze_models.report import Block, Report, block, cell
-from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, columns_of_keys, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
@@ -510,8 +510,8 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     """Make the table of examples and, if a captioner is named, that of the poster's examples."""
     if not rows:
         return []
-    id_columns = plain(("caption_id", "nearest_to"))
-    text_columns = plain(("visual", "caption"))
+    id_columns = columns_of_keys(("caption_id", "nearest_to"))
+    text_columns = columns_of_keys(("visual", "caption"))
     number_columns = [(_heading(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
     blocks = [block("Examples", [*id_columns, *text_columns, *number_columns], rows)]
     if model:

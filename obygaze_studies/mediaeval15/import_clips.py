@@ -26,7 +26,7 @@ EXTRA_COLUMNS = ("split", "valence", "arousal", "violence")
 VIOLENCE: Mapping[str, str] = {"0": "nonviolent", "1": "violent"}
 """Value in the column violence -> level of the clip."""
 
-NAME = re.compile(r"ACCEDE\d{5}\.mp4")
+CLIP_NAME = re.compile(r"ACCEDE\d{5}\.mp4")
 """A clip's name in LIRIS-ACCEDE."""
 
 PUBLISHED_COUNTS = {"dev": (6144, 100), "test": (4756, 99)}
@@ -151,7 +151,7 @@ def _notices(clips: list[manifests.Clip]) -> list[str]:
             counts = f"{manifests.counted(n_clips, 'clip')} of {manifests.counted(n_movies, 'movie')}"
             published = f"{n_published_clips:,} of {n_published_movies}"
             notices.append(f"{side}: {counts}; the published corpus has {published}")
-    n_other_names = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
+    n_other_names = sum(CLIP_NAME.fullmatch(clip.clip_id) is None for clip in clips)
     if n_other_names:
         named = manifests.counted(n_other_names, "clip is", "clips are")
         notices.append(f"{named} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)")

@@ -15,7 +15,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
-from obygaze_studies.audit_common.findings import bar_chart, of, series_of
+from obygaze_studies.audit_common.findings import bar_chart, part_of_total, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
@@ -86,7 +86,7 @@ def _weight_of_error(weight: float) -> str:
 
 WEIGHTS: Sequence[Column] = (
     ("movie", "title", str),
-    ("failed", ("n_failed", "n_clips"), of),
+    ("failed", ("n_failed", "n_clips"), part_of_total),
     *((factor, factor, _weight_of_error) for factor in FACTORS),
 )
 

@@ -110,9 +110,11 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
-        return MappedLayer(ImageHalf(model), name, model.get_submodule(name), _patches(patches_a_side))
+        return MappedLayer(
+            ImageHalf(model), name, model.get_submodule(name), _tokens_to_picture(patches_a_side)
+        )
 
-    return _halves("clip", source, compute, find_layer, "transformers")
+    return _load_both_halves("clip", source, compute, find_layer, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
@@ -136,12 +138,12 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
             raise BackboneError(f"{weights}: its embedding is not that of a class token, so it is not mapped")
         blocks = visual.transformer.resblocks
         name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
-        return MappedLayer(visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0]))
+        return MappedLayer(visual, name, blocks[-1].ln_1, _tokens_to_picture(visual.grid_size[0]))
 
-    return _halves("openclip", source, compute, find_layer, "open_clip_torch")
+    return _load_both_halves("openclip", source, compute, find_layer, "open_clip_torch")
 
 
-def _halves(
+def _load_both_halves(
     backbone: str,
     source: str,
     compute: networks.Compute,
@@ -268,7 +270,7 @@ class ImageHalf(nn.Module):
         return embeddings
 
 
-def _patches(side: int) -> Reshape:
+def _tokens_to_picture(side: int) -> Reshape:
     """Return the function that arranges a vision transformer's tokens as an image.
 
     The tokens [1, 1 + side * side, C] become [1, C, side, side]; the first one, the class token, has no place
