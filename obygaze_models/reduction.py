@@ -25,9 +25,11 @@ from obygaze_features.store.arrays import CRC_BYTES, read_row, row_view, with_ch
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
-SUFFIX: Final = ".reduced"
-ANEW: Final = "remove it, and the next run makes it anew"
-TILE = 200
+REDUCED_SUFFIX: Final = ".reduced"
+HOW_TO_REPAIR: Final = "remove it, and the next run makes it anew"
+"""Ends the messages on a file that cannot be used."""
+
+TOKENS_OF_TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
 
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
@@ -205,32 +207,35 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    has_steps = "frames" in group.arrays and not group.ragged
-    steps = group.shape("frames")[1] if has_steps else None
+    # The number of time steps that the rule or the store states, which the tokens may not fit.
+    stated_steps = None
     if rule.take == "mean" and rule.n:
-        steps = rule.n
+        stated_steps = rule.n
+    elif "frames" in group.arrays and not group.ragged:
+        stated_steps = group.shape("frames")[1]
     n_class_tokens = 0
     # None if the tokens are no whole number of time steps, with or without a class token.
     n_steps = None
-    if steps is not None and steps <= n_tokens and n_tokens % steps <= 1:
-        n_steps = steps
+    if stated_steps is not None and stated_steps <= n_tokens and n_tokens % stated_steps <= 1:
+        n_steps = stated_steps
         # One token more than whole time steps is a class token, the first.
-        if steps > 1:
-            n_class_tokens = n_tokens % steps
+        if stated_steps > 1:
+            n_class_tokens = n_tokens % stated_steps
     if rule.take == "mean":
-        if steps is None:
+        if stated_steps is None:
             raise DatasetError(
                 f"backbone {group.name} has no frames in this store to tell which of its {n_tokens} tokens "
                 "belong together in time: give their number of time steps, as in mean:16"
             )
         if n_steps is None:
             raise DatasetError(
-                f"backbone {group.name}: {n_tokens} tokens are not {steps} time steps of equally many, "
-                "with or without a class token: give another number of steps, as in mean:16"
+                f"backbone {group.name}: {n_tokens} tokens are not {stated_steps} time steps of equally "
+                "many, with or without a class token: give another number of steps, as in mean:16"
             )
-        rule = replace(rule, n=steps)
-    if rule.n is not None and rule.n > n_tokens - n_class_tokens:
-        raise DatasetError(f"backbone {group.name}: {rule} of {n_tokens - n_class_tokens} tokens: give fewer")
+        rule = replace(rule, n=stated_steps)
+    n_patches = n_tokens - n_class_tokens
+    if rule.n is not None and rule.n > n_patches:
+        raise DatasetError(f"backbone {group.name}: {rule} of {n_patches} tokens: give fewer")
     return ReductionPlan(rule, n_tokens, width, n_class_tokens, n_steps)
 
 
@@ -238,14 +243,14 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
 # ---------------------------------------------------------------------------
 _SCALE = np.float32(2.0**112)
 """A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
-_LIMIT = np.float32(65536 / 2.0**112)
+_FIRST_NOT_FINITE = np.float32(65536 / 2.0**112)
 """On that scale, finite float16 values are below this: 65536 is where infinity and NaN begin."""
-_SHARED_SIGN = np.int32(-0x70000001)
+_WITHOUT_SIGN_COPIES = np.int32(-0x70000001)
 """Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
 
 def _float32_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Convert tokens [T, D] to float32, `TILE` tokens at a time; all values are multiplied by 2^-112.
+    """Convert tokens [T, D] to float32, `TOKENS_OF_TILE` at a time; all values are multiplied by 2^-112.
 
     Yields the slice of the tokens and their values, which the next tile overwrites. All values of a tile are
     NaN if one of them is not finite.
@@ -254,15 +259,15 @@ def _float32_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray
     times 2^-112, also for subnormal numbers. Shifting integers is three times as fast as numpy's conversion
     [a clip of 3,137 x 768: .65 ms, 2.3 ms].
     """
-    bits = np.empty((TILE, tokens.shape[1]), np.int32)
-    for start in range(0, len(tokens), TILE):
-        part = tokens[start : start + TILE]
+    bits = np.empty((TOKENS_OF_TILE, tokens.shape[1]), np.int32)
+    for start in range(0, len(tokens), TOKENS_OF_TILE):
+        part = tokens[start : start + TOKENS_OF_TILE]
         tile = bits[: len(part)]
         np.copyto(tile, part.view(np.int16))  # extends the sign
         np.left_shift(tile, 13, out=tile)  # a float16 has 10 bits after the point, a float32 has 23
-        np.bitwise_and(tile, _SHARED_SIGN, out=tile)
+        np.bitwise_and(tile, _WITHOUT_SIGN_COPIES, out=tile)
         values = tile.view(np.float32)
-        if values.max() >= _LIMIT or values.min() <= -_LIMIT:
+        if values.max() >= _FIRST_NOT_FINITE or values.min() <= -_FIRST_NOT_FINITE:
             values[:] = np.nan
         yield slice(start, start + len(part)), values
 
@@ -351,7 +356,7 @@ class ReducedTokens:
         step_of = np.empty((len(rows), n_vectors), "<i4")
         self._fill_from_file(step_of, rows, after=bytes_of_vectors)
         if ((step_of < 0) | (step_of >= n_steps)).any():
-            raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
+            raise DatasetError(f"{self.path} is damaged (a time step that is none): {HOW_TO_REPAIR}")
         step_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
         return np.take_along_axis(step_times, step_of.astype(np.intp), axis=1)
 
@@ -381,7 +386,7 @@ class ReducedTokens:
                     if not read_row(file, self.start + row * bytes_of_row + after, row_view(part)):
                         raise DatasetError(f"clip {self.group.clip_ids[row]}")
         except (OSError, ObygazeError) as error:
-            raise DatasetError(f"{self.path} is damaged ({error}): {ANEW}") from None
+            raise DatasetError(f"{self.path} is damaged ({error}): {HOW_TO_REPAIR}") from None
         return array
 
 
@@ -419,7 +424,7 @@ def reduce_tokens(
     text = str(plan.rule)
     file_text = text.replace(":", "-").replace("+", "_")
     store_path = Path(store.where)
-    path = store_path.with_name(f"{store_path.name}.{backbone}.{file_text}{SUFFIX}")
+    path = store_path.with_name(f"{store_path.name}.{backbone}.{file_text}{REDUCED_SUFFIX}")
     shape = [len(group), *plan.shape]
     head = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
     if not path.exists():
@@ -429,9 +434,9 @@ def reduce_tokens(
         with open_regular(path) as file:
             found = file.read(len(head))
     except (OSError, ObygazeError):
-        raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
+        raise DatasetError(f"{path}: not a whole reduction of tokens: {HOW_TO_REPAIR}") from None
     if found != head:
-        raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {ANEW}")
+        raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {HOW_TO_REPAIR}")
     return ReducedTokens(path, plan, group, len(head))
 
 

@@ -22,7 +22,7 @@ _LISTED = packaged(__package__, "caption_words.toml")
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = {emotion: tuple(words) for emotion, words in _LISTED.items()}
 """The words of each emotion, as in the authors' code."""
 
-GROUP = ("emotion", "level", "condition")
+GROUP_COLUMNS = ("emotion", "level", "condition")
 """Columns of the table of items by which images are grouped; `emotion` also names a list of words."""
 
 
@@ -155,7 +155,7 @@ def audit_words(
 ) -> Finding:
     """Count the words of the intended emotion per 1,000 captions, by emotion, level and condition.
 
-    The rows have the columns of `GROUP` and those that `_rates` makes.
+    The rows have the columns of `GROUP_COLUMNS` and those that `_rates` makes.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def audit_words(
         Image id -> the listed words in each of its captions. Images that are not among `items` count only
         towards the totals of words.
     items
-        Image id -> the columns of `GROUP`.
+        Image id -> the columns of `GROUP_COLUMNS`.
     lists
         Emotion -> its words.
     min_total
@@ -188,9 +188,9 @@ def audit_words(
     rows = []
     for group, images in _images_by_group(items, counts, lists).items():
         captions = list(chain.from_iterable(counts[image] for image in images))
-        emotion = group[GROUP.index("emotion")]
+        emotion = group[GROUP_COLUMNS.index("emotion")]
         numbers = _rates(captions, frequent[emotion])
-        rows.append(dict(zip(GROUP, group, strict=True)) | {"n_images": len(images)} | numbers)
+        rows.append(dict(zip(GROUP_COLUMNS, group, strict=True)) | {"n_images": len(images)} | numbers)
     if ratio:
         _divide(rows, ratio)
     listed = sorted(set(chain.from_iterable(lists.values())))
@@ -243,16 +243,16 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
 def _images_by_group(
     items: Mapping[str, Row], counts: Mapping[str, ImageWords], lists: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, ...], list[str]]:
-    """Group the images by the values of `GROUP`: values -> image ids.
+    """Group the images by the values of `GROUP_COLUMNS`: values -> image ids.
 
     Raises
     ------
     AuditError
-        A column of `GROUP` is missing, an emotion has no list of words, or an image has no caption.
+        A column of `GROUP_COLUMNS` is missing, an emotion has no list of words, or an image has no caption.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for image, row in items.items():
-        for column in GROUP:
+        for column in GROUP_COLUMNS:
             if column not in row:
                 raise AuditError(f"the table of items has no column {column}")
         if row["emotion"] not in lists:
@@ -260,7 +260,7 @@ def _images_by_group(
                 f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
                 f"{', '.join(lists)}; leave the image out of the items if it is meant to show none of these"
             )
-        group = tuple(row[column] for column in GROUP)
+        group = tuple(row[column] for column in GROUP_COLUMNS)
         if image not in counts:
             raise AuditError(f"image {image} of {' '.join(group)} has no caption")
         groups.setdefault(group, []).append(image)
@@ -304,7 +304,7 @@ def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
             raise AuditError(f"no image is of the condition {condition!r}")
     rate = {}
     for row in rows:
-        rate[tuple(row[column] for column in GROUP)] = row["per_1000"]
+        rate[tuple(row[column] for column in GROUP_COLUMNS)] = row["per_1000"]
     for row in rows:
         base = rate.get((row["emotion"], row["level"], ratio[1]))
         if row["condition"] == ratio[0] and base:

@@ -18,30 +18,30 @@ from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.eat_stimuli import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError, regarding
 
-SAME = 1e-14
+SMALLEST_DEVIATION = 1e-14
 """A standard deviation of associations up to this is rounding, not spread."""
 
 MOST_EXACT = 44
 """Largest number of targets whose partitions are counted; time and memory double with every two targets."""
 
-BLOCK = 1 << 20
+NUMBERS_AT_ONCE = 1 << 20
 """How many numbers are shuffled at a time, which bounds the memory."""
 
-_GRID = 2.0**52
-"""Associations are counted in units of its inverse: the precision of a float64 between 0.5 and 1."""
+_UNITS_OF_ONE = 2.0**52
+"""In how many units an association of 1 is counted; a unit is the precision of a float64 from 0.5 to 1."""
 
 CRITICAL_Z = 1.6448536269514722
 """The 95th percentile of a standard normal: beyond it the published tables print a star."""
 
-AXIS = (
+AXIS_LABEL = (
     "effect size d, in standard deviations\n"
     "\N{LEFTWARDS ARROW} Y closer to A      X closer to A \N{RIGHTWARDS ARROW}"
 )
 
-COMPARED = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
+BAR_LABEL = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
 """Label of a test's bar: its name, its sets of images with their sizes, its sets of texts."""
 
-STAR = "star: a normal p below .05 in either tail"
+STAR_NOTE = "star: a normal p below .05 in either tail"
 
 Vectors = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def effect(x: Vectors, y: Vectors) -> dict[str, float]:
         X and Y have fewer than two targets together, or all their associations are equal.
     """
     deviation = float(np.concatenate([x, y]).std(ddof=1))
-    if deviation <= SAME:
+    if deviation <= SMALLEST_DEVIATION:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
     difference = float(x.mean() - y.mean())
     d = difference / deviation
@@ -150,9 +150,9 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     total = len(x) + len(y)
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
-    units = np.rint(np.concatenate([x, y]) * _GRID).astype(np.int64)
+    units = np.rint(np.concatenate([x, y]) * _UNITS_OF_ONE).astype(np.int64)
     observed = int(units[:n].sum())
-    rounding = total
+    rounding = total  # a unit for each target
     first_half = _sums_by_size(units[: total // 2])
     second_half = _sums_by_size(units[total // 2 :])
     n_ge = 0
@@ -198,9 +198,9 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     pool = np.sort(np.concatenate([x, y]))
     n = len(x)
     # Sums below the observed one by no more than rounding count as ties, as in `exact`.
-    least = float(x.sum()) - len(pool) / _GRID
+    least = float(x.sum()) - len(pool) / _UNITS_OF_ONE
     rng = np.random.default_rng(seed)
-    rows = max(1, BLOCK // len(pool))
+    rows = max(1, NUMBERS_AT_ONCE // len(pool))
     n_ge = 0
     for start in range(0, n_perm, rows):
         n_rows = min(rows, n_perm - start)
@@ -305,7 +305,7 @@ def audit_eat(
     return Finding(
         rows=rows,
         columns=columns,
-        table_notes=[STAR],
+        table_notes=[STAR_NOTE],
         sentence_values={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
         record={
             "space": images.space,
@@ -317,9 +317,9 @@ def audit_eat(
             "published_model": model,
         },
         draw=bar_chart(
-            labels=[COMPARED.format(**row).replace("_", " ") for row in rows],
+            labels=[BAR_LABEL.format(**row).replace("_", " ") for row in rows],
             series={"d": [row["d"] for row in rows]},
-            axis=AXIS,
+            axis=AXIS_LABEL,
             published={"d": [row["published_d"] for row in rows]},
             chance_bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
             starred={"d": [row["star"] for row in rows]},

@@ -32,16 +32,16 @@ Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-FITTED = 2 / 3
+FITTED_SHARE = 2 / 3
 """Share of the films that an eraser is fitted on."""
 LEAST_FILMS = 4
 """Films that are needed, so that at least two are left to probe when two thirds of them are fitted on."""
-COVARIANCE = 1e-9
+ROUNDING_OF_COVARIANCE = 1e-9
 """Whitened covariances with an attribute up to this are rounding errors; of a binary attribute they are at
 most one half."""
-ROUNDS = 6
+N_ROUNDS = 6
 """How often the vectors are erased and scaled to length 1 again."""
-RANK = 1e-10
+LEAST_VARIANCE_SHARE = 1e-10
 """Directions with less than this part of the largest variance are not whitened: they hold only rounding."""
 
 
@@ -67,13 +67,13 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
     centred = X - mean
     variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
-    is_kept = variances > RANK * max(float(variances.max()), 0.0)
+    is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])
     axes = axes[:, is_kept]  # [D, R]
     covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
     whitened_covariance = (axes / deviations).T @ covariance  # [R, values]
     directions, sizes, _ = np.linalg.svd(whitened_covariance, full_matrices=False)
-    directions = directions[:, sizes > COVARIANCE]
+    directions = directions[:, sizes > ROUNDING_OF_COVARIANCE]
     # W+ P W, written for rows: whiten, project on the directions, and undo the whitening.
     projection = (axes / deviations) @ directions @ (directions.T * deviations) @ axes.T  # [D, D]
     return lambda features: features - (features - mean) @ projection
@@ -83,7 +83,7 @@ def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) 
     """Erase an attribute from unit vectors, so that cosines cannot tell it either.
 
     Scaling the erased vectors to length 1 brings a little of the attribute back. So erasing and scaling are
-    repeated `ROUNDS` times, and less comes back each time. The result of the last erasing is not scaled.
+    repeated `N_ROUNDS` times, and less comes back each time. The result of the last erasing is not scaled.
 
     Parameters
     ----------
@@ -91,10 +91,10 @@ def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) 
         Unit vectors.
     attribute : array-like
         Value of the attribute of each item that the eraser is fitted on.
-    inside : bool ndarray, shape [N]
+    is_fitted_on : bool ndarray, shape [N]
         Which items the eraser is fitted on.
     """
-    for _ in range(ROUNDS):
+    for _ in range(N_ROUNDS):
         X = unit_vectors(leace(X[is_fitted_on], attribute)(X))
     return leace(X[is_fitted_on], attribute)(X)
 
@@ -165,13 +165,13 @@ def audit_erase(
     coded_columns = [attribute, task] if task else [attribute]
     ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
     X = unit_vectors(images.vectors_of(ids, "items"))
-    film = np.array([items[name][films] for name in ids])  # film of each item, [N]
+    film = np.array([items[name][films] for name in ids])  # of each item, [N]
     film_names = np.unique(film)
     if len(film_names) < LEAST_FILMS:
         raise AuditError(
             f"column {films}: {counted(len(film_names), 'film')}; at least 4 are needed, two of them to probe"
         )
-    n_fitted = max(1, int(len(film_names) * FITTED))
+    n_fitted = max(1, int(len(film_names) * FITTED_SHARE))
     fitted_on = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
     is_fitted_on = np.isin(film, fitted_on)
     sides = {"fitted": is_fitted_on, "others": ~is_fitted_on}
@@ -263,10 +263,10 @@ def _check_varies_within_films(
 
     A probe could then tell the attribute by recognising the film.
     """
-    for where, is_of_side in sides.items():
+    for side, is_of_side in sides.items():
         if all(len(np.unique(codes[film == name])) < 2 for name in np.unique(film[is_of_side])):
             raise AuditError(
-                f"column {attribute}: every film of those {where} has one value of it, so that a probe could "
+                f"column {attribute}: every film of those {side} has one value of it, so that a probe could "
                 "tell it by recognising the film"
             )
 
@@ -281,7 +281,7 @@ def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
 
 
 def _before_and_after(
-    arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
+    arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], measure: Callable[[Any, Mask], float]
 ) -> dict[str, float | None]:
     """Compute a measure before and after erasing, on each side.
 
@@ -291,7 +291,7 @@ def _before_and_after(
         "before" and "after" -> what is measured, one row per item.
     sides
         "fitted" and "others" -> which items are of this side.
-    value
+    measure
         Computes the measure of an array on the items of a side; NaN where it is undefined.
 
     Returns
@@ -300,9 +300,9 @@ def _before_and_after(
     """
     measured: dict[str, float | None] = {}
     for when, array in arrays.items():
-        for where, is_of_side in sides.items():
-            number = value(array, is_of_side)
-            measured[f"{when}_{where}"] = None if np.isnan(number) else number
+        for side, is_of_side in sides.items():
+            number = measure(array, is_of_side)
+            measured[f"{when}_{side}"] = None if np.isnan(number) else number
     return measured
 
 

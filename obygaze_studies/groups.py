@@ -21,17 +21,17 @@ from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
 
-ENDS = (0.025, 0.975)
+INTERVAL_QUANTILES = (0.025, 0.975)
 """Quantiles at the ends of a 95 % interval."""
-CELL = ("cell", "n", "mean", "estimate", "low", "high")
+CELL_COLUMNS = ("cell", "n", "mean", "estimate", "low", "high")
 """Columns of the results before the attributes."""
-GRID = 60
+N_SPREADS = 60
 """Number of values of the spread around the additive model that are averaged over."""
-ROUNDS = 8
+N_ROUNDS = 8
 """Steps of iterated least squares for shares; the estimates no longer change after a few."""
-SAME = 1e-9
-"""A singular value of the design below this part of the largest one belongs to redundant effects."""
-LEAST = 0.002
+REDUNDANT_SHARE = 1e-9
+"""A singular value of the design up to this share of the largest one belongs to redundant effects."""
+LEAST_DISTANCE_FROM_ENDS = 0.002
 """Fitted shares are kept this far from 0 and 1, where a logit would be unbounded."""
 
 
@@ -43,7 +43,9 @@ class CellEstimates(NamedTuple):
     high: Floats
 
 
-def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = np.inf) -> CellEstimates:
+def shrunken(
+    means: Floats, variances: Floats, design: Floats, degrees_of_freedom: float = np.inf
+) -> CellEstimates:
     """Estimate the true means of cells by empirical-Bayes shrinkage towards an additive model (Fay-Herriot).
 
     The true means are taken to lie around the sums of effects with an unknown spread. The estimates average
@@ -57,20 +59,21 @@ def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = 
         Sampling variance of each observed mean.
     design : ndarray, shape [C, K]
         Design matrix of the additive model: which effects add up in each cell.
-    freedom : float
-        Degrees of freedom of the variances, where they were estimated.
+    degrees_of_freedom : float
+        Those of the variances, where they were estimated.
 
     Returns
     -------
     CellEstimates
         Posterior means with their 95 % intervals.
     """
-    # An orthonormal basis of the design, in which the information matrix can be inverted.
+    # An orthonormal basis of the design, in which the information matrix can be inverted. Directions that are
+    # redundant, as the effects of some cells may be, are left out.
     basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
-    design = basis[:, sizes > SAME * sizes[0]]
+    design = basis[:, sizes > REDUNDANT_SHARE * sizes[0]]
     # Three times the total spread of the observed means is beyond any plausible spread of the true ones.
     widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
-    spreads = np.linspace(0.0, widest, GRID)
+    spreads = np.linspace(0.0, widest, N_SPREADS)
     log_likelihoods = []
     centres = []
     squared_errors = []
@@ -93,13 +96,13 @@ def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = 
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
     posterior = prior * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
     posterior /= posterior.sum()
-    centre = np.array(centres)  # [GRID, C]
-    error = np.sqrt(np.array(squared_errors)) + 1e-12  # [GRID, C]
+    centre = np.array(centres)  # [N_SPREADS, C]
+    error = np.sqrt(np.array(squared_errors)) + 1e-12  # [N_SPREADS, C]
 
     ends = []
-    for probability in ENDS:
+    for probability in INTERVAL_QUANTILES:
         quantiles = [
-            _quantile(posterior, centre_of_cell, error_of_cell, freedom, probability)
+            _quantile(posterior, centre_of_cell, error_of_cell, degrees_of_freedom, probability)
             for centre_of_cell, error_of_cell in zip(centre.T, error.T, strict=True)
         ]
         ends.append(np.array(quantiles))
@@ -107,26 +110,29 @@ def shrunken(means: Floats, variances: Floats, design: Floats, freedom: float = 
     return CellEstimates(posterior @ centre, low, high)
 
 
-def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, probability: float) -> float:
+def _quantile(
+    share: Floats, centre: Floats, error: Floats, degrees_of_freedom: float, probability: float
+) -> float:
     """Compute a quantile of a mixture of Student's t distributions.
 
     Parameters
     ----------
     share, centre, error : ndarray, shape [G]
         Weight, centre and scale of each of the G distributions.
-    freedom
-        Their degrees of freedom.
+    degrees_of_freedom
+        Those of all of them.
     probability
         Which quantile: the probability below it.
     """
-    # The root lies between these ends: half the tail probability of ENDS puts every component beyond it.
-    reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))
+    # The quantile lies between `lowest` and `highest`, beyond which every component has only half the
+    # probability that an interval leaves out on either side.
+    reach = error * float(stdtrit(degrees_of_freedom, 1 - INTERVAL_QUANTILES[0] / 2))
     lowest = float((centre - reach).min())
     highest = float((centre + reach).max())
 
     def excess(x: float) -> float:
         """Compute by how much the probability below x is above that of the quantile."""
-        return float(share @ stdtr(freedom, (x - centre) / error)) - probability
+        return float(share @ stdtr(degrees_of_freedom, (x - centre) / error)) - probability
 
     quantile: float = brentq(excess, lowest, highest)
     return quantile
@@ -183,7 +189,7 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
         scaled = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
         numbers = [float((value * half_range + median) * largest) for value in scaled]
-        rows.append(dict(zip(CELL, (cell, int(n[k]), *numbers), strict=True)))
+        rows.append(dict(zip(CELL_COLUMNS, (cell, int(n[k]), *numbers), strict=True)))
     return rows
 
 
@@ -193,7 +199,7 @@ def _shrunken_shares(
     """Estimate the true shares of cells by shrinkage towards an additive model on the logit scale.
 
     As in iterated least squares, each share gets a working value on the logit scale, which is about normally
-    distributed around the current estimate. `shrunken` is applied to these values, `ROUNDS` times.
+    distributed around the current estimate. `shrunken` is applied to these values, `N_ROUNDS` times.
 
     Parameters
     ----------
@@ -213,8 +219,8 @@ def _shrunken_shares(
     if 0 < overall_share < 1:
         # One item with the overall share is added to each cell, so that no logit is infinite.
         logits = logit((n * shares + overall_share) / (n + 1))
-    least = max(LEAST, 0.5 / (n.sum() + 1))
-    for _ in range(ROUNDS):
+    least = max(LEAST_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
+    for _ in range(N_ROUNDS):
         p = np.clip(expit(logits), least, 1 - least)
         variance = p * (1 - p)
         working_values = logit(p) + (shares - p) / variance
@@ -254,7 +260,7 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     by
         Columns of attributes, any number of them.
     """
-    refuse_duplicates([*by, *CELL], "--by: two columns of the results would be called")
+    refuse_duplicates([*by, *CELL_COLUMNS], "--by: two columns of the results would be called")
     ids, remarks = complete_items(items, (outcome, *by))
     values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
     if not np.isfinite(values).all():

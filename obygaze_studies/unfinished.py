@@ -19,10 +19,10 @@ from obygaze_models.report import check_folder, new_folder
 
 Result = TypeVar("Result", Predictions, Run)
 
-INPUTS = "inputs.json"
+INPUTS_FILE = "inputs.json"
 """File in the unfinished folder that records which inputs the tables are made from."""
 
-TRAINED = "trained"
+TRAINED_FOLDER = "trained"
 """Folder in the unfinished folder that holds the results trained for the tables."""
 
 VERSIONS = {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn")}
@@ -117,7 +117,7 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
     """
     check_folder(folder, force=force)
     partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
-    inputs_file = partial / INPUTS
+    inputs_file = partial / INPUTS_FILE
     if not inputs_file.is_file():
         check_folder(partial, force=False)
     record = json_bytes({**inputs, "versions": VERSIONS})
@@ -126,15 +126,15 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
         if not same_inputs:
             empty(partial)
             write_whole(inputs_file, record)
-        make_folder(partial / TRAINED)
+        make_folder(partial / TRAINED_FOLDER)
         try:
             yield partial
         except Exception:
-            if not any((partial / TRAINED).iterdir()):
+            if not any((partial / TRAINED_FOLDER).iterdir()):
                 remove_tree(partial)
             raise
         with new_folder(folder, force=force) as final:
             for path in sorted(partial.iterdir()):
-                if path.name not in {INPUTS, TRAINED}:
+                if path.name not in {INPUTS_FILE, TRAINED_FOLDER}:
                     path.replace(final / path.name)
         remove_tree(partial)

@@ -212,7 +212,7 @@ def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_
         return decompose(X, clip)
 
     monkeypatch.setattr(feature_axes, "_decompose", count)
-    monkeypatch.setattr(feature_axes, "MOST_BYTES", 0)
+    monkeypatch.setattr(feature_axes, "CACHE_BYTES", 0)
     om.evaluate(data, ["pcbm_lr", "pcbm_dt", "pcbm_lr_shuffled"], "en_s")
     assert len(decomposed) == 6
 

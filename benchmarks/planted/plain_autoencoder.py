@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
-from obygaze_models.concepts.dictionary_learning import BATCH
+from obygaze_models.concepts.dictionary_learning import N_TOKENS_OF_STEP
 
 
 def plain_loop(tokens: NDArray[np.float32], n_steps: int, *, n_units: int, n_active: int) -> None:
@@ -18,11 +18,11 @@ def plain_loop(tokens: NDArray[np.float32], n_steps: int, *, n_units: int, n_act
     bias = torch.zeros(n_units, requires_grad=True)
     steps = torch.optim.Adam([encoder, decoder, bias], lr=2e-3)
     for step in range(n_steps):
-        batch = X.roll(step, 0)[:BATCH]
+        batch = X.roll(step, 0)[:N_TOKENS_OF_STEP]
         active = batch @ encoder.T + bias
         values, places = active.topk(n_active, dim=1)
         codes = torch.zeros_like(active).scatter(1, places, values.relu())
-        loss = ((codes @ decoder - batch) ** 2).sum() / BATCH
+        loss = ((codes @ decoder - batch) ** 2).sum() / N_TOKENS_OF_STEP
         steps.zero_grad()
         loss.backward()
         steps.step()

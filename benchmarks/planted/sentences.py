@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from benchmarks.planted.row import ROOT, Cell, Column, Draw, Row
 from obygaze_features.manifest import Manifest
 from obygaze_studies.claims import measures
-from obygaze_studies.claims.claims_report import CLAIMS, CONSTANT, HOLDS, NONE, Part, read_input, verdict
+from obygaze_studies.claims.claims_report import (
+    CLAIMS,
+    CONSTANT_NULL,
+    HOLDS,
+    NO_NULL,
+    Part,
+    read_input,
+    verdict,
+)
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.mobygaze import import_mobygaze
 from obygaze_studies.obygaze12.import_annotations import import_obygaze12
@@ -84,7 +92,7 @@ def tested() -> Tested:
     verdicts: Tested = {}
     for claim in CLAIMS:
         for part in claim.parts:
-            if part.null not in {NONE, CONSTANT}:
+            if part.null not in {NO_NULL, CONSTANT_NULL}:
                 finding = getattr(measures, part.measure)(inputs()[claim.needs], **part.arguments)
                 verdicts.setdefault(claim.name, []).append((part, finding))
     return verdicts
@@ -120,7 +128,7 @@ def cells() -> list[Cell]:
     """Make a cell of each sentence, by its null, and one of all."""
     rows = []
     for claim in CLAIMS:
-        kinds = dict.fromkeys(part.null for part in claim.parts if part.null not in {NONE, CONSTANT})
+        kinds = dict.fromkeys(part.null for part in claim.parts if part.null not in {NO_NULL, CONSTANT_NULL})
         rows += [Cell((kind, claim.name), (claim.name,)) for kind in kinds]
     rows.sort(key=lambda cell: cell.name[0])
     return rows

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
+from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OutOfDistribution
 
 N_FEATURES: Final = 64
 N_CLIPS: Final = 40
@@ -55,7 +55,7 @@ def share_flagged(rng: np.random.Generator, world: World, n_films: int) -> Draw:
     X = np.concatenate([world.film(rng, is_new=False) for _ in range(n_films)])
     movies = np.repeat(np.arange(n_films), N_CLIPS).astype(str)
     fitted = OutOfDistribution.fit(X, movies)
-    is_unlike = fitted.shares(world.film(rng, is_new=True)) > LIMIT
+    is_unlike = fitted.shares(world.film(rng, is_new=True)) > LARGEST_SHARE
     return {"clips flagged": is_unlike.mean(), "films flagged": is_unlike.mean() > 0.5}
 
 

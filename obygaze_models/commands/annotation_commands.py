@@ -17,8 +17,8 @@ from obygaze_models.errors import ProtocolError
 if TYPE_CHECKING:
     from obygaze_models.evaluation.alttest import Alternative
 
-SAMPLES = 62
-"""Chance annotations of free segments, as many as the paper takes."""
+N_CHANCE_SAMPLES = 62
+"""Chance annotations from which the expected disorder of free segments is estimated: the paper's number."""
 
 
 class CommonClips(NamedTuple):
@@ -27,7 +27,7 @@ class CommonClips(NamedTuple):
     Attributes
     ----------
     labels
-        One id for what several annotators labelled.
+        Labels in which clips that several annotators labelled have the same id.
     window_s, threshold
         Length of a window, and the share of it that a segment must cover; None if nothing was projected.
     """
@@ -48,6 +48,7 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     """
     manifest = manifests.read_manifest(path)
     manifests.judgements_of(manifest).refuse_two_definitions()
+    # Where each annotator occurs first, for the message.
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
@@ -118,8 +119,8 @@ def agreement(
     views = ["all_levels", "labels_only"] if excluded_levels else ["all_levels"]
     method: Mapping[str, Any]
     if alpha > 0:
-        segment_pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
-        method = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
+        segment_pairs = unitised_agreement(labels, alpha=alpha, samples=N_CHANCE_SAMPLES)
+        method = {"alpha": alpha, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0}
         records = _pair_records(segment_pairs, views)
         means = _mean_gammas(records, views)
         lines = annotation_tables.agreement_on_segments(segment_pairs, means, excluded_levels)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.unitising import UnitGamma
 
 
-TITLES: "Mapping[Form, str]" = {
+TITLES_OF_FORMS: "Mapping[Form, str]" = {
     "clips": "agreement, clips as units (published)",
     "films": "agreement, films as units",
     "balanced": "balanced agreement, films as units",
 }
 """Form of the test whether a machine may stand in for an annotator -> its title."""
 
-PARTS = ("spans", "alike", "overlooked", "other readings")
+OUTCOMES = ("spans", "alike", "overlooked", "other readings")
 """Columns of the table of disagreements: counts of spans, as `PairLevels.counts_by_outcome` returns them."""
 
 
@@ -165,14 +165,14 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     """
     lowest = levels[0]
     rows = []
-    totals = dict.fromkeys(PARTS, 0)
+    totals = dict.fromkeys(OUTCOMES, 0)
     for pair in pairs:
         counts = pair.counts_by_outcome(lowest)
-        rows.append([pair.movie, " / ".join(pair.annotators), *(counts[part] for part in PARTS)])
-        for part in PARTS:
-            totals[part] += counts[part]
+        rows.append([pair.movie, " / ".join(pair.annotators), *(counts[outcome] for outcome in OUTCOMES)])
+        for outcome in OUTCOMES:
+            totals[outcome] += counts[outcome]
     rows.append(["all", "", *totals.values()])
-    by_pair = table(rows, ["movie", "annotators", *PARTS], right=range(2, 2 + len(PARTS)))
+    by_pair = table(rows, ["movie", "annotators", *OUTCOMES], right=range(2, 2 + len(OUTCOMES)))
     n_different = totals["overlooked"] + totals["other readings"]
     summary = (
         f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "
@@ -200,7 +200,8 @@ def machines(compared: "Mapping[str, Alternative]") -> list[str]:
         if lines:
             lines.append("")
         annotators = ", ".join(
-            f"{who} ({counted(clips, 'clip')})" for who, clips in alternative.annotators.items()
+            f"{annotator} ({counted(n_clips, 'clip')})"
+            for annotator, n_clips in alternative.annotators.items()
         )
         lines += [
             *_alt_test_table(alternative),
@@ -220,7 +221,7 @@ def _alt_test_table(alternative: "Alternative") -> list[str]:
     headings += [f"win\n{margin:g}" for margin in MARGINS]
     rows = []
     for comparison in alternative.comparisons:
-        for form, title in TITLES.items():
+        for form, title in TITLES_OF_FORMS.items():
             advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
             rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
             rows.append(

@@ -42,8 +42,7 @@ MOST_NAMED_PAIRS = 5
 """Number of pairs of similar films that are named for each store."""
 
 MOST_TIME_DIFFERENCE_S = 1.0
-"""Times of a store and a manifest may differ by so many seconds without a warning, as some tables hold whole
-seconds."""
+"""Times of a store and a manifest may differ by this without a warning, as some tables hold whole seconds."""
 
 Fuse = Literal["concat", "late", "max", "mean", "concepts"]
 Layer = Literal["each", "chosen"]
@@ -52,10 +51,10 @@ SEVERAL_LAYERS = ("each", "chosen")
 """Values of `--layer` that stand for several layers."""
 
 IN_TIME = "pcbm_time"
-"""The model whose bottleneck reads concepts of frames, as `--fuse concepts` may."""
+"""The only model that --model may name with --fuse concepts: concepts are then learnt from frames."""
 
 FUSED_BY_CONCEPTS = ("concepts", "concepts_in_time")
-"""Models that `--fuse concepts` makes."""
+"""Names of the models of all modalities that --fuse concepts makes."""
 
 
 @command(
@@ -267,6 +266,7 @@ def evaluate(
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
     requested = models or (("linear",) if fuse or several_layers else None)
     specs = models_for(train.kind, requested, imbalance=imbalance)
+    # The requested models come first: those of --model or, with --fuse or --layer, one by default.
     named_specs = specs[: len(set(models)) or 1]
     _check_models(specs, save, reduce, several_layers)
 
@@ -283,6 +283,7 @@ def evaluate(
     check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
 
     # --- train and test
+    # Refits are evaluated with the same settings.
     settings: dict[str, Any] = {
         "task": train,
         "test": tested,
@@ -435,14 +436,15 @@ def _write_remarks(
     from obygaze_models.prediction.training_films import films_of_one_content
 
     reads_frames = "frames" in {spec.reads for spec in specs}
-    modalities = []
+    without_frames = []
     for modality, part in zip(data.modalities, data.parts, strict=True):
-        lacks_frames = reads_frames and "frames" not in part.stored
-        modalities.append((modality, lacks_frames))
+        if reads_frames and "frames" not in part.stored:
+            without_frames.append(modality.name)
     differing = differing_clips(inputs.stores, inputs.clips, data)
     return remarks(
         policy=policy_notes,
-        modalities=modalities,
+        modalities=data.modalities,
+        without_frames=without_frames,
         noise=run.record.get("noise", {}),
         notes=[*check_identity(inputs.clips), *table_notes],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
@@ -648,6 +650,7 @@ def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tupl
 
 
 Span = tuple[float | None, float | None]
+"""Start and end in seconds; None if unknown."""
 
 
 class DifferingClips(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from obygaze_models.dataset.dataset import Modality
     from obygaze_models.persistence.card import Card
 
-WITHOUT_PICTURES = (
+NO_SIGNATURES_REMARK = (
     "no store here has a signature: models know films again by equal features, and no copies that were "
     "encoded again (for the next store: --backbone signature beside the others of 'obygaze extract')"
 )
@@ -25,7 +25,8 @@ Differing = Sequence[tuple[str, Any, Any]]
 def remarks(
     *,
     policy: Sequence[str],
-    modalities: Iterable[tuple["Modality", bool]],
+    modalities: Iterable["Modality"],
+    without_frames: Collection[str],
     noise: Mapping[str, Mapping[str, float]],
     notes: Sequence[str],
     excluded: Iterable[tuple[str, int]],
@@ -46,7 +47,9 @@ def remarks(
     policy
         Notices on the label policy.
     modalities
-        The modalities, each with whether models read frames and this modality has none.
+        The modalities of the dataset.
+    without_frames
+        Names of the modalities that have no frames, if a model reads frames.
     noise
         Annotator -> name of a rate -> estimated rate of correct labels; empty if it was not estimated.
     notes
@@ -71,7 +74,7 @@ def remarks(
         Folder of the run; None if it is not saved.
     """
     models = list(models)
-    lines = [*policy, *_modality_remarks(modalities)]
+    lines = [*policy, *_modality_remarks(modalities, without_frames)]
     lines += [_noise_remark(annotator, rates) for annotator, rates in noise.items()]
     lines += notes
     lines += [f"{count} excluded: {reason}" for reason, count in excluded]
@@ -83,7 +86,7 @@ def remarks(
     for name, _file, card in models:
         lines += _model_remarks(name, card, loadable)
     if models and not has_signatures:
-        lines.append(WITHOUT_PICTURES)
+        lines.append(NO_SIGNATURES_REMARK)
     if out:
         lines.append(f"run kept in {out}; all tables: report.md")
     else:
@@ -91,22 +94,26 @@ def remarks(
     return [visible(line, lines=False) for line in lines if line]
 
 
-def _modality_remarks(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
-    """Write for each modality how many clips lack it, and whether it has no frames for models of frames.
+def _modality_remarks(modalities: Iterable["Modality"], without_frames: Collection[str]) -> list[str]:
+    """Write for each modality how many clips lack it, and whether models of frames read a vector of it.
 
-    Each modality is given with whether models read frames and it has none.
+    `without_frames` are the names of the modalities that have no frames, if a model reads frames.
     """
     lines = []
-    for modality, has_no_frames in modalities:
+    for modality in modalities:
         if modality.missing:
             lines.append(f"{modality.name}: {counted(modality.missing, 'clip lacks', 'clips lack')} it")
-        if has_no_frames:
+        if modality.name in without_frames:
             lines.append(f"{modality.name} keeps no frames: its vector stands for one")
     return lines
 
 
 def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
-    """Write how often an annotator labels positive and negative clips correctly, by the estimated rates."""
+    """Write how often an annotator labels positive and negative clips correctly, by the estimated rates.
+
+    `rates` maps names of rates to shares of clips: "positive" and "negative" as estimated with the features,
+    and both with the prefix "dawid_skene_" as estimated from the labels alone.
+    """
     return (
         f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "
         f"clips right, as estimated with the features (without: {rates['dawid_skene_positive']:.2f} and "
@@ -165,7 +172,8 @@ def _format_span(times: Sequence[float | None]) -> str:
 def _model_remarks(name: str, card: "Card", loadable: Collection[str]) -> list[str]:
     """Write how well a saved model did on films left out, or that it has no calibration.
 
-    If the model is not among the `loadable` ones, add how it can be loaded.
+    If the model is not among the `loadable` ones, add how it can be loaded. A concept bank ("bank") does not
+    decide, so that nothing is said of its decisions.
     """
     lines = []
     if name != "bank" and not card.calibration:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """A manifest and the stores that were given with it."""
+    """A manifest, and the stores that were given with it, in the order of the arguments."""
 
     clips: "Manifest"
     stores: "list[Store]"
@@ -206,8 +206,10 @@ def parse_store_argument(argument: Path) -> StoreArgument:
         location = str(argument)
     before, _, backbone = location.rpartition(":")
     # In C:store and http://host:8000 the text after the colon belongs to the store.
-    is_backbone = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
-    if is_backbone and fits(backbone, Name) and not Path(location).exists():
+    is_drive = len(before) == 1
+    is_host = re.fullmatch(r"\w+:/+[^/]*", before)
+    may_have_backbone = bool(before) and not is_drive and not is_host
+    if may_have_backbone and fits(backbone, Name) and not Path(location).exists():
         return StoreArgument(name, Path(before), backbone)
     return StoreArgument(name, Path(location), None)
 

@@ -61,7 +61,7 @@ def sums(
     from obygaze_models.joint.sums import RECORD, recorded
 
     refuse_existing(out, force=force)
-    inputs = read_modalities(manifest, (store,), None, {})
+    inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
     labelled = under_policy(inputs.clips, policy).clips
     (opened,) = inputs.stores
     data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
@@ -109,6 +109,7 @@ def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
 
     Fewer than `least` clips are few.
     """
+    # Number of clips of each film with the label and with each concept, whose columns follow the features.
     # The counts are computed back from shares, so they are compared with a margin of half a clip.
     positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
     is_rare = (positives > 0.5) & (positives < least - 0.5)
@@ -133,6 +134,7 @@ def _clipped_features_remark(data: "Dataset", summed: "Sums") -> str:
     from obygaze_models.joint import join
     from obygaze_models.models.scaling import CLIP
 
+    # A penalty of about the sum of squares of a standardised feature.
     hyperplanes = join([summed]).linear(penalty=float(len(data)))
     standardised = (data.X - hyperplanes.mean) / hyperplanes.scale
     clipped = np.clip(standardised, -CLIP, CLIP)
@@ -224,15 +226,15 @@ def join(
         "labs": errors,
     }
     target = f"concept {concept}" if concept else joint.about.target["name"]
-    first = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
+    summary = f"{target} of {counted(n_clips, 'clip')} of {counted(n_films, 'film')} in {out}"
     if step is None:
-        first += f"; penalty {chosen_penalty:.4g}"
+        summary += f"; penalty {chosen_penalty:.4g}"
     else:
-        then = "this is the last round" if step.is_last else "send it to the labs for another round"
-        first += f"; the weights changed by {step.change:.2g} of the largest: {then}"
+        what_next = "this is the last round" if step.is_last else "send it to the labs for another round"
+        summary += f"; the weights changed by {step.change:.2g} of the largest: {what_next}"
     if squared_error is not None:
-        first += f"; squared error on films left out {squared_error:.4f}"
-    lines = [first]
+        summary += f"; squared error on films left out {squared_error:.4f}"
+    lines = [summary]
     for path, (model_error, share_error) in errors.items():
         lines.append(
             f"{path}: squared error of the others' model on its films {model_error:.4f}, of their share "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from obygaze_models.persistence.zoo_list import Entry, Score
 
 COLUMNS = ("model", "version", "task", "reads", "films left out, 95 % retrained", "licence")
-"""Of a list of models."""
+"""Headings of the table of a list of models."""
 
 
 @command()

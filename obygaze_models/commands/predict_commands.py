@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from obygaze_models.prediction.predict import Predicted
 
 DECIMALS = {"start_s": 2, "logit": 3, "p": 2, "p_low": 2, "p_high": 2, "unlike": 3}
-"""Of the numbers in a table of predictions."""
+"""Column of a table of predictions -> how many decimals of its numbers are shown."""
 
-SHOWN = ("clip_id", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags")
+SHOWN_COLUMNS = ("clip_id", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags")
 """Columns of predictions that fit a terminal; the CSV file has all columns."""
 
 ModelFile = Annotated[str, argument(type=click.STRING)]
@@ -95,11 +95,12 @@ def predict(
 def _predictions_table(predicted: "Predicted") -> str:
     """Format the predictions as a table, with the columns that fit a terminal."""
     columns = []
-    for name in SHOWN:
+    for name in SHOWN_COLUMNS:
         values = predicted.table[name].astype(object)
         columns.append([_format_cell(name, value) for value in values])
     rows = list(zip(*columns, strict=True))
-    return table(rows, SHOWN, right=range(1, len(SHOWN) - 1))
+    # Numbers are aligned to the right: all columns but the first and the last.
+    return table(rows, SHOWN_COLUMNS, right=range(1, len(SHOWN_COLUMNS) - 1))
 
 
 def _format_cell(column: str, value: Any) -> str:
@@ -186,26 +187,26 @@ def localise(
 
     scored = read_frames(frames)
     clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
-    seen = trained_on(scored)
+    trained_films = trained_on(scored)
     results: dict[str, Localisation] = {}
     document: dict[str, Any] = {}
-    left_out = []
+    remarks = []
     for annotator, segments in marked_segments(clips, positive, concept).items():
         result = om.localise(scored, segments, score)
         results[annotator] = result
         document[annotator] = {
-            "trained_on": seen,
+            "trained_on": trained_films,
             "measures": records(result.pooled),
             "movies": records(result.by_movie),
             "left_out": result.n_left_out,
             "n_shifts": result.n_shifts,
             "seed": SEED,
         }
-        left_out.append(f"{annotator}: {counted(result.n_left_out, 'clip')} without a boundary left out")
-    if seen:
-        films = ", ".join(seen)
-        left_out.append(f"the model was trained on {films}: what it says of their frames is no prediction")
-    return Answer(document, "\n".join(_localisation_lines(results)), left_out)
+        remarks.append(f"{annotator}: {counted(result.n_left_out, 'clip')} without a boundary left out")
+    if trained_films:
+        films = ", ".join(trained_films)
+        remarks.append(f"the model was trained on {films}: what it says of their frames is no prediction")
+    return Answer(document, "\n".join(_localisation_lines(results)), remarks)
 
 
 def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:

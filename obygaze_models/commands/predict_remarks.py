@@ -57,14 +57,16 @@ def _known_film_remarks(predicted: "Predicted") -> list[str]:
         consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
         lines.append(f"{clips} that the model was trained on: {consequence}")
     for film in recognition.films.values():
-        if film.by != "name" and film.movie != film.trained_as:
-            same = f"{film.share:.0%} of their clips are the same"
-            lines.append(f"{film.movie} is {film.trained_as} by its {film.by}: {same}")
-        elif film.movie != film.trained_as:
-            lines.append(f"{film.movie} is {film.trained_as} by its name")
-    n_alone = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
-    if n_alone:
-        clips = counted(n_alone, "clip of another film has", "clips of other films have")
+        if film.movie == film.trained_as:
+            continue
+        line = f"{film.movie} is {film.trained_as} by its {film.by}"
+        if film.by != "name":
+            line += f": {film.share:.0%} of their clips are the same"
+        lines.append(line)
+    # `recognition.clips` are of films that were not recognised as a whole.
+    n_single_clips = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
+    if n_single_clips:
+        clips = counted(n_single_clips, "clip of another film has", "clips of other films have")
         lines.append(f"{clips} features that the model was trained on")
     if recognition.no_pictures:
         lines.append(
@@ -98,12 +100,12 @@ def _partial_clips_remark(predicted: "Predicted") -> list[str]:
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
     """Write for each film how many clips have no probability, as they are unlike the training clips."""
     movies = predicted.table["movie"]
-    n_all = Counter(movies)
+    n_clips = Counter(movies)
     n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
     lines = []
     for movie, count in n_unlike.items():
         lines.append(
-            f"{movie}: no probability for {count} of {counted(n_all[movie], 'clip')}, farther "
+            f"{movie}: no probability for {count} of {counted(n_clips[movie], 'clip')}, farther "
             "from the training clips "
             "than 99 % of these are from those of other films"
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = ("worker", "left", "right", "chosen")
 """Columns of a table of comparisons."""
 
-LONG_S = 10.0
+LEAST_ANNOUNCED_S = 10.0
 """CPU seconds from which on a note announces how long a ranking takes."""
 
 
@@ -78,6 +78,7 @@ def progress(
     document = {}
     for name, annotator in by_annotator.items():
         record = asdict(annotator)
+        # JSON has no NaN.
         for drift in (record["alone"], record["against"]):
             for key, value in drift.items():
                 if math.isnan(value):
@@ -229,7 +230,7 @@ def rank(
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(judged))
-    if cpu_s >= LONG_S:
+    if cpu_s >= LEAST_ANNOUNCED_S:
         click.echo(f"note: {len(judged):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(judged, masters=[name.strip() for name in masters])
     n_in_one_level = _write_strengths(clips, ranking, scale, out)
@@ -239,12 +240,12 @@ def rank(
         "in_one_level": n_in_one_level,
         "workers": ranking.workers.to_dict("records"),
     }
-    last = (
+    summary = (
         f"{out}: {len(ranking.items):,} of {counted(len(known), 'clip')} ranked; of "
         f"{n_in_one_level:,} the whole "
         "interval is in one level"
     )
-    lines = [*_workers_table(ranking.workers.to_dict("records")), "", last]
+    lines = [*_workers_table(ranking.workers.to_dict("records")), "", summary]
     return Answer(document, "\n".join(lines))
 
 

@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.significance import Association
     from obygaze_models.report import Report
 
-SHOWN = 40
+N_SHOWN_UNITS = 40
 """Units in the table; units.csv has all."""
 
 N_FRAMES = 5
 """Frames that are named for each unit: those in which it is strongest."""
 
-MOST = 1 << 31
-"""Bytes of what a stopped run left: 100,000 units of 1,000 numbers have fewer."""
+MOST_UNFINISHED_BYTES = 1 << 31
+"""Largest file of an interrupted run that is read: 100,000 units of 1,000 numbers take less."""
 
 ONLY_FOR_RESUMING = ("moments", "decays")
-"""Arrays of a dictionary that its training goes on with, and nobody else needs."""
+"""Arrays of a dictionary that are needed only to resume its training."""
 
-FOUND = 0.05
-"""Largest p of a unit that goes with a concept."""
+LARGEST_P = 0.05
+"""A unit counts as going with a concept if its p is at most this."""
 
 
 @command()
@@ -99,7 +99,9 @@ def units(
     group = find_group(opened, store_argument.backbone)
     if features not in group.arrays:
         raise click.UsageError(f"--features {features}: {group.name} has {', '.join(group.arrays)} here")
-    vectors = None if texts is None else read_texts(of.open_store(texts), group.name, group)[1]
+    text_vectors = None
+    if texts is not None:
+        _, text_vectors = read_texts(of.open_store(texts), group.name, group)
     clips = StoredClips(group, features, np.flatnonzero(group.usable))
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
@@ -142,7 +144,7 @@ def units(
         concepts = data.labels.concepts
         association = _associate_with_concepts(data, group, clips, values, seed)
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
-    table = _unit_table(dictionary, frames, concepts, association, vectors)
+    table = _unit_table(dictionary, frames, concepts, association, text_vectors)
     directions = dictionary.to_arrays()
     for name in ONLY_FOR_RESUMING:
         directions.pop(name, None)
@@ -206,7 +208,7 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
     from obygaze_models.concepts.dictionary import Dictionary
 
     try:
-        with np.load(io.BytesIO(read_bytes(path, MOST)), allow_pickle=False) as stored:
+        with np.load(io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES)), allow_pickle=False) as stored:
             arrays = dict(stored)
         if not np.array_equal(arrays.pop("asked"), digest):
             return None
@@ -298,8 +300,8 @@ def _unit_table(
         table["p"] = p[units, nearest]
     if texts is not None:
         directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
-        likeness = dictionary.decoder @ directions.T
-        nearest_three = np.argsort(-likeness, axis=1, kind="stable")[:, :3]
+        cosines = dictionary.decoder @ directions.T  # the decoder's rows have length 1
+        nearest_three = np.argsort(-cosines, axis=1, kind="stable")[:, :3]
         all_texts = np.array(texts.texts, dtype=object)
         table["words"] = ["; ".join(all_texts[indices]) for indices in nearest_three]
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
@@ -311,20 +313,20 @@ def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: di
 
     columns: list[Any] = [("unit", "unit", cell), ("active", "share", number), ("strongest", "frames", str)]
     unexplained = f"{dictionary.unexplained:.1%} of the variance unexplained"
-    first = f"{counted(len(table), 'unit')}, at most {dictionary.n_active} active, leave {unexplained}; "
-    notes = [f"{first}{dictionary.n_dead} are dead."]
+    size = f"{counted(len(table), 'unit')}, at most {dictionary.n_active} active"
+    notes = [f"{size}, leave {unexplained}; {dictionary.n_dead} are dead."]
     if "p" in table:
         auc = ("auc", "auc_low", "auc_high")
         columns += [("concept", "concept", str), ("AUC by film", auc, interval), ("p", "p", number)]
-        n_with_concept = (table["p"] <= FOUND).sum()
+        n_with_concept = (table["p"] <= LARGEST_P).sum()
         notes.append(
             f"{counted(n_with_concept, 'unit goes', 'units go')} with a concept: p at most "
-            f"{FOUND:g}, corrected for "
+            f"{LARGEST_P:g}, corrected for "
             "all units and concepts by labels shifted within films. The units have seen all films."
         )
     if "words" in table:
         columns.append(("nearest texts", "words", str))
-    shown = table.head(SHOWN).to_dict(orient="records")
+    shown = table.head(N_SHOWN_UNITS).to_dict(orient="records")
     most_used = block(f"The {counted(len(shown), 'unit')} active most often", columns, shown)
     record = {**arguments, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
     return Report("units", "Units without labels", tuple(notes), (most_used,), table, record)

@@ -33,7 +33,7 @@ class ConceptBank(Standardised):
         Inverse strength of the penalty. None, for ``ridge``: chosen for each concept by leaving one movie out
         at a time, in closed form (`tuned_ridge`).
     balanced : bool
-        Whether SVMs and logistic regressions weigh clips with and without a concept alike.
+        Whether clips with and without a concept weigh the same in SVMs and logistic regressions.
     concepts : sequence of str, optional
         Names of the columns of y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
@@ -91,8 +91,8 @@ class ConceptBank(Standardised):
         ----------
         X : array-like, shape [N, D]
         y : array-like, shape [N, K] or [N]
-            Presence of each concept: two values, the larger for clips with it; NaN for a clip that this
-            concept's CAV is not fitted on.
+            Presence of each concept: one of two values, of which the larger marks clips with the concept; NaN
+            for a clip that this concept's CAV is not fitted on.
         groups : array-like, shape [N], optional
             The movie of each clip, to choose penalties by; not used otherwise.
 
@@ -132,7 +132,8 @@ class ConceptBank(Standardised):
                 balanced=self.balanced,
             )
         with one_blas_thread():
-            self.fit_moments(self.hyperplanes_.distances(self._scale(features)))
+            distances = self.hyperplanes_.distances(self._scale(features))
+            self.fit_moments(distances)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -140,7 +141,10 @@ class ConceptBank(Standardised):
         return self._standardised(self.distances(X))
 
     def distances(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features."""
+        """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features.
+
+        It is positive on the side of the clips with the concept.
+        """
         check_is_fitted(self, "hyperplanes_")
         features = self._scale(validated_rows(self, X, np.float64, np.float32))
         with one_blas_thread():
@@ -196,7 +200,10 @@ class ConceptBank(Standardised):
         return np.array(names)
 
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`)."""
+        """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`).
+
+        It sets `tuned_`, `scaler_` and `held_out_distances_`, and returns the hyperplanes of all concepts.
+        """
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
         if np.isnan(present).any():
@@ -238,7 +245,7 @@ def crossfit(
     Parameters
     ----------
     bank : ConceptBank
-        What to fit; left as it is.
+        Its parameters are used; copies of it are fitted.
     X : ndarray, shape [N, D]
     present : ndarray, shape [N, K]
     folds : ndarray of int64, shape [N]

@@ -98,6 +98,7 @@ class ConceptBottleneck(LogitClassifier):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": True}
 
+    # The number of axes of a single clip: 1 for a vector [D]. Subclasses read frames [F, D].
     _clip_ndim: ClassVar[int] = 1
     _default_bank: ClassVar[type[ConceptBank]] = ConceptBank
 
@@ -157,13 +158,16 @@ class ConceptBottleneck(LogitClassifier):
         if movies is not None:
             self.held_out_ = selection.held_out_
         self.train_values_ = values[in_task]
+        # Contributions of a linear head are counted from here.
         self.centre_ = self.train_values_.mean(axis=0)
         return self
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the value [N, K] of each clip of X [N, D] on each concept."""
         check_is_fitted(self)
-        return self._concept_values(self._check_features(X))[:, : len(self.concepts_)]
+        values = self._concept_values(self._check_features(X))
+        # If a bank gives several values of each concept, the first K are the concepts' presences.
+        return values[:, : len(self.concepts_)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip of X [N, D]."""
@@ -180,14 +184,15 @@ class ConceptBottleneck(LogitClassifier):
             There is more than one clip.
         """
         check_is_fitted(self)
+        clips = X
         # A single clip gets an axis of clips. A data frame stays one: scikit-learn compares its column names.
-        clips = np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X
+        if np.ndim(X) == self._clip_ndim:
+            clips = np.asarray(X)[None]
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
         base, (parts,), (residual,) = self.contributions(clips)
         values = self._concept_values(features)[0]
-        # In percent.
         percentiles = (self.train_values_ <= values).mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
         contributions = []
@@ -295,6 +300,7 @@ class ConceptBottleneck(LogitClassifier):
         bank = self._default_bank() if self.bank is None else clone(self.bank)
         if hasattr(present, "columns") and bank.concepts is None:
             bank.set_params(concepts=[str(name) for name in present.columns])
+        # Presences as an array; None for a bank that learns without them.
         columns: Any = present
         if present is not None:
             columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
@@ -330,6 +336,7 @@ class ConceptBottleneck(LogitClassifier):
         inputs = values
         if self.residual:
             residual_C = self.residual_C
+            # The head takes the concept values first, and the features of the residual after them.
             inputs = np.hstack([values, features])
         head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
         selection = GroupedSelection(head, choice_for_head(self.head), inner_folds=self.inner_folds)
@@ -383,9 +390,10 @@ def _assign_all_folds(
 def _bottleneck_spec(
     name: str, title: str, head: HeadName = "logistic", control: Directions | None = None
 ) -> ModelSpec:
-    """Make the spec of a concept bottleneck with this head; or of its control.
+    """Make the spec of a concept bottleneck with this head, or of a control of it.
 
-    `control` names the directions that a control has in place of concepts: shuffled or random.
+    A control has other directions in place of CAVs: `control` is their kind ("shuffled" or "random"), or None
+    for a bottleneck that is no control.
     """
 
     def make(seed: int) -> ConceptBottleneck:

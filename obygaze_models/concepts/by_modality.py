@@ -24,7 +24,10 @@ from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 
 FEWEST_MOVIES = 3
-"""Movies with and movies without a concept that are needed: two of each are left without any one movie."""
+"""Movies that must have a concept, and movies that must lack it, for it to be learnt.
+
+An evaluation leaves one movie out: then two of each are left.
+"""
 
 
 @checked
@@ -34,8 +37,9 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     Parameters
     ----------
     data : Dataset
-        With several modalities. A modality whose name is ``visual``, ``heard`` or ``told`` (read from text)
-        perceives concepts of that kind; else the provenance of its features says what it perceives.
+        With several modalities. Concepts are visual, heard or told (in words). A modality that is called
+        ``visual``, ``heard`` or ``told`` perceives concepts of that kind; of others, the provenance of the
+        features says what they perceive.
     in_time : bool
         Whether concepts are learnt from frames, with presence and position (`TimeBank`), not from vectors.
 
@@ -94,6 +98,7 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
         There are none; the message says why.
     """
     perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
+    # Only clips that have the modality count.
     clips = has_modality(data.X, slice(modality.start, modality.stop))
     movies = data.movies[clips]
     learnable = []
@@ -197,6 +202,7 @@ class ConceptsByModality(LogitClassifier):
         self.banks_ = []
         values_of_banks = []
         for columns, concepts in zip(self.columns, self.concepts, strict=True):
+            # A bank is fitted on the clips that have its modality.
             clips = has_modality(features, columns)
             known_concepts = [concept for concept in concepts if concept in present]
             is_marked = present[known_concepts].to_numpy()[clips] == 1  # [n, number of known concepts]
@@ -238,7 +244,7 @@ class ConceptsByModality(LogitClassifier):
 
 
 def _spread_to_all_clips(values: NDArray[np.float64], clips: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Spread the values [n, K] of the clips marked in `clips` [N] to all clips, [N, K]; others get NaN."""
+    """Return an array [N, K] with the values [n, K] in the rows that `clips` [N] marks, and NaN in others."""
     all_values = np.full((len(clips), values.shape[1]), np.nan)
     all_values[clips] = values
     return all_values

@@ -28,8 +28,8 @@ Floats = NDArray[np.floating[Any]]
 Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
 KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")
 
-TOLERANCE = 1e-3
-"""Tolerance of the SVM solver, that of libsvm and the published models; decisions are about as precise."""
+SVM_TOLERANCE = 1e-3
+"""Tolerance of the SVM solver: libsvm's default, as in the published models. Decisions are about as exact."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,7 +67,7 @@ class Hyperplanes:
         return self.decisions(X) / np.where(lengths > 0, lengths, 1.0)
 
 
-# --- one kind or another
+# --- hyperplanes of any kind
 # ---------------------------------------------------------------------------
 
 
@@ -153,7 +153,7 @@ def refuse_constant(name: str, column: NDArray[Any]) -> None:
 
 
 Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
-"""One SVM to fit: the rows of its clips, whether each has the concept, and the price C of an error."""
+"""One SVM to fit: the rows of its clips in X, whether each of them has the concept, and its parameter C."""
 
 
 @checked
@@ -166,7 +166,8 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
     ----------
     X : ndarray, shape [N, D]
     problems : sequence of (rows, present, C)
-        For each SVM, the rows to fit on, whether each has the concept, and the price of an error.
+        For each SVM, the rows of X to fit on, whether each of them has the concept, and C, which weighs
+        errors against the width of the margin.
     balanced : bool
         Whether the two classes weigh the same.
 
@@ -187,11 +188,13 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
                 kernel="precomputed",
                 C=C,
                 class_weight="balanced" if balanced else None,
-                tol=TOLERANCE,
+                tol=SVM_TOLERANCE,
                 cache_size=500,
             )
             machine.fit(gram[np.ix_(rows, rows)], present)
-            weights[number] = machine.dual_coef_[0] @ wide[rows[machine.support_]]
+            # The weights w are the sum of the support vectors, each times its coefficient.
+            support_vectors = wide[rows[machine.support_]]
+            weights[number] = machine.dual_coef_[0] @ support_vectors
             intercepts[number] = machine.intercept_[0]
     return Hyperplanes(weights, intercepts)
 
@@ -219,7 +222,7 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
     centred = wide - wide.mean(axis=0)
     y = present - present.mean(axis=0)
     with one_blas_thread():
-        # The smaller of the two systems: of features, or of clips (the push-through identity).
+        # With A = centred, w = inv(A'A + I/C) A'y = A' inv(AA' + I/C) y: the smaller system is solved.
         if len(centred) < centred.shape[1]:
             gram = centred @ centred.T
             by_clip = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos")
@@ -247,6 +250,7 @@ def _class_means(
     """Compute the mean of the clips with each concept, and of the clips without it: [K, D] each."""
     is_with = present.astype(np.float64)
     is_without = 1 - is_with
+    # Each clip weighs 1 / n of its class: the weighted sum is the mean.
     mean_with = (is_with / is_with.sum(axis=0)).T @ X
     mean_without = (is_without / is_without.sum(axis=0)).T @ X
     return mean_with, mean_without

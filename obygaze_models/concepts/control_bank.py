@@ -11,6 +11,7 @@ from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind
 from obygaze_models.models.parameters import Positive
 
 Directions = Literal["shuffled", "random"]
+"""The directions of a control (`ControlBank`)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +49,7 @@ class ControlBank(ConceptBank):
         directions = rng.normal(size=(n_concepts, X.shape[1]))
         hyperplanes = Hyperplanes(directions, np.zeros(n_concepts))
         self._fit_scaler(X)
-        # Nothing is learnt from clips, so that the distances count as cross-fitted.
+        # No direction was fitted to any clip, so all distances count as those of clips held out.
         self.held_out_distances_ = hyperplanes.distances(self._scale(X))
         return hyperplanes
 

@@ -16,7 +16,7 @@ from obygaze_models.blas import one_blas_thread
 
 Floats = NDArray[np.float32]
 
-RARE = 1e-3
+SMALLEST_LIVE_SHARE = 1e-3
 """A unit that was active in a smaller share of an epoch's tokens counts as dead."""
 
 
@@ -74,7 +74,7 @@ class Dictionary:
     @property
     def n_dead(self) -> int:
         """Count the units that are active in fewer than one of 1,000 tokens."""
-        return int((self.shares < RARE).sum())
+        return int((self.shares < SMALLEST_LIVE_SHARE).sum())
 
     def scaled(self, tokens: NDArray[Any]) -> Floats:
         """Subtract the centre from tokens [T, D], and divide by the scale."""
@@ -91,15 +91,15 @@ class Dictionary:
         smallest_kept = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
         is_active = (activations >= smallest_kept) & (activations > 0)
         rows, columns = np.nonzero(is_active)
-        # Where the entries of each row begin, since rows are in order.
+        # `rows` rise, so this is where the entries of each row begin, as a csr_matrix takes it.
         starts = np.searchsorted(rows, np.arange(len(scaled) + 1))
         return csr_matrix((activations[rows, columns], columns, starts), shape=activations.shape)
 
 
 def present_tokens(values: NDArray[Any]) -> Floats:
-    """Collect the tokens or frames of clips [N, T, D] that are not absent, in order: [n, D].
+    """Collect the present tokens or frames of clips [N, T, D], in order: [n, D].
 
-    Absent tokens are NaN, in clips that have fewer than the longest.
+    A token is absent, and its values are NaN, where a clip has fewer tokens than the longest.
     """
     tokens = values.reshape(-1, values.shape[-1])
     return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)

@@ -13,36 +13,39 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.dictionary import RARE, Dictionary, Floats
+from obygaze_models.concepts.dictionary import SMALLEST_LIVE_SHARE, Dictionary, Floats
 from obygaze_models.errors import ModelError
 from obygaze_models.models.adam import Adam, adam_step
 
 Read = Callable[[NDArray[np.intp]], Floats]
 """Takes indices of clips, and returns their tokens [T, D], one clip after the other."""
 
-BATCH = 512
-"""Tokens of a training step."""
+N_TOKENS_OF_STEP = 512
+"""Tokens of a training step, unless there are fewer."""
 
-N_CLIPS_SIZED = 16
+N_ENTRIES_AT_ONCE = 512
+"""Non-zero activations whose derivatives are computed at once."""
+
+N_CLIPS_TO_MEASURE = 16
 """First clips, by whose mean size it is estimated how many clips are read at once."""
 
 BLOCK_BYTES = 1 << 25
 """Bytes of tokens, as float32, that are in memory at a time, at least one clip's."""
 
-RATE = 2e-3
-"""Adam's step size after the first steps; it falls with the root of the share of steps that are left."""
+LEARNING_RATE = 2e-3
+"""Adam's learning rate, which falls with the root of the share of steps that are left."""
 
-WARM_STEPS = 50
-"""First steps, over which Adam's step size rises."""
+N_WARM_UP_STEPS = 50
+"""First steps, over which the learning rate rises linearly from near 0."""
 
-RENEWED_UNTIL = 0.7
-"""Share of the epochs in which dead units are renewed: units renewed later would not be learnt in time."""
+RENEWAL_SHARE = 0.7
+"""Dead units are renewed in this first share of the epochs: later ones would not be learnt in time."""
 
-RENEWED_ENCODER = 0.8
-"""Length of a renewed unit's encoder, as a share of its decoder's: shorter, as it would be active often."""
+RENEWED_ENCODER_LENGTH = 0.8
+"""Length of a renewed unit's encoder; its decoder has length 1. At the same length it is active too often."""
 
 N_EPOCHS = 12
-"""Passes over the clips."""
+"""Passes over the clips, by default."""
 
 N_CANDIDATE_TOKENS = 4096
 """Tokens of which dead units get the reconstruction errors as their new directions."""
@@ -88,14 +91,15 @@ def learn_dictionary(
         if not moments.scale:
             raise ModelError("there are no two different frames or tokens to learn units from")
         dictionary = resume_from or _new_dictionary(n_units, n_active, moments, seed)
-        batch_size = min(BATCH, moments.n_tokens)
+        batch_size = min(N_TOKENS_OF_STEP, moments.n_tokens)
         n_steps_of_epoch = moments.n_tokens // batch_size
         for epoch in range(dictionary.epoch, n_epochs):
+            # Each epoch has a seed of its own, so that resumed training draws the same; 0 is for the start.
             rng = np.random.default_rng((seed, 1 + epoch))
             clips = _ShuffledClips(read, n_clips, block_size, batch_size)
             _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
             dictionary.epoch = epoch + 1
-            if epoch + 1 < RENEWED_UNTIL * n_epochs:
+            if epoch + 1 < RENEWAL_SHARE * n_epochs:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
                 _renew_dead_units(dictionary, dictionary.scaled(tokens), rng)
             after_epoch(dictionary)
@@ -111,10 +115,11 @@ def _block_size(read: Read, n_clips: int) -> int:
 
     It is estimated from the sizes of the first clips.
     """
-    n_tried = min(n_clips, N_CLIPS_SIZED)
-    total = sum(read(np.arange(row, row + 1)).size for row in range(n_tried))
-    numbers_of_clip = total // max(n_tried, 1)
-    return max(1, BLOCK_BYTES // max(4 * numbers_of_clip, 1))
+    n_measured = min(n_clips, N_CLIPS_TO_MEASURE)
+    n_values = sum(read(np.arange(row, row + 1)).size for row in range(n_measured))
+    n_values_of_clip = n_values // max(n_measured, 1)
+    bytes_of_clip = 4 * n_values_of_clip  # as float32
+    return max(1, BLOCK_BYTES // max(bytes_of_clip, 1))
 
 
 class _TokenMoments(NamedTuple):
@@ -269,18 +274,27 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Ste
     squared_error = float(np.vdot(error, error))
     # From here on, `error` is the derivative of the mean squared error by the reconstruction.
     error *= np.float32(2 / len(tokens))
-    by_decoder = np.asarray(codes.T @ error, np.float32)
+    decoder_gradient = np.asarray(codes.T @ error, np.float32)
     # The length of a direction stays 1, so the gradient along it is removed.
-    along = np.einsum("hd,hd->h", by_decoder, dictionary.decoder)
-    by_decoder -= along[:, None] * dictionary.decoder
+    along = np.einsum("hd,hd->h", decoder_gradient, dictionary.decoder)
+    decoder_gradient -= along[:, None] * dictionary.decoder
     by_codes = _derivative_by_codes(codes, error, dictionary.decoder)
-    gradients = (by_codes.T @ tokens, by_decoder, by_codes.sum(axis=0))
-    warm_up = min(1.0, (dictionary.step + 1) / WARM_STEPS)
-    rate = RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
+    # An activation is encoder times token, plus bias.
+    encoder_gradient = by_codes.T @ tokens
+    bias_gradient = by_codes.sum(axis=0)
+    gradients = (encoder_gradient, decoder_gradient, bias_gradient)
+    warm_up = min(1.0, (dictionary.step + 1) / N_WARM_UP_STEPS)
+    rate = LEARNING_RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
     decay_1, decay_2 = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
         # Encoder, decoder and bias have moments of their own; they share the number of steps and the decays.
-        state = Adam(moments[0], moments[1], dictionary.step, decay_1, decay_2)
+        state = Adam(
+            first=moments[0],
+            second=moments[1],
+            n_steps=dictionary.step,
+            decay_1=decay_1,
+            decay_2=decay_2,
+        )
         adam_step(parameters.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
     dictionary.step = state.n_steps
     dictionary.decays = np.array([state.decay_1, state.decay_2])
@@ -294,10 +308,11 @@ def _derivative_by_codes(codes: csr_matrix, error: Floats, decoder: Floats) -> c
     It is the dot product of the token's `error` [B, D] with the unit's direction in the decoder [H, D]. A
     dense product of all activations would compute some 100 times as many numbers.
     """
+    # The row of each non-zero entry of the sparse matrix, whose columns are `codes.indices`.
     rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
     derivative = np.empty(codes.nnz, np.float32)
-    for start in range(0, codes.nnz, BATCH):
-        entries = slice(start, start + BATCH)
+    for start in range(0, codes.nnz, N_ENTRIES_AT_ONCE):
+        entries = slice(start, start + N_ENTRIES_AT_ONCE)
         directions = decoder[codes.indices[entries]]
         np.einsum("nd,nd->n", error[rows[entries]], directions, out=derivative[entries])
     return csr_matrix((derivative, codes.indices, codes.indptr), shape=codes.shape)
@@ -319,7 +334,7 @@ def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Gen
     A dead unit gets the direction of the reconstruction error of one of the scaled tokens [T, D], drawn with
     probability proportional to the fourth power of the error's length. The dictionary is updated in place.
     """
-    dead = np.flatnonzero(dictionary.shares < RARE)
+    dead = np.flatnonzero(dictionary.shares < SMALLEST_LIVE_SHARE)
     unexplained = tokens - np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
     lengths = np.linalg.norm(unexplained, axis=1).astype(np.float64)
     odds = lengths**4
@@ -329,8 +344,9 @@ def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Gen
     # A token is drawn more than once only if there are fewer than dead units.
     chosen = rng.choice(len(tokens), len(dead), replace=len(dead) > n_possible, p=odds / odds.sum())
     dictionary.decoder[dead] = unexplained[chosen] / lengths[chosen, None]
-    dictionary.encoder[dead] = RENEWED_ENCODER * dictionary.decoder[dead]
+    dictionary.encoder[dead] = RENEWED_ENCODER_LENGTH * dictionary.decoder[dead]
     dictionary.bias[dead] = 0
+    # The replaced units start with no gradients of the past.
     for parameters, moments in _parameters_with_moments(dictionary):
         for moment in moments:
             moment.reshape(len(parameters), -1)[dead] = 0

@@ -20,7 +20,7 @@ from obygaze_models.models.scaling import ClippedScaler
 
 Result = TypeVar("Result")
 
-MOST_BYTES = 200_000_000
+CACHE_BYTES = 200_000_000
 """Bytes of cached decompositions. There is one for each film left out, which concepts and heads share."""
 
 
@@ -73,7 +73,7 @@ def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
     n_axes = min(X.shape)
     # Axes and coordinates, of 8 bytes a number.
     n_bytes = 8 * n_axes * (len(X) + X.shape[1])
-    cache_size = max(MOST_BYTES // n_bytes, 1)
+    cache_size = max(CACHE_BYTES // n_bytes, 1)
     return cached_result(_CACHE, digest.digest(), cache_size, lambda: _decompose(X, clip))
 
 
@@ -106,12 +106,14 @@ def _decompose(X: Floats, clip: float | None) -> FeatureAxes:
         spread, axes = linalg.eigh(centred.T @ centred)
         # Rounding can make the spread of an axis slightly negative.
         return FeatureAxes(scaler, unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
+    # With centred = U L V': the products of clips have eigenvectors U and eigenvalues L^2, which rise.
     spread, rotation = linalg.eigh(centred @ centred.T)
     # Axes with a tiny or negative spread are rounding errors.
     is_real = spread > 1e-12 * spread[-1]
     length = np.sqrt(spread[is_real])
-    axes = centred.T @ (rotation[:, is_real] / length)
-    return FeatureAxes(scaler, unit, centre, axes, spread[is_real], rotation[:, is_real] * length)
+    axes = centred.T @ (rotation[:, is_real] / length)  # V = centred' U / L
+    coordinates = rotation[:, is_real] * length  # centred V = U L
+    return FeatureAxes(scaler, unit, centre, axes, spread[is_real], coordinates)
 
 
 def mean_variance(centred: NDArray[np.float64]) -> float:

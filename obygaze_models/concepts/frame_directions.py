@@ -11,10 +11,13 @@ from scipy.special import softmax
 from obygaze_models.concepts.cav_fitting import Floats
 
 SHRINKAGE = 0.05
-"""Share of the mean variance that is added to every variance before the covariance is inverted."""
+"""Share of the mean variance that is added to every variance before the covariance is inverted.
+
+Without it, directions in which frames hardly vary would get huge weights.
+"""
 
 N_REWEIGHTINGS = 6
-"""How often frames are weighed anew, by their scores along the last direction, and directions refitted."""
+"""Rounds after the first, in which frames are weighed by their scores along the directions of the last."""
 
 WEIGHT_SHARPNESS = 4.0
 """Factor of the scores in the softmax that weighs a clip's frames; scores have deviation 1 within films."""
@@ -22,8 +25,8 @@ WEIGHT_SHARPNESS = 4.0
 N_FOLDS = 4
 """Folds of movies for cross-fitted values; the i-th movie in order of names is in fold i % N_FOLDS."""
 
-BLOCK = 256
-"""Clips that are centred at once."""
+N_CLIPS_AT_ONCE = 256
+"""Clips that are centred at once, to need little memory."""
 
 
 class CentredFrames(NamedTuple):
@@ -61,8 +64,8 @@ class CentredFrames(NamedTuple):
         directions : ndarray, shape [K, D]
         """
         scores_of_means = self.film_means @ directions.T  # [M, K]
-        scores_within_film = self.frames[clips] @ directions.T.astype(np.float32)
-        scores: NDArray[np.float64] = scores_within_film + scores_of_means[movies[clips], None]
+        scores_of_centred = self.frames[clips] @ directions.T.astype(np.float32)  # [n, F, K]
+        scores: NDArray[np.float64] = scores_of_centred + scores_of_means[movies[clips], None]
         scores[~self.is_present[clips]] = np.nan
         return scores
 
@@ -86,7 +89,7 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         rows_of_film = np.flatnonzero(movies == movie)
         total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
         film_means[movie] = total / is_present[rows_of_film].sum()
-        n_blocks = math.ceil(len(rows_of_film) / BLOCK)
+        n_blocks = math.ceil(len(rows_of_film) / N_CLIPS_AT_ONCE)
         for rows in np.array_split(rows_of_film, n_blocks):
             # Absent frames stay 0.
             block = (frames[rows] - film_means[movie]) * is_present[rows, :, None]
@@ -121,11 +124,12 @@ def fit_directions(
     n_features = len(scatter)
     frames = centred.frames.reshape(-1, n_features)
     directions = np.zeros((present.shape[1], n_features))
-    # In the first round all scores are 0.
+    # In the first round directions and scores are 0, so that all frames of a clip weigh the same.
     for _ in range(N_REWEIGHTINGS + 1):
         scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
         log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
         weights = contrast[:, None] * softmax(log_weights, axis=1)  # [N, F, K]
+        # Mean frame of the clips with each concept, less that of the clips without it.
         difference = weights.reshape(len(frames), -1).T.astype(np.float32) @ frames  # [K, D]
         directions = scale_directions(cho_solve(factor, difference.T.astype(float)).T, covariance)
     return np.asarray(directions, np.float64)

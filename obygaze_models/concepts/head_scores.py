@@ -99,6 +99,7 @@ def by_concept(parts: NDArray[np.float64], n_concepts: int) -> NDArray[np.float6
 @checked
 def node_counts(head: Tree) -> NDArray[np.float64]:
     """Count the training clips of each class in each node of a tree, [M, 2], with class weights if any."""
+    # scikit-learn's `value` is [M, outputs, classes], and there is one output.
     shares = head.tree_.value[:, 0, :]
     return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
 
@@ -110,16 +111,16 @@ def node_logits(head: Tree) -> NDArray[np.float64]:
 
 
 class LevelOfTree(NamedTuple):
-    """The rows that are not yet in a leaf at some level of a tree.
+    """The step of a walk down a tree from one level to the next, of all rows that are not in a leaf yet.
 
     Attributes
     ----------
     rows : ndarray of int, shape [n]
-        Indices of the rows.
+        Indices of these rows.
     nodes : ndarray of int, shape [n]
-        The node that each is in.
+        The node that each row is in.
     next_nodes : ndarray of int, shape [n]
-        The child that each goes into.
+        The child of that node that each row goes to.
     """
 
     rows: Nodes
@@ -128,10 +129,9 @@ class LevelOfTree(NamedTuple):
 
 
 def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
-    """Walk all rows of concept values [N, K] down a decision tree, and yield one record per level.
+    """Walk all rows of concept values [N, K] down a decision tree, and yield one `LevelOfTree` per level.
 
-    `tree` holds the arrays of scikit-learn's ``tree_``. A record holds the rows that are not in a leaf yet,
-    with the nodes that they are in and go to.
+    `tree` holds the arrays of scikit-learn's ``tree_``.
     """
     # scikit-learn compares in float32.
     narrow = values.astype(np.float32)

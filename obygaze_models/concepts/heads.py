@@ -40,6 +40,7 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
     if isinstance(head, BaseEstimator):
         head._validate_params()
         return clone(head)
+    # A named head has one parameter.
     ((_, values),) = CANDIDATES[head].items()
     # The lower of the two middle values if their number is even.
     value = values[(len(values) - 1) // 2]
@@ -124,18 +125,19 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         if not all(head._is_plain_logistic() for head in heads):
             return None
         n_subsets = subsets.shape[1]
+        # One fit for each head and subset, [H F]: all subsets with the C of the first head, then the second.
         strengths = np.repeat([head.estimator.C for head in heads], n_subsets)
-        repeated = np.tile(subsets, (1, len(heads)))
+        subsets_of_fits = np.tile(subsets, (1, len(heads)))
         values = X[:, : heads[0].n_concepts].astype(np.float64)
-        logits = few_features.logits_of_subsets(values, y, repeated, strengths.tolist())
+        logits = few_features.logits_of_subsets(values, y, subsets_of_fits, strengths.tolist())
         return logits.reshape(len(heads), n_subsets, len(y))
 
     def _is_plain_logistic(self) -> bool:
         """Tell whether the head is the logistic regression of `make_head`, with any C and no residual."""
         if self.residual_C is not None or type(self.estimator) is not LogisticRegression:
             return False
-        usual = make_head("logistic", 0).set_params(C=self.estimator.C)
-        return bool(self.estimator.get_params() == usual.get_params())
+        plain = make_head("logistic", seed=0).set_params(C=self.estimator.C)
+        return bool(self.estimator.get_params() == plain.get_params())
 
     def decision_function(self, X: Floats) -> NDArray[np.float64]:
         """Compute the logit [N] of each row of X [N, K + D]."""
@@ -174,7 +176,6 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     # With the widest limit no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
-    *weights, intercept = logistic(
-        standard, y, np.ones(len(y)), offsets=logit, penalty=1 / C, lower_bound=None
-    )
+    clip_weights = np.ones(len(y))
+    *weights, intercept = logistic(standard, y, clip_weights, offsets=logit, penalty=1 / C, lower_bound=None)
     return Residual(scaler, np.array(weights), intercept)

@@ -1,9 +1,9 @@
 """Find concepts in time: which are in a clip and when, by channels that do not mix before the head.
 
-A concept that is there in 2 of 32 frames is lost in the mean over frames, and so is the order of two. Each
-concept gets a direction of frames, learnt from labels of whole clips, and of each clip two numbers: how
-strongly the concept is there at its best, and at what time. What needs two concepts at the same moment can't
-be seen (docs/when.md).
+A concept that is present in 2 of 32 frames is lost in the mean over frames, and so is the order of two
+concepts. Each concept gets a direction of frames, learnt from labels of whole clips, and of each clip two
+numbers: how strongly the concept is present in its strongest frames, and at what time. Whether two concepts
+occur at the same moment can't be seen (docs/when.md).
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -123,7 +123,7 @@ def _time_bottleneck_spec(
     )
 
 
-COMPARED_WITH = (
+MODELS_TO_COMPARE = (
     "pcbm_lr",
     "attention",
     "attentive",
@@ -133,7 +133,7 @@ COMPARED_WITH = (
 )
 
 SPECS = (
-    _time_bottleneck_spec("pcbm_time", "PCBM in time", compared_with=COMPARED_WITH),
+    _time_bottleneck_spec("pcbm_time", "PCBM in time", compared_with=MODELS_TO_COMPARE),
     _time_bottleneck_spec("pcbm_time_unordered", "PCBM in time, trained in random order", disturb="time"),
     # A sparse head drops uninformative concepts: its scores would not vary, and could not show a leak.
     _time_bottleneck_spec(

@@ -53,11 +53,12 @@ class LinearCAV(BinaryClassifier):
     direction_ : ndarray of float64, shape [D]
         Unit normal, towards the concept.
     offset_ : float
-        Signed distance of the origin.
+        Signed distance of the origin to the hyperplane.
     norm_ : float
         ||w|| of the fitted hyperplane: distance times norm is the raw decision value.
     threshold_ : float
-        The distance from which on a clip is said to have the concept: above 0, unless `C` is None.
+        A clip is called positive (with the concept) if its distance is at least this. It is the smallest
+        number above 0, unless `C` is None.
     candidates_ : tuple of Candidate
         With C None: the penalties tried; their losses are squared errors of the presence.
     held_out_ : HeldOut
@@ -97,7 +98,7 @@ class LinearCAV(BinaryClassifier):
         ValueError
             There are not two classes.
         ConceptError
-            C is None and there are no movies, or a movie without which there is one class.
+                C is None and there are no movies; or the clips are of one class when some movie is left out.
         """
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
@@ -114,6 +115,7 @@ class LinearCAV(BinaryClassifier):
             self.held_out_ = HeldOut(tuned.distances[:, 0], labels, np.asarray(groups))
             self.threshold_ = self.held_out_.threshold()
             self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
+        # The bank has one concept, and so one hyperplane.
         plane = bank.hyperplanes_
         self.norm_ = float(plane.norms[0])
         # Weights of 0 stay 0.
@@ -129,6 +131,7 @@ class LinearCAV(BinaryClassifier):
         if self.scaler_ is not None:
             features = self.scaler_.transform(features)
         with one_blas_thread():
+            # The direction has length 1, so that decision values are distances.
             plane = Hyperplanes(self.direction_[None], np.array([self.offset_]))
             return plane.decisions(features)[:, 0]
 

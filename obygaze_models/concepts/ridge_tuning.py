@@ -27,7 +27,7 @@ from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of_features, 
 from obygaze_models.models.scaling import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
-"""Penalties that are tried, in mean variances along the axes; of equal losses the strongest is chosen."""
+"""Penalties that are tried, in units of `mean_variance`; of equal losses the one of the largest is chosen."""
 
 N_CACHED = 2
 """Results cached with a decomposition: for the concepts, and for the control with exchanged concepts."""
@@ -48,7 +48,7 @@ class TunedCavs:
     distances : ndarray, shape [N, K]
         Signed distance of each clip to the CAVs fitted without its movie, at the same penalties.
     scaler : ClippedScaler or None
-        Standardised the features before the fit, if anything did.
+        Standardised the features before the fit; None if they were not standardised.
     """
 
     losses: NDArray[np.float64]
@@ -101,6 +101,7 @@ def tuned_ridge(
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
         axes = axes_of_features(X, clip)
+        # With the same features, the result depends on movies and presences only.
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         tuned: TunedCavs = cached_result(axes.results, key, N_CACHED, lambda: _tune(axes, present, movie_of))
     return tuned
@@ -156,6 +157,7 @@ def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.in
     clips_of_movies = [movie_of == movie for movie in range(movie_of.max() + 1)]
     errors = _errors_without_movie(axes, fits, clips_of_movies)
     losses = np.mean(errors * errors, axis=1)
+    # For each concept, the index of its best penalty. Of equal losses argmin takes the first, the largest.
     chosen = np.argmin(losses, axis=0)
     concepts = np.arange(y.shape[1])
     best = _BestFits(
@@ -164,8 +166,10 @@ def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.in
         errors=errors[chosen, :, concepts].T,
     )
     distances = _distances_without_movie(axes, fits, best, clips_of_movies)
-    offsets = _midway_offsets(best.weights, moments, np.zeros(len(axes.spread)), y)
-    # From directions and offsets in coordinates to those in features.
+    # The coordinates of all clips add up to 0, since their mean was subtracted.
+    sum_of_coordinates = np.zeros(len(axes.spread))
+    offsets = _midway_offsets(best.weights, moments, sum_of_coordinates, y)
+    # Coordinates are (x - centre) axes: with them w t + b is (axes w) x + b - (axes w) centre.
     directions = np.ascontiguousarray((axes.axes @ best.weights).T)
     hyperplanes = Hyperplanes(directions, offsets - directions @ axes.centre)
     return TunedCavs(losses, chosen, hyperplanes, distances, axes.scaler)
@@ -186,8 +190,10 @@ def _errors_without_movie(
         # I - 1/n: the part of I - H_gg (module docstring) that does not depend on the penalty.
         without_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
+            # y_g - yhat_g, of the fit with the movie.
             residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
             root = _factor_difference(without_mean, coordinates * np.sqrt(shrinkage))
+            # dpotrs solves (I - H_gg) errors = residuals, given the Cholesky factor.
             errors[index, is_in_movie] = dpotrs(root, residuals)[0]
     return errors
 
@@ -222,6 +228,7 @@ def _distances_without_movie(
     distances = np.empty_like(fits.y)
     for is_in_movie in clips_of_movies:
         coordinates = axes.coordinates[is_in_movie]
+        # Leaving a movie out takes its clips' errors from the moments: w - shrinkage * (T_g' errors_g).
         weights_without = best.weights - best.shrinkage * (coordinates.T @ best.errors[is_in_movie])
         # The coordinates of all clips add up to 0, so those of the others add up to minus the movie's sum.
         moments_of_others = fits.moments - coordinates.T @ fits.y[is_in_movie]
@@ -254,5 +261,6 @@ def _midway_offsets(
     """
     n_with = y.sum(axis=0)
     n_without = len(y) - n_with
+    # Midway between the mean coordinates of both classes, [R, K].
     middle = (moments / n_with + (total[:, None] - moments) / n_without) / 2
     return np.asarray(-np.einsum("rk,rk->k", weights, middle))

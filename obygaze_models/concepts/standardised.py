@@ -27,7 +27,7 @@ class Standardised(TransformerMixin, Estimator):
     held_out_distances_: NDArray[np.float64]
 
     def fit_moments(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Set the moments to those of distances [N, K], and return these standardised."""
+        """Set `mean_` and `scale_` to the moments of distances [N, K]; return the distances standardised."""
         self.mean_ = distances.mean(axis=0)
         scale = distances.std(axis=0)
         # Rounding gives a constant column a tiny deviation, not 0.

@@ -76,7 +76,7 @@ class GivenScore(WithoutLabels):
     """Score clips by their only feature: a probability, as a vision-language model answers with."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the feature of X [N, 1] less a half [N]."""
+        """Return the probability in X [N, 1] less a half [N]: above 0 if it is above a half."""
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False)[:, 0] - 0.5)
 
@@ -84,7 +84,7 @@ class GivenScore(WithoutLabels):
 class TextSimilarity(WithoutLabels):
     """Score clips by the cosine with the nearest of some texts.
 
-    A clip shows a concept if it shows one of its instances, hence the nearest text and not their mean.
+    A clip shows a concept if it shows one of its instances: the nearest text counts, not the mean of all.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     Returns
     -------
     mapping
-        (concept, kind of text) -> its texts; a concept without instances has no entry of this kind.
+        (concept, kind of text) -> its texts. A concept without instances has no entry of the kind
+        "instances".
 
     Raises
     ------
@@ -141,13 +142,13 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     """
     if data.group is not None and data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
-    name, stored = read_texts(texts, data.backbone, data.group)
+    name_of_group, stored = read_texts(texts, data.backbone, data.group)
     row_of = {text: row for row, text in enumerate(stored.texts)}
     texts_of: dict[tuple[str, TextKind], list[str]] = {}
     for item in concept_texts(data.codebook):
         if item.text not in row_of:
             raise ConceptError(
-                f"{texts.where}, group {name}: has no text {clipped(item.text)!r} ({item.text_id}); "
+                f"{texts.where}, group {name_of_group}: has no text {clipped(item.text)!r} ({item.text_id}); "
                 "write the list with `obygaze codebook texts` and extract it"
             )
         texts_of.setdefault((item.concept, item.kind), []).append(item.text)
@@ -232,8 +233,8 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     vectors_of = read_concept_texts(texts, data)
-    # The part that all texts share does not tell concepts apart.
-    common = np.vstack([vectors.vectors for vectors in vectors_of.values()]).mean(axis=0)
+    # The mean of all texts does not tell concepts apart: it is subtracted from the directions of frames.
+    mean_of_texts = np.vstack([vectors.vectors for vectors in vectors_of.values()]).mean(axis=0)
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
@@ -246,9 +247,10 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
         if vectors_of_concept:
             specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
             if has_frames:
-                means = [vectors.vectors.mean(axis=0) - common for vectors in vectors_of_concept.values()]
-                directions = TextVectors(tuple(vectors_of_concept), np.array(means))
-                specs.append(_text_bottleneck_spec(kind, directions))
+                means = [vectors.vectors.mean(axis=0) for vectors in vectors_of_concept.values()]
+                directions = np.array(means) - mean_of_texts
+                named_directions = TextVectors(tuple(vectors_of_concept), directions)
+                specs.append(_text_bottleneck_spec(kind, named_directions))
     return specs
 
 
@@ -266,7 +268,10 @@ def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
 
 
 def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
-    """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones."""
+    """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones.
+
+    `directions` holds a direction for each concept, with the concept's name in place of a text.
+    """
 
     def make(seed: int) -> ConceptsUnlabelled:
         """Make the unfitted estimator with a seed."""

@@ -24,12 +24,16 @@ from obygaze_models.models.frames import check_frames, frame_moments, shuffle_fr
 from obygaze_models.models.scaling import CLIP, Limit, standardise
 
 Disturb = Literal["none", "concepts", "time"]
+"""What a control shuffles in training (`TimeBank`)."""
 
 PRESENCE_SHARPNESS = 2.0
-"""Sharpness of the soft maximum over frames, a concept's presence; scores have deviation 1 within films."""
+"""A concept's presence is log(mean(exp(this times s))) / this of the scores s of a clip's frames.
+
+It is a soft maximum; scores have deviation 1 within films.
+"""
 
 POSITION_SHARPNESS = 3.0
-"""Sharpness of the frames' weights in the mean that is a concept's position."""
+"""A concept's position is the mean position of frames, weighted by softmax(this times s) of the scores s."""
 
 
 @dataclass(eq=False, repr=False)
@@ -75,7 +79,10 @@ class TimeBank(ConceptBank):
     directions: Annotated[ArrayLike, "array-like"] | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None = None) -> Self:
-        """Fit directions on frames X [N, F, D] and presences y [N, K], as `ConceptBank.fit`.
+        """Fit directions on frames X [N, F, D] and presences y [N, K].
+
+        `y` and the movies `groups` [N] are as `ConceptBank.fit` takes them; without movies, all clips count
+        as of one movie.
 
         Raises
         ------
@@ -131,7 +138,10 @@ class TimeBank(ConceptBank):
     def _fit_directions_and_values(
         self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
     ) -> None:
-        """Fit directions on all clips, and each clip's values along directions fitted without its fold.
+        """Set the directions of all clips, and each clip's values along directions fitted without its movie.
+
+        The second are `held_out_distances_`. Movies are dealt to folds: directions are fitted without one
+        fold at a time, and the clips of that fold get their presences and positions along them.
 
         Parameters
         ----------
@@ -144,18 +154,20 @@ class TimeBank(ConceptBank):
         self.frame_mean_, self.frame_scale_ = frame_moments(frames, np.dtype(np.float32))
         standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
         centred = centre_frames(standard.astype(np.float32, copy=False), movies)
+        # Sum of products of the centred frames' features [D, D].
         scatter_of_all = centred.scatters.sum(axis=0)
         rng = np.random.default_rng(self.random_state)
+        # Presences of the K concepts, then positions.
         self.held_out_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
-        folds = movies % N_FOLDS
-        for fold in np.unique(folds):
-            held_out = folds == fold
+        fold_of_clip = movies % N_FOLDS
+        for fold in np.unique(fold_of_clip):
+            is_in_fold = fold_of_clip == fold
             scatter_of_others = scatter_of_all - centred.scatters[fold]
-            directions = self._directions_on(~held_out, centred, present, scatter_of_others)
-            scores: Floats = centred.scores(held_out, movies, directions)
+            directions = self._directions_on(~is_in_fold, centred, present, scatter_of_others)
+            scores: Floats = centred.scores(is_in_fold, movies, directions)
             if self.disturb == "time":
                 scores = shuffle_frames(scores, rng)
-            self.held_out_distances_[held_out] = presences_and_positions(scores)
+            self.held_out_distances_[is_in_fold] = presences_and_positions(scores)
         every_clip = np.ones(len(frames), np.bool_)
         self.weights_ = self._directions_on(every_clip, centred, present, scatter_of_all)
 
@@ -180,9 +192,11 @@ class TimeBank(ConceptBank):
             Sum of products of the frames of those clips.
         """
         if present is None:
+            # The score of a frame x is d x; with x = scale z + mean it is (d scale) z, plus a constant.
             directions = np.asarray(self.directions, np.float64) * self.frame_scale_
             n_frames = centred.is_present[clips].sum()
             return scale_directions(directions, within_film_covariance(scatter, n_frames))
+        # Clips whose presences are NaN are not used.
         present_of_clips = np.where(clips[:, None], present, np.nan)
         return fit_directions(centred, present_of_clips, scatter)
 
@@ -200,16 +214,19 @@ def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
     """
     wide = scores.astype(np.float64)
     is_present = ~np.isnan(wide)
+    # A score of minus infinity adds nothing to a sum of exponentials.
     wide = np.where(is_present, wide, -np.inf)
     n_frames = is_present.sum(axis=1)
-    present = (logsumexp(PRESENCE_SHARPNESS * wide, axis=1) - np.log(n_frames)) / PRESENCE_SHARPNESS
-    shares: NDArray[np.float64] = softmax(POSITION_SHARPNESS * wide, axis=1)
+    # log(mean(exp)) is log(sum(exp)) - log(n).
+    presences = (logsumexp(PRESENCE_SHARPNESS * wide, axis=1) - np.log(n_frames)) / PRESENCE_SHARPNESS
+    frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * wide, axis=1)
     if is_present.all():
-        positions = np.einsum("nfk,f->nk", shares, _frame_positions(wide.shape[1]))
+        positions = np.einsum("nfk,f->nk", frame_weights, _frame_positions(wide.shape[1]))
     else:
+        # A frame is present or absent for all concepts alike.
         frame_positions = _positions_among_present(np.asarray(is_present.any(axis=2)))
-        positions = np.einsum("nfk,nf->nk", shares, frame_positions)
-    return np.hstack([present, positions])
+        positions = np.einsum("nfk,nf->nk", frame_weights, frame_positions)
+    return np.hstack([presences, positions])
 
 
 def _frame_positions(n_frames: int) -> NDArray[np.float64]:

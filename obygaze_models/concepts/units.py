@@ -78,6 +78,7 @@ class UnitBank(FrameReader, Standardised):
             seed=self.random_state,
         )
         self.concepts_ = np.array([f"unit{number + 1}" for number in range(self.n_units)])
+        # Absent frames are NaN.
         self.held_out_distances_ = np.nanmax(self.frame_scores(frames), axis=1)
         self.fit_moments(self.held_out_distances_)
         return self
@@ -97,7 +98,7 @@ class UnitBank(FrameReader, Standardised):
         return self._standardised(np.nanmax(self.frame_scores(X), axis=1))
 
 
-def _make(seed: int) -> ConceptsUnlabelled:
+def _make_unit_bottleneck(seed: int) -> ConceptsUnlabelled:
     """Make the bottleneck of units for a seed."""
     return ConceptsUnlabelled("logistic", bank=UnitBank(random_state=seed), random_state=seed)
 
@@ -106,7 +107,7 @@ SPECS = (
     ModelSpec(
         "units",
         "Units without labels",
-        _make,
+        _make_unit_bottleneck,
         choose=None,
         reads="frames",
         uses=("groups", "unlabelled"),

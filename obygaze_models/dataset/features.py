@@ -19,7 +19,7 @@ Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean", "first", "last"]
 """How a clip's frames or tokens become one vector."""
 
-REDUCE: Mapping[Pool, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = MappingProxyType(
+REDUCTIONS: Mapping[Pool, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = MappingProxyType(
     {
         "max": lambda frames: np.max(frames, axis=-2),
         "mean": lambda frames: np.mean(frames, axis=-2),
@@ -226,13 +226,13 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
         order = np.argsort(rows, kind="stable")
         frames_of_clips = rows_of(group, array, rows[order].tolist())
         for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
-            X[index] = REDUCE[pool](frames.astype(np.float32))
+            X[index] = REDUCTIONS[pool](frames.astype(np.float32))
     elif array == "pooled":
         X = _read_vectors(group, rows)
     else:
         X = np.empty((len(rows), group.shape(array)[-1]), np.float32)
         for part in _stored_together(group, array, rows):
-            X[part.indices] = REDUCE[pool](part.values.astype(np.float32))
+            X[part.indices] = REDUCTIONS[pool](part.values.astype(np.float32))
     is_damaged = ~np.isfinite(X).all(axis=1)
     if is_damaged.any():
         first = int(np.flatnonzero(is_damaged)[0])

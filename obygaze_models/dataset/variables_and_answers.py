@@ -28,8 +28,9 @@ from obygaze_models.errors import DatasetError
 if TYPE_CHECKING:
     from obygaze_models.protocol.targets import Target
 
-GROUP = "answers"
+ANSWERS_GROUP = "answers"
 """Name of the group that the backbone `vlm` writes to a store."""
+
 WITHOUT_ANSWER = 0.5
 """Probability of the positive class of a clip without an answer."""
 
@@ -111,13 +112,15 @@ def _probability_of_positive(clip: Answered, target: "Target", codebook: Codeboo
 def _read_stored_answers(path: Path) -> Iterator[Answered]:
     """Yield the answers of each clip in a store of a vision-language model: question -> probability."""
     store = open_store(path)
-    if GROUP not in store.names:
+    if ANSWERS_GROUP not in store.names:
         raise DatasetError(
-            f"{path}: no group {GROUP!r}: extract with --backbone vlm, or give a file of answers"
+            f"{path}: no group {ANSWERS_GROUP!r}: extract with --backbone vlm, or give a file of answers"
         )
-    group = store[GROUP]
+    group = store[ANSWERS_GROUP]
     names = group.provenance["architecture"]["features"]
-    perceives = modalities_of(group.provenance.get("perceives", PICTURES), f"{path}: provenance of {GROUP}")
+    perceives = modalities_of(
+        group.provenance.get("perceives", PICTURES), f"{path}: provenance of {ANSWERS_GROUP}"
+    )
     for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
         answers = dict(zip(names, row, strict=True))
         reason = "" if usable else "no answer"
@@ -159,7 +162,7 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
-    # Columns that are measured in no medium describe the other columns.
+    # A known column whose tuple of media is empty was not measured: it only describes other columns.
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
     names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *descriptions}]
     values_of = table.numbers(names, clips)

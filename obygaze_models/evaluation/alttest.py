@@ -31,13 +31,13 @@ FORMS: Final[tuple[Form, ...]] = ("clips", "films", "balanced")
 """Forms of the test: plain agreement with clips as units (as published), plain agreement with films as units,
 and balanced agreement with films as units."""
 MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
-"""By how much a machine may agree less than an annotator (epsilon). Published: .2 for experts, .1 for
-crowds."""
+"""Margins (epsilon): by how much less than an annotator a machine may agree. The paper takes .2 for experts
+and .1 for crowds."""
 DECIDING_TEST: Final[tuple[Form, float]] = ("balanced", 0.1)
 """Form and margin of the test that decides whether a machine may stand in."""
 LEAST_WINNING_RATE: Final = 0.5
 """A machine may stand in if it is as good as at least this share of the annotators."""
-LEVEL: Final = 0.05
+FALSE_DISCOVERY_RATE: Final = 0.05
 """False discovery rate among the annotators whom a machine is reported to be as good as."""
 FEWEST_CLIPS: Final = 30
 """Clips that an annotator must share with another and with the machine, as published."""
@@ -45,7 +45,7 @@ UNKNOWN: Final = NOT_ASKED
 """Label of a clip that an annotator or machine did not judge."""
 CONTROLS: Final = ("constant", "shuffled")
 """Names of the controls that are compared like a machine, and know nothing of the clips."""
-SHUFFLES: Final = 20
+N_SHUFFLES: Final = 20
 """Number of shuffled controls. A single one could pass the test, or fail it, by chance."""
 
 
@@ -85,6 +85,7 @@ class MachineComparison:
         shortfall, error, degrees_of_freedom = self.by_form[form]
         gap = shortfall - margin
         with np.errstate(divide="ignore", invalid="ignore"):
+            # The distribution function of Student's t: small if the gap is far below 0.
             p_of_t = stdtr(degrees_of_freedom, gap / error)
         # With an error of 0 there is no doubt on which side of the margin the machine is.
         p: Floats = np.where(error > 0, p_of_t, (gap >= 0).astype(np.float64))
@@ -94,10 +95,10 @@ class MachineComparison:
         """Return the share of annotators whom the machine is shown to be as good as, within the margin.
 
         The method of Benjamini and Yekutieli (2001), which allows any dependence between annotators, keeps
-        the false discovery rate at `LEVEL`.
+        the false discovery rate at `FALSE_DISCOVERY_RATE`.
         """
         adjusted = false_discovery_control(self.p(form, margin), method="by")
-        return float((adjusted <= LEVEL).mean())
+        return float((adjusted <= FALSE_DISCOVERY_RATE).mean())
 
     @property
     def passes(self) -> bool:
@@ -178,7 +179,7 @@ def alt_test(
     left_out_in_turn = [index for index, shared in enumerate(n_shared) if shared >= FEWEST_CLIPS]
     names = list(annotators)
     if len(left_out_in_turn) < 2:
-        counts = ", ".join(f"{who} {shared}" for who, shared in zip(names, n_shared, strict=True))
+        counts = ", ".join(f"{annotator} {n}" for annotator, n in zip(names, n_shared, strict=True))
         raise ProtocolError(
             f"{machine_name} is compared with two annotators or more who each judged {FEWEST_CLIPS} clips "
             f"that it and another one judged too: there are {counts or 'none'}"
@@ -186,7 +187,7 @@ def alt_test(
     humans = humans[:, is_comparable]
     machine = machine[is_comparable]
     film = np.unique(films[is_comparable], return_inverse=True)[1]
-    # In an order of their own, so that the shuffles do not depend on the order of the clips.
+    # Sorted by film and then by labels, so that the shuffles do not depend on the order of the clips.
     order = np.lexsort((*humans, machine, film))
     humans = humans[:, order]
     machine = machine[order]
@@ -215,13 +216,13 @@ def alt_test(
 
 
 def _shuffles(machine: Codes, film: Codes) -> list[Codes]:
-    """Shuffle a machine's answers [N] within films [N], `SHUFFLES` times.
+    """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times.
 
     Clips must be sorted by film.
     """
     rng = np.random.default_rng(0)
     # Sorting by film, then by a random number, keeps films in place and shuffles their clips.
-    return [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES)]
+    return [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(N_SHUFFLES)]
 
 
 def compare_machines(
@@ -355,6 +356,7 @@ def _shortfall(human: Codes, machine: Codes, others: Codes) -> _Shortfall:
     difference = (others == human).astype(np.int64) - (others == machine)
     difference[~is_known] = 0
     plain = np.sign(difference.sum(axis=0)).astype(np.float64)
+    # A clip weighs the less, the more clips of its class the other annotator has; the mean weight is 1.
     weights = np.zeros(others.shape)
     for row, codes in enumerate(others):
         judged = codes[is_known[row]]
@@ -388,7 +390,7 @@ def _clustered_mean(values: Floats, clusters: Codes) -> _ClusteredMean:
     n_values = len(values)
     n_clusters = len(sizes)
     if n_clusters < 2:
-        return _ClusteredMean(mean, np.inf, 1)
+        return _ClusteredMean(mean, error=np.inf, degrees_of_freedom=1)
     squares = np.sum((residuals / (1 - sizes / n_values)) ** 2)
     error = float(np.sqrt(squares * (n_clusters - 1) / n_clusters)) / n_values
     return _ClusteredMean(mean, error, n_clusters - 1)

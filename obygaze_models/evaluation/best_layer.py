@@ -2,8 +2,9 @@
 
 The best of twelve layers is a maximum: even without any skill it lies above chance. Its chance level is found
 by exchanging labels: within each film the clips exchange their labels, all layers keep their scores, and the
-best layer is taken again. A film's scores come from models that never saw its labels, so that without any
-skill every exchange is as probable as the labels as they are. Layers stay as alike as they are.
+best layer is taken again. A film's scores come from models that were not trained on its labels, so that
+without any skill every exchange is as probable as the true labels. Scores of different layers stay as
+correlated as they are.
 """
 
 from collections.abc import Mapping
@@ -88,6 +89,7 @@ def best_layer(
     if not films:
         return None
     rng = np.random.default_rng(seed)
+    # The metric of each layer, averaged over films: [L], and under each exchange of labels [N_EXCHANGES, L].
     values = np.mean([film.values(film.weights[None]) for film in films], axis=0)[0]
     exchanged_values = np.zeros((N_EXCHANGES, len(names)))
     for film in films:
@@ -123,7 +125,7 @@ class _Clips(NamedTuple):
     ranks: NDArray[np.float64]
 
 
-class _Film(NamedTuple):
+class _MetricOfFilm(NamedTuple):
     """A metric of each layer in one film, as a weighted sum over clips.
 
     The weights depend on the labels only, so that exchanging labels means exchanging weights.
@@ -147,17 +149,21 @@ class _Film(NamedTuple):
         return np.asarray(weights @ self.scores + self.constant)
 
 
-def _auc_as_weighted_sum(clips: _Clips) -> _Film:
+def _auc_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947)."""
     n_positive = clips.labels.sum()
     n_negative = len(clips.labels) - n_positive
     weights = clips.labels / (n_positive * n_negative)
     # The rank sum of the positive clips less its least value counts the pairs in the right order.
     least_rank_sum = n_positive * (n_positive + 1) / 2
-    return _Film(weights, clips.ranks.mean(axis=0), float(-least_rank_sum / (n_positive * n_negative)))
+    return _MetricOfFilm(
+        weights=weights,
+        scores=clips.ranks.mean(axis=0),
+        constant=float(-least_rank_sum / (n_positive * n_negative)),
+    )
 
 
-def _spearman_as_weighted_sum(clips: _Clips) -> _Film:
+def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write Spearman's correlation of each layer in a film as a weighted sum of standardised ranks.
 
     A layer whose scores are all equal has the correlation 0.
@@ -167,7 +173,7 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _Film:
     deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
     scale = deviations.std(axis=1, keepdims=True)
     standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
-    return _Film(weights, standardised.mean(axis=0), 0.0)
+    return _MetricOfFilm(weights, standardised.mean(axis=0), constant=0.0)
 
 
 def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:

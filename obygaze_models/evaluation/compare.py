@@ -14,6 +14,7 @@ from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
 
+# Columns of `Comparison.metrics`, before the adjusted p-values.
 COLUMNS = (
     *("metric", "a", "b", "difference", "low", "high", "p", "method_low", "method_high", "method_p"),
     *("n_movies", "n_patterns", "exact"),
@@ -23,7 +24,17 @@ COLUMNS = (
 @made_by("side(RUN)")
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One model of one run on one task, with its rows of the table of predictions."""
+    """One model of one run on one task.
+
+    Attributes
+    ----------
+    run : SavedRun
+    model : str
+    task : str
+        As ``train>test``.
+    predictions : Predictions
+        The run's rows of this model and task.
+    """
 
     run: SavedRun
     model: str
@@ -133,6 +144,7 @@ def compare(a: Side, b: Side) -> Comparison:
     for name, of_metric in movies.groupby("metric", sort=False):
         rows.append(_metric_row(a, b, metrics[str(name)], of_metric))
     table = pd.DataFrame(rows, columns=COLUMNS)
+    # Holm's method adjusts within one of `FAMILIES`.
     family = "two classes" if a.predictions.n_classes == 2 else "levels"
     for p in ("p", "method_p"):
         table[f"{p}_holm"] = in_family(table["metric"].tolist(), table[p], family)

@@ -312,7 +312,7 @@ def _train_in_folds(
             labels, _ = denoised[fold]
         rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
         in_training = np.isin(rows, fold.split.train)
-        # A clip that has several labels is repeated, once with each label.
+        # `labels` are one or several arrays: a clip that has several labels is repeated, once with each.
         y = [np.where(in_training, codes[rows], NOT_ASKED) for codes in labels]
         trainings.append(
             FoldTraining(
@@ -399,7 +399,8 @@ def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> Denoised:
 
 
 def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
-    """Make rows of predictions for the other annotators, whose mean label serves as a yardstick of models."""
+    """Make rows of predictions for the other annotators, whose mean label is scored like that of a model."""
+    # A clip counts as called positive if at least half of the other annotators call it so.
     model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
     rows = []
     for fold in plan.folds:

@@ -31,7 +31,7 @@ from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target
 
 Experts = Literal["merged", "each", "soft", "noisy"]
 
-COPIES = 4
+N_COPIES = 4
 """Number of training rows of a clip whose label is a probability: at .75, three of its rows are positive."""
 
 SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
@@ -153,8 +153,8 @@ def denoise_labels(
     Returns
     -------
     labels : list of ndarray
-        `COPIES` arrays of labels [N]. The share of arrays in which a clip is positive is its probability of
-        being positive, rounded to multiples of 1 / `COPIES`.
+        `N_COPIES` arrays of labels [N]. The share of arrays in which a clip is positive is its probability of
+        being positive, rounded to multiples of 1 / `N_COPIES`.
     shares : ndarray, shape [J, 4]
         The `SHARES` of each of J annotators.
     """
@@ -166,9 +166,9 @@ def denoise_labels(
     accuracies, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
     accuracies_without_features, _ = annotators_noise(calls, movies)
     labels = []
-    for copy in range(COPIES):
+    for copy in range(N_COPIES):
         codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
-        threshold = (copy + 0.5) / COPIES
+        threshold = (copy + 0.5) / N_COPIES
         codes[judged_rows] = positive > threshold
         labels.append(codes)
     return labels, np.column_stack([accuracies, accuracies_without_features])
@@ -246,14 +246,14 @@ def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
 # ---------------------------------------------------------------------------
 N_FOLDS: Final = 5
 """Folds of films: the model that scores the films of a fold is fitted on those of the others."""
-N_MODELS: Final = 4
-"""How often the model is fitted anew, on the probabilities that EM then gives."""
-EM_STEPS: Final = 30
+N_MODEL_FITS: Final = 4
+"""How often the model is fitted, each time on the probabilities that EM gave before."""
+N_EM_STEPS: Final = 30
 """Steps of EM after each fit of the model."""
 STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
 """Penalties of standardised features, of which the one with the least held-out loss is taken."""
-PRIOR: Final = 1.0
-"""Calls, right and wrong ones each, that every annotator is given beforehand in both classes."""
+N_PRIOR_LABELS: Final = 1.0
+"""Number of correct labels, and of wrong ones, that are added to every annotator's labels of each class."""
 
 
 def annotators_noise(
@@ -275,16 +275,18 @@ def annotators_noise(
         Shares of negative and of positive clips that each annotator labels correctly.
     positive : ndarray, shape [N]
         Probability of each clip to be positive, given all labels and its features.
+
+    Each step of EM computes the accuracies from the clips' probabilities, and these from the accuracies.
     """
     is_judged = calls != NOT_ASKED
     is_yes = calls == 1
     # EM begins with the share of annotators that called a clip positive.
     positive = ((is_yes & is_judged).sum(axis=0) + 0.5) / (is_judged.sum(axis=0) + 1)
-    n_models = N_MODELS if X is not None else 1
+    n_model_fits = N_MODEL_FITS if X is not None else 1
     with one_blas_thread():
-        for _ in range(n_models):
+        for _ in range(n_model_fits):
             scores = None if X is None else _held_out_logits(X, positive, movies)
-            for _ in range(EM_STEPS):
+            for _ in range(N_EM_STEPS):
                 prior_odds = _prior_log_odds(positive, scores)
                 accuracies = _accuracies(is_yes, is_judged, positive)
                 positive = expit(prior_odds + _log_odds_of_calls(is_yes, is_judged, accuracies))
@@ -294,7 +296,7 @@ def annotators_noise(
 def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
     """Estimate the shares of negative and of positive clips that each annotator labels correctly, [J, 2].
 
-    `PRIOR` correct and as many wrong labels of each class are added, so that no share is 0 or 1.
+    `N_PRIOR_LABELS` correct and as many wrong labels of each class are added, so that no share is 0 or 1.
 
     Parameters
     ----------
@@ -306,8 +308,8 @@ def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
     negative = 1 - positive
     right_noes = (is_judged & ~is_yes) @ negative
     right_yeses = (is_judged & is_yes) @ positive
-    of_negatives = (right_noes + PRIOR) / (is_judged @ negative + 2 * PRIOR)
-    of_positives = (right_yeses + PRIOR) / (is_judged @ positive + 2 * PRIOR)
+    of_negatives = (right_noes + N_PRIOR_LABELS) / (is_judged @ negative + 2 * N_PRIOR_LABELS)
+    of_positives = (right_yeses + N_PRIOR_LABELS) / (is_judged @ positive + 2 * N_PRIOR_LABELS)
     return np.stack([of_negatives, of_positives], axis=1)
 
 

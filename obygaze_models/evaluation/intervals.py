@@ -73,13 +73,13 @@ class Interval:
 
 
 MOST_TIMES_CLOSER = 4
-"""A value without one movie counts as no closer to a bound than one over this of the estimate's distance.
+"""The estimate without one movie is taken to be at most this many times closer to a bound than the estimate.
 
-On the logit scale a value at a bound would be infinite, and so would the interval, if one movie has all the
-errors."""
+If one movie has all the errors, the estimate without it is at the bound, which is infinite on the logit
+scale: the interval would be infinite too."""
 
 LARGEST_EXPONENT = 700.0
-"""exp of more overflows a float."""
+"""The exponential of a larger number would overflow a float."""
 
 FEWEST_MOVIES = 3
 """Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
@@ -314,6 +314,7 @@ def _interval_ends(
     least, most = bounds
     if not least < estimate < most:
         return NAN, NAN
+    # Distances from the lower and from the upper bound, of the estimate and of the estimates without a movie.
     from_least = estimate - least
     from_most = most - estimate
     from_least_without = np.maximum(without - least, from_least / MOST_TIMES_CLOSER)
@@ -326,5 +327,6 @@ def _interval_ends(
     log_ratios_without = np.log(from_least_without) - np.log(from_most_without)
     half_width = errors_to_interval_end * float(jackknife_error(log_ratios_without))
     centre = np.log(from_least) - np.log(from_most)
+    # Back from the scale of log(d / e): d / (d + e) is the logistic function of it.
     ends = least + (most - least) * expit(centre + np.array([-half_width, half_width]))
     return float(ends[0]), float(ends[1])

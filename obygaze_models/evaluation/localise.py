@@ -25,7 +25,7 @@ from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
 """What is measured for each clip: how well its frames are ranked, and whether the best frame is right."""
-POOLED = ("measure", "value", "low", "high", "chance", "p")
+POOLED_COLUMNS = ("measure", "value", "low", "high", "chance", "p")
 """Columns of `Localisation.pooled`."""
 SEED = 0
 """Seed of the shifts."""
@@ -108,6 +108,7 @@ def localise(
     n_left_out = 0
     for movie, frames_of_movie in table.groupby("movie", sort=True):
         clips = _split_into_clips(frames_of_movie)
+        # Clips with frames inside and outside of segments.
         marked = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
         n_left_out += len(clips) - len(marked)
         if not marked:
@@ -230,7 +231,7 @@ def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int)
         p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
         chance = float(by_movie[f"{measure}_chance"].mean())
         rows.append((measure, interval.mean, interval.low, interval.high, chance, p))
-    return pd.DataFrame(rows, columns=POOLED)
+    return pd.DataFrame(rows, columns=POOLED_COLUMNS)
 
 
 def marked_segments(

@@ -314,7 +314,8 @@ class Metric:
     shown : bool
         Whether printed tables show it; the files of a run always have it.
     by_movie : int
-        Its position among the tables by movie; 0 for a metric without such a table.
+        Its position among the tables by movie, after the built-in ones by default; 0 for a metric without
+        such a table.
     is_main : bool
         Whether models are compared by this metric, to decide which one is better. One metric of two classes,
         and one of ordered levels, is the main one.

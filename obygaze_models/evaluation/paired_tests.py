@@ -19,7 +19,7 @@ from obygaze_features.arguments import checked
 from obygaze_models.evaluation.intervals import FEWEST_MOVIES, variance_factor
 
 EXACT_UP_TO = 20
-"""Up to so many pairs all sign patterns are counted: 2^20 are a million."""
+"""Up to this number of pairs all sign patterns are counted: 2^20 are a million."""
 
 N_DRAWS = 100_000
 """Sign patterns drawn where there are too many to count."""
@@ -83,9 +83,10 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     n = len(values)
     if not n:
         return SignFlip(float("nan"), 0, 0, exact=True)
+    # A sum is as far from 0 as the observed one if its absolute value is at least this.
     least = abs(values.sum()) - ROUNDING * np.abs(values).sum()
     if n <= EXACT_UP_TO:
-        # The sum of every sign pattern: each value doubles their number.
+        # The sums under all sign patterns: with each value there are twice as many.
         sums = np.zeros(1)
         for value in values:
             sums = np.concatenate([sums + value, sums - value])

@@ -149,7 +149,12 @@ def _tested_targets(
 
 def _refuse_incomparable(trained: Target, tested: Target) -> None:
     """Raise if models of one target cannot be tested on another: other classes, or classes exchanged."""
-    if (tested.kind, tested.n_classes, tested.scale) != (trained.kind, trained.n_classes, trained.scale):
+    is_same_kind = (tested.kind, tested.n_classes, tested.scale) == (
+        trained.kind,
+        trained.n_classes,
+        trained.scale,
+    )
+    if not is_same_kind:
         raise ProtocolError(
             f"a model trained on {trained.name} ({trained.kind}) can't be tested on {tested.name} "
             f"({tested.kind})"

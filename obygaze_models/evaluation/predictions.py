@@ -33,14 +33,14 @@ COLUMNS: dict[str, str] = {
 }
 """Columns of the table, in order, with their types."""
 
-MOST_TABLE = 1 << 31
+MOST_TABLE_BYTES = 1 << 31
 """Largest table of predictions that is read, in bytes: some ten million rows."""
 
 SHOWN_ROWS = 10
 """Rows that a notebook shows."""
 
-KEY = ["model", "task", "fold", "seed", "clip_id"]
-"""Columns that name a row together. Under some protocols a clip is tested in several folds."""
+KEY_COLUMNS = ["model", "task", "fold", "seed", "clip_id"]
+"""Columns that identify a row together. Under some protocols a clip is tested in several folds."""
 
 
 @made_by("evaluate(DATA, MODELS).predictions")
@@ -104,6 +104,7 @@ class Predictions:
         threshold = self.table["threshold"].to_numpy()
         if self.n_classes == 2:
             return np.asarray(score >= threshold, dtype=np.int64)
+        # Level r from the score r - 1 + threshold on.
         ranks = np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1)
         return np.asarray(ranks, dtype=np.int64)
 
@@ -126,7 +127,7 @@ class Predictions:
         """
         path = local_path(path)
         try:
-            text = read_text(path, MOST_TABLE)
+            text = read_text(path, MOST_TABLE_BYTES)
             table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)
         except UnicodeDecodeError as error:
             raise PredictionsError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
@@ -193,9 +194,9 @@ def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFr
         expected = "0 or 1" if n_classes == 2 else f"0 to {n_classes - 1}"
         unknown = typed.loc[~is_class, "label"].iloc[0]
         raise PredictionsError(f"{name}: a label must be {expected}, found {unknown}")
-    is_repeated = typed.duplicated(KEY)
+    is_repeated = typed.duplicated(KEY_COLUMNS)
     if is_repeated.any():
-        row = typed.loc[is_repeated, KEY].to_dict(orient="records")[0]
+        row = typed.loc[is_repeated, KEY_COLUMNS].to_dict(orient="records")[0]
         raise PredictionsError(
             f"{name}: two rows for {', '.join(f'{key} {value}' for key, value in row.items())}"
         )

@@ -27,19 +27,23 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 HALF: Final = 0.5
+"""The median, the probability at which neither item is preferred, and the reliability below which a worker
+counts as random."""
 INTERVAL: Final = (0.025, 0.975)
 """Quantiles at which a 95 % interval ends."""
 LEAST_P_RANDOM: Final = 0.9
 """A worker counts as random if the probability that the reliability is below a half is at least this."""
-DRAWS: Final = 1000
+N_DRAWS: Final = 1000
 """Draws of the posterior."""
-HALVINGS: Final = 40
+N_HALVINGS: Final = 40
 """Steps of the bisection for the centre of strengths: far more than the precision of a draw needs."""
 MOST_ITEMS: Final = 10_000
 """Items that can be ranked at once: memory holds a thousand draws of their strengths and ranks."""
 
-DRAW_S, COMPARISON_S = 0.8e-3, 0.9e-6
-"""CPU seconds of a draw, and of each comparison in it (AMD EPYC, one core)."""
+SECONDS_PER_DRAW: Final = 0.8e-3
+"""CPU seconds of a draw, without its comparisons (AMD EPYC, one core)."""
+SECONDS_PER_COMPARISON: Final = 0.9e-6
+"""CPU seconds of each comparison in a draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +76,7 @@ class Ranking:
 
 
 def rank_items(
-    comparisons: Sequence[tuple[str, str, str]], *, masters: Sequence[str] = (), draws: int = DRAWS
+    comparisons: Sequence[tuple[str, str, str]], *, masters: Sequence[str] = (), draws: int = N_DRAWS
 ) -> Ranking:
     """Estimate strengths and ranks of items from workers' choices between pairs of them.
 
@@ -124,10 +128,10 @@ def rank_items(
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
     rank_low = np.quantile(ranks, lower, axis=0, method="lower")
     rank_high = np.quantile(ranks, upper, axis=0, method="higher")
-    people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker_indices)})
-    people["reliability"] = drawn.reliabilities.mean(axis=0)
-    people[["low", "high"]] = np.quantile(drawn.reliabilities, INTERVAL, axis=0).T
-    people["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
+    table_of_workers = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker_indices)})
+    table_of_workers["reliability"] = drawn.reliabilities.mean(axis=0)
+    table_of_workers[["low", "high"]] = np.quantile(drawn.reliabilities, INTERVAL, axis=0).T
+    table_of_workers["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
     return Ranking(
         items=tuple(items.tolist()),
         strength=strength,
@@ -136,14 +140,14 @@ def rank_items(
         rank=np.median(ranks, axis=0),
         rank_low=rank_low,
         rank_high=rank_high,
-        workers=people,
+        workers=table_of_workers,
     )
 
 
-def expected_s(n_comparisons: int, draws: int = DRAWS) -> float:
+def expected_s(n_comparisons: int, draws: int = N_DRAWS) -> float:
     """Estimate the CPU seconds of `rank_items`, before it begins."""
     n_draws = draws + n_burn_in_draws(draws)
-    return n_draws * (DRAW_S + COMPARISON_S * n_comparisons)
+    return n_draws * (SECONDS_PER_DRAW + SECONDS_PER_COMPARISON * n_comparisons)
 
 
 def centre(strengths: Floats) -> Floats:
@@ -169,7 +173,7 @@ def centre(strengths: Floats) -> Floats:
     """
     low = strengths.min(axis=-1)
     high = strengths.max(axis=-1)
-    for _ in range(HALVINGS):
+    for _ in range(N_HALVINGS):
         middle = (low + high) / 2
         is_too_low = expit(strengths - middle[..., None]).mean(axis=-1) > HALF
         low = np.where(is_too_low, middle, low)

@@ -87,6 +87,7 @@ def with_refits(
     metrics = metrics_of(run.predictions.n_classes)
     metric = next(metric for metric in metrics.values() if metric.is_main)
     names = {spec.name for spec in models}
+    # Refits need no models for comparison.
     specs = [replace(spec, compared_with=()) for spec in models]
     rng = np.random.default_rng(settings.get("seed", 0))
     values_of_refits = []
@@ -104,6 +105,7 @@ def with_refits(
         raise ProtocolError(f"no refit could be trained: {reason}")
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
     observed = _movie_means(run, names, metric)
+    # With this sign, larger is better.
     sign = 1 if metric.higher_is_better else -1
     is_as_good = (sign * refits).ge(sign * observed - ROUNDING, axis=0)
     p = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))

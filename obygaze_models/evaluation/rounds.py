@@ -87,15 +87,15 @@ def drifts(
     residual_films = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
     expected = np.array([line.expected_square for line in fitted], dtype=np.float64)
     observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
-    freedom = max(independent * float(residual_films.sum()), 1.0)
+    degrees_of_freedom = max(independent * float(residual_films.sum()), 1.0)
+    # Observed over expected variance of films around their lines, and its p-value by the chi-squared test.
     excess = observed.sum() / max(residual_films @ expected, LEAST_VARIANCE)
-    p_of_excess = chdtrc(freedom, excess * freedom)
+    p_of_excess = chdtrc(degrees_of_freedom, excess * degrees_of_freedom)
     # The half width of intervals in standard errors: a quantile of the normal distribution or, if films
-    # differ by more than their calls explain, of Student's t, scaled up by the excess (observed over expected
-    # variance).
+    # differ by more than their calls explain, of Student's t, scaled up by the excess.
     quantile = (1 + LEVEL) / 2
     if p_of_excess < MOST_P_OF_EXCESS:
-        errors_to_interval_end = stdtrit(freedom, quantile) * np.sqrt(excess)
+        errors_to_interval_end = stdtrit(degrees_of_freedom, quantile) * np.sqrt(excess)
     else:
         errors_to_interval_end = ndtri(quantile)
     estimates = []
@@ -338,7 +338,7 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
-        # call - (total - call) / (n - 1), over one denominator
+        # call - (total - call) / (n - 1), the mean of the others, over one denominator: n call - total.
         difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
         differences[name] = np.where(n_calls > 1, difference, np.nan)
     return differences

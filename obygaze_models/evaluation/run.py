@@ -30,10 +30,11 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.folds import Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord, codebook_record
 
-PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
-GROUPED = "strict: {} folds of whole movies; all that is chosen is chosen by inner folds of movies"
-
-SEEN = (
+# Descriptions of the protocol in a run's record: one fold per movie, folds of several movies ({} is their
+# number), and blocks of scenes.
+LEAVE_ONE_MOVIE_OUT = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
+FOLDS_OF_MOVIES = "strict: {} folds of whole movies; all that is chosen is chosen by inner folds of movies"
+SEEN_MOVIES = (
     "SEEN MOVIES: blocks of scenes with a gap, each tested by models that know the rest of its movie; all "
     "that is chosen is chosen by inner folds of movies"
 )
@@ -226,6 +227,7 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in filled]
         columns[name] = np.concatenate(parts)
     table = pd.DataFrame(columns)
+    # Blocks are in the order of the folds, and the sort is stable, so that folds stay in order.
     rank_of = {name: rank for rank, name in enumerate(models)}
     model_ranks = table["model"].map(rank_of)
     task_ranks = pd.factorize(table["task"])[0]
@@ -422,11 +424,11 @@ def record_of(
     n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
     if seen:
-        protocol = SEEN
+        protocol = SEEN_MOVIES
     elif n_folds < n_movies_tested:
-        protocol = GROUPED.format(n_folds)
+        protocol = FOLDS_OF_MOVIES.format(n_folds)
     else:
-        protocol = PROTOCOL
+        protocol = LEAVE_ONE_MOVIE_OUT
     clips = {**data.counts, "other_levels": int((~is_used).sum()), "tested": int(is_tested.sum())}
     record = RunRecord(
         protocol=protocol,

@@ -35,7 +35,16 @@ FIGURES = re.compile(r"layers-\d+\.(pdf|png|svg)")
 @made_by("read_run(FOLDER)")
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """A saved run: its record (JSON values) and predictions; `where` names it in messages."""
+    """A run as its folder holds it.
+
+    Attributes
+    ----------
+    where : str
+        The folder, or another name of the run, for messages.
+    record : mapping
+        JSON values (`RunRecord`).
+    predictions : Predictions
+    """
 
     where: str
     record: Mapping[str, Any]

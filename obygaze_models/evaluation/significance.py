@@ -41,7 +41,7 @@ ROUNDING = 1e-9
 
 A shift that changes nothing must count as a draw that is at least as large."""
 
-CONSTANT = 1e-12
+ROUNDING_OF_PRESENCE = 1e-12
 """A centred presence whose absolute value is at most this is 0 but for rounding.
 
 Then all clips of its movie have the concept, or none has."""
@@ -131,7 +131,7 @@ def _refuse_constant(
     and `concepts` [K] their numbers, for the message.
     """
     for concept, column in zip(concepts, presence.T, strict=True):
-        n_mixed = np.unique(movies[np.abs(column) > CONSTANT]).size
+        n_mixed = np.unique(movies[np.abs(column) > ROUNDING_OF_PRESENCE]).size
         if n_mixed < 2:
             raise ConceptError(
                 f"concept {concept} varies within {counted(n_mixed, 'movie')}: shifts within "
@@ -195,6 +195,7 @@ def _shift_test(
     statistic, p : float
     """
     observed = float(z @ operator @ z)
+    # Sums of terms of this size: a draw counts as equal if it is smaller by rounding alone.
     largest_sum = float(np.abs(z) @ np.abs(operator) @ np.abs(z))
     least = observed - ROUNDING * largest_sum
     n_as_large = 1  # the unshifted labels count as one of the draws

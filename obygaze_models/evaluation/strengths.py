@@ -35,7 +35,7 @@ RELIABILITIES: Final = np.linspace(0.0, 1.0, 11)
 N_COMPONENTS: Final = 10
 """Most components of the mixture; the weights' prior leaves those empty that are not needed."""
 
-FREEDOM: Final = 2.0
+DEGREES_OF_FREEDOM: Final = 2.0
 """Degrees of freedom of Student's t of a component."""
 
 VARIANCE_SHAPE: Final = 3.0
@@ -43,11 +43,12 @@ VARIANCE_SHAPE: Final = 3.0
 rate."""
 
 RATE_SHAPE, RATE_RATE = 0.5, 0.5
-"""Shape and rate of the gamma prior of that rate."""
+"""Shape and rate of the gamma prior of the rate that the components' variances share."""
 
 CENTRE_SHAPE, CENTRE_RATE = 2.0, 6.0
-"""Shape and rate of the inverse gamma prior of the variance of the components' centres. The centres are
-normal around 0, some 2.5 logits away from it."""
+"""Shape and rate of the inverse gamma prior of the variance of the components' centres.
+
+The centres are normal around 0, with a deviation of some 2.5 logits."""
 
 LEAST_VARIANCE: Final = 1e-3
 """Least variance of a component, in logits squared; below it matrices could not be solved."""
@@ -57,14 +58,14 @@ N_SCALE_PROPOSALS: Final = 2
 SCALE_PROPOSAL_SD: Final = 0.15
 """Standard deviation of the logarithm of that factor."""
 
-TERMS: Final = 24
+N_TERMS: Final = 24
 """Number of terms of a Polya-Gamma variable's infinite sum that are drawn; the others are replaced by their
 mean."""
 
 TOLERANCE: Final = 1e-9
 """Relative residual at which the linear system of the strengths counts as solved."""
 
-LEAST: Final = 1e-300
+LEAST_PROBABILITY: Final = 1e-300
 """In place of probabilities of 0, whose logarithm is not finite."""
 
 FIRST_RELIABILITY: Final = 0.9
@@ -102,7 +103,7 @@ class Comparisons:
         r = reliability[self.worker]
         # A random judgement chooses either item with probability 1/2.
         p = r * expit(self.margin(strength)) + (1 - r) / 2
-        return float(np.log(np.maximum(p, LEAST)).sum())
+        return float(np.log(np.maximum(p, LEAST_PROBABILITY)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,7 +392,7 @@ def _draw_reliabilities(
     p_right = expit(comparisons.margin(strengths.of_item))
     log_density = np.empty((len(RELIABILITIES), len(masters)))
     for index, share in enumerate(RELIABILITIES):
-        p = np.maximum(share * p_right + (1 - share) / 2, LEAST)
+        p = np.maximum(share * p_right + (1 - share) / 2, LEAST_PROBABILITY)
         log_likelihood = np.bincount(comparisons.worker, np.log(p), len(masters))
         log_density[index] = np.log(before.common[index]) + log_likelihood
     # A master's reliability is the last of RELIABILITIES, 1.
@@ -399,7 +400,7 @@ def _draw_reliabilities(
     # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
     drawn = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=0)
     counts = np.bincount(drawn[~masters], minlength=len(RELIABILITIES))
-    common = np.maximum(LEAST, rng.dirichlet(1 / len(RELIABILITIES) + counts))
+    common = np.maximum(LEAST_PROBABILITY, rng.dirichlet(1 / len(RELIABILITIES) + counts))
     return Reliabilities(RELIABILITIES[drawn], common)
 
 
@@ -409,7 +410,7 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     before = strengths.mixture
     component, precision_factor = _draw_components(strength, before, rng)
     counts = np.bincount(component, minlength=N_COMPONENTS)
-    weights = np.maximum(LEAST, rng.dirichlet(1 / N_COMPONENTS + counts))
+    weights = np.maximum(LEAST_PROBABILITY, rng.dirichlet(1 / N_COMPONENTS + counts))
     squares = np.bincount(
         component, precision_factor * (strength - before.centres[component]) ** 2, N_COMPONENTS
     )
@@ -436,23 +437,27 @@ def _draw_components(strength: Floats, before: Mixture, rng: np.random.Generator
     squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_COMPONENTS]
     # Log density of Student's t, up to a constant.
     log_density = np.log(before.weights) - np.log(before.variances) / 2
-    log_density = log_density - (FREEDOM + 1) / 2 * np.log1p(squared / FREEDOM)
+    log_density = log_density - (DEGREES_OF_FREEDOM + 1) / 2 * np.log1p(squared / DEGREES_OF_FREEDOM)
     # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
     component = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=1)
     squared_in_component = squared[np.arange(n_items), component]
-    precision_factor = rng.gamma((FREEDOM + 1) / 2, size=n_items) / ((FREEDOM + squared_in_component) / 2)
+    # Given component and strength, the factor has a gamma distribution of this shape and rate.
+    shape = (DEGREES_OF_FREEDOM + 1) / 2
+    rate = (DEGREES_OF_FREEDOM + squared_in_component) / 2
+    precision_factor = rng.gamma(shape, size=n_items) / rate
     return component, precision_factor
 
 
 def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     """Draw Polya-Gamma variables PG(1, c) [C], where c is `margin`.
 
-    Such a variable is an infinite sum of exponential variables, divided by 2 pi^2. The first `TERMS` are
+    Such a variable is an infinite sum of exponential variables, divided by 2 pi^2. The first `N_TERMS` are
     drawn, and the others replaced by their mean: that of the whole sum, tanh(c / 2) / (2 c), less that of the
     terms drawn.
     """
-    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (margin / (2 * np.pi)) ** 2  # [TERMS, C]
-    drawn: Floats = (rng.exponential(size=terms.shape) / terms).sum(axis=0) / (2 * np.pi**2)
+    # The k-th term is an exponential variable over (k - 1/2)^2 + (c / 2 pi)^2.
+    divisors = (np.arange(N_TERMS)[:, None] + 0.5) ** 2 + (margin / (2 * np.pi)) ** 2  # [N_TERMS, C]
+    drawn: Floats = (rng.exponential(size=divisors.shape) / divisors).sum(axis=0) / (2 * np.pi**2)
     c = np.maximum(np.abs(margin), 1e-6)  # at 0 the mean would be 0 / 0
-    drawn += np.tanh(c / 2) / (2 * c) - (1 / terms).sum(axis=0) / (2 * np.pi**2)
+    drawn += np.tanh(c / 2) / (2 * c) - (1 / divisors).sum(axis=0) / (2 * np.pi**2)
     return drawn

@@ -33,7 +33,7 @@ class _SeedResult(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Scored:
+class _TestedModel:
     """One model tested on one task.
 
     Attributes
@@ -62,7 +62,7 @@ class _Scored:
         return float(np.mean(values))
 
     def spread(self, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
-        """Compute the standard deviation between seeds of a metric of scores and calls; NaN of one seed."""
+        """Compute the standard deviation over seeds of a metric of scores and calls; NaN with one seed."""
         values = [metric(result.scores, result.calls) for result in self.seeds.values()]
         if len(values) < 2:
             return NAN
@@ -189,7 +189,7 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
     return pd.DataFrame(rows)
 
 
-def _scored_models(predictions: Predictions) -> Iterator[_Scored]:
+def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
     """Yield the predictions of each model on each task, with the clips in the same order for all seeds.
 
     Raises
@@ -212,7 +212,7 @@ def _scored_models(predictions: Predictions) -> Iterator[_Scored]:
             seed = ordered["seed"].iloc[0]
             seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
         n_folds = len(set(first.index.get_level_values("fold")))
-        yield _Scored(
+        yield _TestedModel(
             model=str(model),
             task=str(task),
             y=first["label"].to_numpy(),
@@ -222,7 +222,7 @@ def _scored_models(predictions: Predictions) -> Iterator[_Scored]:
         )
 
 
-def _metric_rows(scored: _Scored, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
+def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
     """Yield the row of `summarise` for every metric of one model on one task.
 
     The metric auc has a second row, ``within_movie_auc``: its mean over movies takes the place of the pooled
@@ -267,7 +267,7 @@ class _OverMovies(NamedTuple):
     columns: dict[str, object]
 
 
-def _metric_over_movies(scored: _Scored, metric: Metric) -> _OverMovies:
+def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
     """Average a metric of one model over movies, with intervals and the chance level."""
     y = scored.y
     rows_of_movies = rows_by_movie(scored.movies)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 DISSIMILARITY_UNALIGNED = 1.0
 """Dissimilarity of a segment that is aligned with none (Mathet et al. 2015, delta of the empty unit)."""
 
-ROUNDING = 1e-9
+RANGE_MARGIN = 1e-9
 """Share by which the range in which segments are looked for is widened, so that rounding loses none."""
 
 
@@ -118,7 +118,7 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
         # Positions do not count: any pair may be worth aligning.
         rows, columns = np.divmod(np.arange(n_first * n_second), n_second)
         return Pairs(rows, columns)
-    n_durations = np.sqrt(2 / alpha) * (1 + ROUNDING)
+    n_durations = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)
     return overlapping(
         _intervals_around_sums(first, n_durations), _intervals_around_sums(second, n_durations)
     )
@@ -169,6 +169,7 @@ def best_alignment(
     gains = gains[is_better]
     chosen = best_matching(pairs, gains, (n_first, n_second))
     n_units = n_first + n_second
+    # All segments unaligned, less what the alignment gains.
     total = DISSIMILARITY_UNALIGNED * n_units - float(gains[chosen].sum())
     disorder = total / (n_units / 2)
     return np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1), disorder
@@ -234,16 +235,16 @@ def _draw_chance_annotations(
     duration = end - start
     spans = np.concatenate([first.spans, second.spans])
     mean_segment = float((spans[:, 1] - spans[:, 0]).mean())
-    least = min(mean_segment / 2, duration / 2)
+    least_difference = min(mean_segment / 2, duration / 2)
     # Sorted by their segments, so that the draws do not depend on the order of the annotators.
     annotations = sorted((first, second), key=lambda units: sorted(np.c_[units.spans, units.ranks].tolist()))
     n_drawn = 0
     while n_drawn < samples:
         one, other = (annotations[annotator] for annotator in rng.integers(0, 2, size=2))
         if not len(one.ranks) and not len(other.ranks):
-            continue  # an annotator who marked nothing, drawn twice
+            continue  # an annotator who marked nothing was drawn twice
         shift = rng.uniform(0, duration)
-        difference = rng.uniform(least, duration - least)
+        difference = rng.uniform(least_difference, duration - least_difference)
         yield (
             one.shifted(shift % duration, start, end),
             other.shifted((shift + difference) % duration, start, end),

@@ -55,6 +55,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
     loss = float(planes.losses[0])
     metrics: tuple[dict[str, Any], ...] = ()
+    # The loss is NaN if the penalty was given: then no film was left out to measure one.
     if not np.isnan(loss):
         metric = {
             "task": concept or about.target["name"],
@@ -65,9 +66,11 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
             "n_clips": n_clips,
         }
         metrics = (metric,)
+    # Gradients and curvatures do not tell how many clips are positive: the card then says 0.
     n_positives = 0
     if not holds_derivatives:
-        n_positives = round(float(counts @ joint.sums.means[:, about.column(concept)]))
+        share_in_films = joint.sums.means[:, about.column(concept)]
+        n_positives = round(float(counts @ share_in_films))
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     # There is no store with all films, so a digest of their names stands for its fingerprint.
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
@@ -97,7 +100,15 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
 
 
 class _CardParts(NamedTuple):
-    """The fields of a card, and the arrays, in which a linear model and a CAV differ."""
+    """The fields of a card, and the arrays of a model file, in which a linear model and a CAV differ.
+
+    Attributes
+    ----------
+    kind, title, estimator, target, parameters
+        Fields of the card.
+    arrays : dict
+        Name of an array in the file -> the array.
+    """
 
     kind: str
     title: str
@@ -108,19 +119,30 @@ class _CardParts(NamedTuple):
 
 
 def _inverse_strength(planes: Planes) -> float:
-    """Return the inverse strength C of a hyperplane's penalty; 1e12 if the penalty is 0."""
+    """Return the inverse strength C = 1 / penalty of the first hyperplane.
+
+    A model file needs a finite C: it is 1e12 for a penalty of 0.
+    """
     return float(1 / max(planes.penalties[0], 1e-12))
 
 
 def _linear_parts(planes: Planes, about: About) -> _CardParts:
-    """Make the card fields and arrays that save a hyperplane as a linear model of the sums' target."""
+    """Describe a hyperplane as a linear model of the sums' target, as model files store such models.
+
+    A model file stores a linear model as a scikit-learn pipeline of two steps: a scaler (mean, scale, limit)
+    and a linear classifier (weights, intercept, C).
+    """
     target = about.target
-    concept = target["name"].removeprefix("concept:") if target["kind"] == "concept" else ""
+    concept = ""
+    if target["kind"] == "concept":
+        # The target is then called "concept:NAME".
+        concept = target["name"].removeprefix("concept:")
     return _CardParts(
         kind="linear",
         title="Linear model, joint",
         estimator="Pipeline",
         target=CardTarget(**target, concept=concept),
+        # The hyperplane is of features that were not clipped: the largest limit clips none.
         parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes)},
         arrays={
             "mean": planes.mean,
@@ -132,8 +154,13 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
 
 
 def _cav_parts(planes: Planes, concept: str) -> _CardParts:
-    """Make the card fields and arrays that save a hyperplane as a CAV: a unit direction and an offset."""
+    """Describe a hyperplane as the CAV of a concept, as model files store CAVs.
+
+    A model file stores a unit direction, and in ``plane`` the signed distance of the origin and the length
+    ||w|| by which weights and intercept were divided.
+    """
     weights = planes.weights[0]
+    # Weights that are all 0 are divided by 1.
     length = float(np.linalg.norm(weights)) or 1.0
     return _CardParts(
         kind="cav",

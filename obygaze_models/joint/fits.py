@@ -34,10 +34,10 @@ Floats = NDArray[np.float64]
 Standard = tuple[Floats, Floats]
 """Mean and deviation [D] by which features are standardised."""
 
-OF_LAB = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
+FIELDS_OF_LAB = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
 """Fields of sums that may differ between labs; all others must agree."""
 
-TOLERANCE = 1e-9
+LARGEST_LAST_CHANGE = 1e-9
 """Rounds end when the largest change of a weight is at most this share of the largest weight."""
 
 
@@ -143,7 +143,9 @@ class Joint:
     def learnable(self) -> tuple[str, ...]:
         """List the concepts that vary among clips whichever film is left out, so that they can be learnt."""
         counts = self.sums.counts
-        n_present = counts[:, None] * self.sums.means[:, self.about.n_features + 1 :]  # [F, concepts]
+        # Concepts are in the columns after the features and the label.
+        shares = self.sums.means[:, self.about.n_features + 1 :]  # [F, concepts]
+        n_present = counts[:, None] * shares
         n_present_in_others = n_present.sum(axis=0) - n_present
         n_clips_of_others = (counts.sum() - counts)[:, None]
         # Counts are computed back from rounded means: less than half a clip counts as none.
@@ -166,26 +168,31 @@ class Joint:
         Raises
         ------
         ModelError
-            There is no such concept; or all clips, of all films or of all but one, have it or have it not.
+            There is no such concept. Or all clips have it, or none has it. Or one of these becomes true when
+            a film is left out to choose the penalty; or there is only one film to choose it by.
         """
         columns = [self.about.column(name) for name in concepts or self.learnable()]
         return self._ridge(columns, penalty, midway=True)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
-        """Fit ridge regression of the label (1 or 0) with an intercept.
+        """Fit a linear model of the label, by ridge regression of 1 (positive) and 0 (negative).
+
+        The value of its hyperplane is an estimate of the label: near 1 for positive clips, near 0 for others.
 
         Parameters
         ----------
         penalty : float, optional
-            Weight of the squares of w, 0 for least squares; by default it is chosen by leaving one film out
-            at a time.
+            Weight of the squares of w in the loss, 0 for least squares; by default it is chosen by leaving
+            one film out at a time.
 
         Raises
         ------
         ModelError
-            All clips, of all films or of all but one, have the same label.
+            All clips have the same label. Or all have it when a film is left out to choose the penalty; or
+            there is only one film to choose it by.
         """
-        return self._ridge([self.about.column()], penalty, midway=False)
+        label_column = self.about.column()
+        return self._ridge([label_column], penalty, midway=False)
 
     def bottleneck(self, *concepts: str) -> Bottleneck:
         """Fit a concept bottleneck: ridge CAVs, and ridge regression of the label on their distances.
@@ -203,6 +210,7 @@ class Joint:
         columns = [self.about.column(name) for name in names]
         n_films = len(self.sums.counts)
         n_values = len(names)
+        # The sums of new vectors: a clip's distances to the CAVs, which replace its features, and its label.
         means = np.empty((n_films, n_values + 1))
         products = np.empty((n_films, n_values + 1, n_values + 1))
         with one_blas_thread():
@@ -211,15 +219,20 @@ class Joint:
                 cavs_of_others = others._solve_ridge(
                     (cavs.mean, cavs.scale), columns, cavs.penalties, midway=True
                 )
-                to_values, shift = self._to_distances(cavs_of_others)
-                means[row] = to_values @ self.sums.means[row] + shift
-                products[row] = to_values @ self.sums.products[row] @ to_values.T
+                # The new vector of a clip is matrix u + shift, so mean and products follow from those of u.
+                matrix, shift = self._to_distances(cavs_of_others)
+                means[row] = matrix @ self.sums.means[row] + shift
+                products[row] = matrix @ self.sums.products[row] @ matrix.T
         about = structs.replace(self.about, n_features=n_values, concepts=[])
-        head = Joint(Sums(about, self.sums.counts, means, products, {})).linear()
+        sums_of_distances = Sums(about, self.sums.counts, means, products, start={})
+        head = Joint(sums_of_distances).linear()
         return Bottleneck(cavs, names, head)
 
     def _to_distances(self, cavs: Planes) -> tuple[Floats, Floats]:
-        """Compute the affine map from a clip's vector u [P] to its distances to K CAVs, and its label.
+        """Compute the affine map from a clip's vector u [P] to its distances to K CAVs and its label.
+
+        The map is ``matrix @ u + shift``. A distance (w z + b) / ||w|| is of standardised features
+        z = (x - mean) / scale, so that it is (w / scale / ||w||) x + (b - w mean / scale) / ||w||.
 
         Returns
         -------
@@ -233,8 +246,8 @@ class Joint:
         matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
         matrix[:n_cavs, :n_features] = cavs.weights / lengths[:, None] / cavs.scale
         matrix[n_cavs, n_features] = 1  # the label stays as it is
-        at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
-        return matrix, np.append(at_zero / lengths, 0.0)
+        values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
+        return matrix, np.append(values_at_zero / lengths, 0.0)
 
     def film_errors(self, planes: Planes, target: str = "") -> dict[str, float]:
         """Compute the mean squared error of the first hyperplane on each film, from the film's sums.
@@ -277,14 +290,16 @@ class Joint:
         """
         others = self.without(movies)
         columns = [self.about.column(target)]
-        fitted = others._ridge(columns, penalty, midway=False)
-        share = replace(fitted, weights=0 * fitted.weights, intercepts=others._moments_of_all.mean[columns])
+        regression = others._ridge(columns, penalty, midway=False)
+        # A hyperplane without weights predicts its intercept for every clip: the share of positives.
+        share = others._moments_of_all.mean[columns]
+        constant = replace(regression, weights=0 * regression.weights, intercepts=share)
+        # 0 for films of other labs, so that they do not count in the means.
         counts_of_lab = self.sums.counts * np.isin(self.about.movies, list(movies))
-        errors = []
-        for planes in (fitted, share):
-            errors_of_films = list(self.film_errors(planes, target).values())
-            errors.append(float(np.average(errors_of_films, weights=counts_of_lab)))
-        error, error_of_share = errors
+        errors_of_regression = list(self.film_errors(regression, target).values())
+        errors_of_share = list(self.film_errors(constant, target).values())
+        error = float(np.average(errors_of_regression, weights=counts_of_lab))
+        error_of_share = float(np.average(errors_of_share, weights=counts_of_lab))
         return error, error_of_share
 
     # --- arithmetic
@@ -303,16 +318,18 @@ class Joint:
         return _Moments(float(n_clips), mean, self.sums.products.sum(axis=0) + between_films)
 
     def _mean_and_deviation(self) -> Standard:
-        """Compute mean and deviation [D] of the features over all clips; 1 for constant features."""
+        """Compute mean and deviation [D] of the features over all clips; a deviation of 0 becomes 1."""
         n_features = self.about.n_features
-        whole = self._moments_of_all
-        mean = whole.mean[:n_features]
-        deviation = np.sqrt(np.diag(whole.products)[:n_features] / whole.n_clips)
+        moments = self._moments_of_all
+        mean = moments.mean[:n_features]
+        deviation = np.sqrt(np.diag(moments.products)[:n_features] / moments.n_clips)
+        # Features are stored as float32: smaller deviations are rounding errors.
         is_constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean)
         return mean, np.where(is_constant, 1.0, deviation)
 
     def _refuse_constant(self, columns: list[int], where: str) -> None:
         """Raise if a target, given by its column, is in all clips or in none; `where` begins the message."""
+        # Of the columns after the features.
         names = ["the positive class", *(f"concept {name}" for name in self.about.concepts)]
         for column in columns:
             share = self._moments_of_all.mean[column]
@@ -349,11 +366,12 @@ class Joint:
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
         n_features = self.about.n_features
-        whole = self._moments_of_all
+        moments = self._moments_of_all
         _, scale = standard
-        # Penalties are multiples of the mean variance of a direction.
-        squares = float((np.diag(whole.products)[:n_features] / scale**2).sum())
-        candidates = squares / min(whole.n_clips, n_features) * np.array(PENALTIES)
+        # Penalties are in units of the mean sum of squares of standardised features in a direction; there are
+        # as many directions as clips or features, whichever are fewer.
+        squares = float((np.diag(moments.products)[:n_features] / scale**2).sum())
+        candidates = squares / min(moments.n_clips, n_features) * np.array(PENALTIES)
         errors = np.zeros((len(PENALTIES), len(columns)))
         for row, movie in enumerate(self.about.movies):
             others = self.without([movie])
@@ -362,7 +380,7 @@ class Joint:
                 penalties = np.full(len(columns), penalty)
                 solved = others._solve_ridge(standard, columns, penalties, midway=False)
                 errors[index] += self._film_squared_errors(solved, columns, row)
-        losses = errors / whole.n_clips
+        losses = errors / moments.n_clips
         return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
     def _solve_ridge(
@@ -445,10 +463,11 @@ def _solve_system(gram: Floats, moments: Floats, penalty: float) -> Floats:
     """
     if penalty > 0:
         return linalg.solve(gram + penalty * np.eye(len(gram)), moments, assume_a="pos")
-    sizes, axes = linalg.eigh(gram)
+    # Eigenvalues rise, so the last one is the largest.
+    eigenvalues, axes = linalg.eigh(gram)
     # Directions whose eigenvalue is only rounding get no weight.
-    is_real = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
-    return np.asarray((axes[:, is_real] / sizes[is_real]) @ (axes[:, is_real].T @ moments))
+    is_nonzero = eigenvalues > len(gram) * np.finfo(np.float64).eps * eigenvalues[-1]
+    return np.asarray((axes[:, is_nonzero] / eigenvalues[is_nonzero]) @ (axes[:, is_nonzero].T @ moments))
 
 
 @checked
@@ -482,10 +501,12 @@ def join(several: Sequence[Sums]) -> Joint:
     left_out: dict[str, int] = {}
     for sums in several:
         left_out |= sums.about.left_out
+    # Of fields that may differ between labs, those of the first are kept.
     first = several[0]
     about = structs.replace(
         first.about, movies=[movies[row] for row in order], left_out=dict(sorted(left_out.items()))
     )
+    # The joint sums have digests of clips only if those of every lab have them.
     training = None
     trained = [sums.training for sums in several if sums.training is not None]
     if len(trained) == len(several):
@@ -505,7 +526,7 @@ def join(several: Sequence[Sums]) -> Joint:
 def _refuse_different(several: Sequence[Sums]) -> None:
     """Raise if sums can't be joined: of different features or targets, or losses at different models."""
     first = several[0]
-    shared_fields = [name for name in About.__struct_fields__ if name not in OF_LAB]
+    shared_fields = [name for name in About.__struct_fields__ if name not in FIELDS_OF_LAB]
     for other in several[1:]:
         for name in shared_fields:
             value = getattr(first.about, name)
@@ -523,7 +544,15 @@ def _refuse_different(several: Sequence[Sums]) -> None:
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, slots=True)
 class FitStep:
-    """The model after a round, and the largest change of a weight as a share of the largest weight."""
+    """The result of a round.
+
+    Attributes
+    ----------
+    planes : Planes
+        The new model.
+    change : float
+        The largest change of a weight, as a share of the largest weight.
+    """
 
     planes: Planes
     change: float
@@ -531,7 +560,7 @@ class FitStep:
     @property
     def is_last(self) -> bool:
         """Whether rounds have ended: another one would hardly change a weight."""
-        return self.change <= TOLERANCE
+        return self.change <= LARGEST_LAST_CHANGE
 
 
 @checked
@@ -569,19 +598,21 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
         raise ModelError("these sums are not at a model, as rounds need them: obygaze model sums --at MODEL")
     weights = sums.start["start_weights"]
     intercept = sums.start["start_intercept"]
-    before: Floats = np.append(weights, intercept)
+    old_weights: Floats = np.append(weights, intercept)
     is_penalised = np.append(np.ones(len(weights)), 0.0)  # the intercept is not
     with one_blas_thread():
-        gradient = is_penalised * before + C * sums.means.sum(axis=0)
+        # Sums with derivatives hold films' gradients in `means`, and curvatures in `products`.
+        gradient = is_penalised * old_weights + C * sums.means.sum(axis=0)
         curvature = np.diag(is_penalised) + C * sums.products.sum(axis=0)
-        after = before - linalg.solve(curvature, gradient, assume_a="pos")
-    largest_weight = max(np.abs(after).max(), np.finfo(np.float64).tiny)
-    change = float(np.abs(after - before).max() / largest_weight)
+        new_weights = old_weights - linalg.solve(curvature, gradient, assume_a="pos")
+    # Not 0, to divide by it.
+    largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)
+    change = float(np.abs(new_weights - old_weights).max() / largest_weight)
     planes = Planes(
         mean=sums.start["start_mean"],
         scale=sums.start["start_scale"],
-        weights=after[None, :-1],
-        intercepts=after[-1:],
+        weights=new_weights[None, :-1],
+        intercepts=new_weights[-1:],
         penalties=np.full(1, 1 / C),
         losses=np.full(1, np.nan),
     )

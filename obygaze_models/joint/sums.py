@@ -29,7 +29,7 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import check_arrays
 from obygaze_models.persistence.card import Sources, check_features_digest, features_digest
-from obygaze_models.persistence.model_file import ROWS, check_training_arrays
+from obygaze_models.persistence.model_file import ROW_ARRAYS, check_training_arrays
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol import find_target
@@ -41,19 +41,19 @@ LEAST = 20
 MOST_CLIPS = 10**7
 """Largest number of clips of a film that is accepted from a file."""
 
-WHOLE = 1e-3
+ROUNDING_OF_COUNT = 1e-3
 """Rounding error that is accepted in numbers of clips that are computed back from sums."""
 
 ARRAYS = ("counts", "means", "products")
 """Names of the arrays of sums in a file."""
 START = ("start_mean", "start_scale", "start_weights", "start_intercept")
-"""Names of the arrays of the model at which losses were computed."""
+"""Names of the arrays of the model at which the derivatives of losses were computed."""
 
 
 class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Description of sums: their films, features, target and concepts.
 
-    Sums of labs can be joined if all fields agree, except those in `joint.fits.OF_LAB`.
+    Sums of labs can be joined if all fields agree, except those in `joint.fits.FIELDS_OF_LAB`.
 
     Attributes
     ----------
@@ -184,6 +184,7 @@ def gram(
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
     rows, labels = clips_in_task(data, task)
+    # Films are numbered in order of their names: `film_of` is the film's number of each clip.
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
     summed_films = np.flatnonzero(n_clips >= least)
     if not len(summed_films):
@@ -215,11 +216,12 @@ def gram(
         for film in summed_films:
             vectors_of_film = vectors[film_of == film]
             if start:
-                mean, product = _loss_derivatives(vectors_of_film, start)
+                # The gradient takes the place of the mean, the curvature that of the products.
+                mean, products_of_film = _loss_derivatives(vectors_of_film, start)
             else:
-                mean, product = _film_moments(vectors_of_film)
+                mean, products_of_film = _film_moments(vectors_of_film)
             means.append(mean)
-            products.append(product)
+            products.append(products_of_film)
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
@@ -227,6 +229,7 @@ def gram(
         means=np.stack(means),
         products=np.stack(products),
         start=start,
+        # Signatures of pictures stay in the lab.
         training=TrainingFilms.of_clips(replace(data, signatures=None), summed_rows),
     )
 
@@ -261,7 +264,7 @@ def _loss_derivatives(
     y = vectors[:, n_features]
     standard = (vectors[:, :n_features] - mean) / scale
     design = np.column_stack([standard, np.ones(len(vectors))])  # the last column is that of the intercept
-    p = expit(design @ np.append(weights, intercept))
+    p = expit(design @ np.append(weights, intercept))  # each clip's probability to be positive
     gradient = design.T @ (p - y)
     curvature = (design.T * (p * (1 - p))) @ design
     return gradient, curvature
@@ -269,7 +272,9 @@ def _loss_derivatives(
 
 def _read_linear_model(model: Model) -> dict[str, NDArray[np.float64]]:
     """Return mean, scale, weights and intercept of a saved linear model, by the names in `START`."""
-    if model.card.kind != "linear" or len(getattr(model.estimator, "steps", ())) != 2:
+    # A joint linear model has two steps: a scaler and a classifier.
+    n_steps = len(getattr(model.estimator, "steps", ()))
+    if model.card.kind != "linear" or n_steps != 2:
         raise ModelError("curvatures are of linear models, such as `model join` writes")
     (_, scaler), (_, head) = model.estimator.steps
     arrays = (scaler.mean_, scaler.scale_, head.coef_[0], head.intercept_)
@@ -338,7 +343,7 @@ def read_sums(path: Path | str) -> Sums:
             reason = why_not(place, "a file of sums")
         raise ModelError(f"{place}: not a file of sums: {reason}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
-    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROWS})
+    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROW_ARRAYS})
     return Sums(about, counts, means, products, arrays, training)
 
 
@@ -346,6 +351,7 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if arrays from a file can't be sums over films, since wrong sums would spoil a joint model."""
     n_films = len(set(about.movies))
     n_features = about.n_features
+    # Columns of features and label (of derivatives: features and intercept).
     width = n_features + 1
     if not about.holds_derivatives:
         width += len(about.concepts)
@@ -356,8 +362,8 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     }
     if about.holds_derivatives:
         shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
-    check_arrays({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
-    trained_rows = {name: arrays[name] for name in ROWS if name in arrays}
+    check_arrays({name: array for name, array in arrays.items() if name not in ROW_ARRAYS}, **shapes)
+    trained_rows = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
     check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
     check_features_digest(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
@@ -369,7 +375,7 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
-    """Check each rule that sums over films obey: yield whether it is broken, and the message if it is."""
+    """Check each rule that sums over films obey: yield whether it is broken, and its message."""
     counts, means, products = (arrays[name] for name in ARRAYS)
     n_features = about.n_features
     is_finite = all(np.isfinite(array).all() for array in arrays.values())
@@ -385,7 +391,7 @@ def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[t
     yield not are_semidefinite, "products are no sums of squares and products of anything"
     if about.holds_derivatives:
         # In the column of the intercept p (1 - p) is at most 1/4 for a clip, and p - y at most 1.
-        has_large_curvature = products[:, n_features, n_features] > counts / 4 + WHOLE
+        has_large_curvature = products[:, n_features, n_features] > counts / 4 + ROUNDING_OF_COUNT
         has_large_gradient = abs(means[:, n_features]) > counts
         yield (
             bool((has_large_curvature | has_large_gradient).any()),
@@ -418,12 +424,13 @@ def _are_whole_counts(
         Sums of their products around means.
     """
     n_clips = counts[:, None]
+    # From products around means to plain sums of products: sum(a b) = products + n mean(a) mean(b).
     n_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]
-    is_whole = (abs(n_both - n_both.round()) <= WHOLE).all()
-    is_not_negative = (n_both >= -WHOLE).all()
+    is_whole = (abs(n_both - n_both.round()) <= ROUNDING_OF_COUNT).all()
+    is_not_negative = (n_both >= -ROUNDING_OF_COUNT).all()
     # The diagonal counts the clips that have a single column, which is also known from its share.
     diagonal_error = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
-    agrees_with_shares = (diagonal_error <= WHOLE).all()
+    agrees_with_shares = (diagonal_error <= ROUNDING_OF_COUNT).all()
     return bool(is_whole and is_not_negative and agrees_with_shares)
 
 

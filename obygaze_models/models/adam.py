@@ -1,7 +1,6 @@
 """Move parameters by Adam (Kingma and Ba 2015, Algorithm 1), in few passes over memory.
 
-Passes are what a step costs: the parameters of a small network fit a core's cache, and their arithmetic is
-cheap.
+The number of passes decides how long a step takes: the arithmetic is cheap, and memory is slow.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from scipy.linalg import get_blas_funcs
 from obygaze_models.models.binary import Floats
 
 BETA_1 = 0.9
-"""Share of Adam's mean gradient that is left after a step, as its authors and PyTorch have it."""
+"""Share of Adam's mean gradient that is left after a step, as in the paper and by default in PyTorch."""
 
 BETA_2 = 0.999
 """Share of Adam's mean squared gradient that is left after a step."""
@@ -21,24 +20,25 @@ EPSILON = 1e-8
 """What Adam adds to the root of the mean squared gradient, so that nothing is divided by 0."""
 
 LEAST_DECAY = 1e-12
-"""Adam's sums are brought back to scale when `BETA_1` to the power of the steps has come down to this."""
+"""Adam's sums are multiplied by their decays when `decay_1` is below this: otherwise they would overflow."""
 
 
 @dataclass(eq=False)
 class Adam:
     """The state of Adam: decaying sums of gradients and of their squares.
 
-    Adam's mean gradient is ``(1 - BETA_1) * decay_1 * first``, and that of squares is alike. A step thus
-    multiplies `decay_1` alone by `BETA_1`, and not all of the sums, which would be a pass over memory.
+    Adam's mean gradient is ``(1 - BETA_1) * decay_1 * first``, and its mean squared gradient
+    ``(1 - BETA_2) * decay_2 * second``. A step multiplies the two numbers `decay_1` and `decay_2` by `BETA_1`
+    and `BETA_2`, where the sums themselves would take another pass over memory.
 
     Attributes
     ----------
     first, second : ndarray, shape [P]
-        Sums of gradients and of squared gradients, each over the `decay` at its step.
+        Sums of gradients and of squared gradients, each divided by the decay at its step.
     n_steps : int
         Steps taken.
     decay_1, decay_2 : float
-        `BETA_1` and `BETA_2` to the power of the steps since the sums were last brought to scale.
+        `BETA_1` and `BETA_2` to the power of the steps since the sums were last multiplied by the decays.
     """
 
     first: Floats
@@ -77,14 +77,15 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     state.n_steps += 1
     state.decay_1 *= BETA_1
     state.decay_2 *= BETA_2
-    # The factors that turn the sum, and the root of the sum of squares, into Adam's unbiased moments.
-    unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
-    unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
+    # Adam's step is -learning_rate * m / (root(v) + EPSILON) with m = factor_1 * first and
+    # root(v) = factor_2 * root(second): the unbiased mean gradient, and root mean squared gradient.
+    factor_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
+    factor_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
     add(gradient, first, a=1 / state.decay_1)
     # The gradient's memory is reused: for the squared gradient, then the divisor, then the update.
     squared_gradient = np.square(gradient, out=gradient)
     add(squared_gradient, second, a=1 / state.decay_2)
     divisor = np.sqrt(second, out=gradient)
-    divisor += EPSILON / unscale_2
+    divisor += EPSILON / factor_2
     update = np.divide(first, divisor, out=gradient)
-    add(update, parameters, a=-learning_rate * unscale_1 / unscale_2)
+    add(update, parameters, a=-learning_rate * factor_1 / factor_2)

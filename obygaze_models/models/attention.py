@@ -33,12 +33,12 @@ class AttentionPooling(FrameReader, NetworkClassifier):
     n_hidden : int
         Hidden units of the attention, L.
     attention : {"gated", "uniform"}
-        Learnt weights, or equal ones: what the weights add is the difference.
+        Learnt weights, or equal ones as a control.
     timed : bool
         Whether a frame's place in its clip is added to its features.
     disturb : {"none", "exchange", "shuffle"}
-        What is done to the clips trained on, for controls: "exchange" deals the frames anew among the clips
-        of the same movie and label; "shuffle" puts each clip's frames in random order, so that time says
+        What is done to the training clips, for controls: "exchange" deals the frames anew among the clips of
+        the same movie and label; "shuffle" puts each clip's frames in random order, so that time says
         nothing.
     learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
         Of the training, see `NetworkClassifier`.
@@ -153,6 +153,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         """
         if self.disturb == "none":
             return frames
+        # Training draws from the stream (random_state, 0).
         rng = np.random.default_rng((int(self.random_state), 1))
         if self.disturb == "shuffle":
             return shuffle_frames(frames, rng)

@@ -1,4 +1,4 @@
-"""Compute gated attention pooling over a clip's frames: weights, logits, gradients, and where to begin."""
+"""Compute gated attention pooling over a clip's frames: weights, logits, gradients, initial parameters."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,20 +15,23 @@ from obygaze_models.models.scaling import standardise
 N_PERIODS = 3
 """Periods of the time embedding: a cosine and a sine of the clip's length, of its half and of its quarter."""
 
-DECAY = 0.03
-"""Weight of half the projection's squares in the loss: without it, evidence fits noise."""
+PROJECTION_PENALTY = 0.03
+"""Weight of half the sum of the projection's squares in the loss: without it, evidence fits noise."""
 
-BLOCK = 64
-"""Clips that are handled at once, so that what they give fits a core's cache."""
+N_CLIPS_AT_ONCE = 64
+"""Clips that are handled at once, so that intermediate results fit in a core's cache."""
 
-MOST_FRAMES = 16384
-"""Frames of each class that say where to look: more change little, and cost as much as an epoch."""
+MOST_FRAMES_FOR_DIRECTIONS = 16384
+"""Most frames of each class that initial directions are computed from.
+
+More would hardly change the directions, and take as long as an epoch.
+"""
 
 MOST_DIRECTIONS = 2
 """Directions along which the first attention units are set, so that they respond to unusual frames."""
 
 N_PAIRS = 2
-"""Pairs of starts, of which the one with the lowest training loss is trained on."""
+"""Pairs of initial parameters; training goes on from the parameters with the lowest training loss."""
 
 
 class AttentionLayers(NamedTuple):
@@ -53,15 +56,16 @@ class AttentionLayers(NamedTuple):
 
 
 class PooledFrames(NamedTuple):
-    """What attention makes of clips' frames.
+    """The attention weights and evidence of clips' frames, and the clips' logits.
 
     Attributes
     ----------
     weights : ndarray, shape [B, F]
         Each clip's weights add up to 1; those of absent frames are 0.
     evidence : ndarray, shape [B, F]
-        c . h of each frame.
+        Evidence of each frame for the positive class: c . h in the equations of `AttentionNetwork`.
     logits : ndarray, shape [B]
+        Sum of weights times evidence, plus the bias.
     """
 
     weights: Floats
@@ -130,7 +134,10 @@ class AttentionNetwork:
     @property
     def n_parameters(self) -> int:
         """Count the parameters, P."""
-        return self.n_inputs * (2 * self.n_hidden + 1) + 3 * self.n_hidden + 1
+        n_projection = self.n_inputs * (2 * self.n_hidden + 1)
+        n_gate_biases = 2 * self.n_hidden
+        n_attention = self.n_hidden
+        return n_projection + n_gate_biases + n_attention + 1  # 1 for the bias
 
     def layers_of(self, parameters: Floats) -> AttentionLayers:
         """Cut a vector [P] into layers, without copying."""
@@ -159,8 +166,8 @@ class AttentionNetwork:
         n_clips, n_frames, n_features = X.shape
         absent = np.isnan(X[..., 0])
         ready = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
-        for first in range(0, n_clips, BLOCK):
-            block = slice(first, first + BLOCK)
+        for first in range(0, n_clips, N_CLIPS_AT_ONCE):
+            block = slice(first, first + N_CLIPS_AT_ONCE)
             ready[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
         if self.timed:
             ready[..., n_features:-1] = _time_embedding(n_frames)
@@ -168,7 +175,7 @@ class AttentionNetwork:
         ready[..., -1] = absent
         return ready
 
-    # --- where training begins
+    # --- initial parameters
     # -----------------------------------------------------------------------
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
@@ -197,7 +204,8 @@ class AttentionNetwork:
             parameters = self._draw_parameters(rng)
             self._aim_hidden_units(parameters, directions)
             mirrored = parameters.copy()
-            # The opposite sign along the first direction, and the same across it.
+            # Evidence is reflected: it gets the opposite sign along the first direction, and is otherwise as
+            # before. `evidence` is a view of `mirrored`.
             evidence = self.layers_of(mirrored).projection[: self.n_features, -1]
             evidence -= 2 * (evidence @ first_direction) * first_direction
             starts += [parameters, mirrored]
@@ -207,10 +215,11 @@ class AttentionNetwork:
         """Draw parameters [P], uniform within 1/sqrt(inputs) of zero."""
         # The inputs of the projection and the gate biases are a frame's features; those of the attention are
         # the hidden units. The last bias is drawn like the evidence.
-        n_of_layers = (self.n_parameters - self.n_hidden - 1, self.n_hidden, 1)
-        inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
-        inputs = np.repeat(inputs_of_layers, n_of_layers)
-        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(inputs))
+        n_projection_and_gate_biases = self.n_parameters - self.n_hidden - 1
+        n_parameters_of_layers = (n_projection_and_gate_biases, self.n_hidden, 1)
+        n_inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
+        n_inputs_of_parameters = np.repeat(n_inputs_of_layers, n_parameters_of_layers)
+        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(n_inputs_of_parameters))
 
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
         """Set the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
@@ -237,7 +246,7 @@ class AttentionNetwork:
         X are prepared clips [N, F, D + 1], y their labels [N]. The scatter of a class is the covariance of
         its frames around the mean of their own clip.
         """
-        most_clips = max(MOST_FRAMES // X.shape[1], 1)
+        most_clips = max(MOST_FRAMES_FOR_DIRECTIONS // X.shape[1], 1)
         scatters = []
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
@@ -258,13 +267,14 @@ class AttentionNetwork:
         """
         scatter = np.zeros((self.n_features, self.n_features))
         n_frames = 0.0
-        for start in range(0, len(rows), BLOCK):
-            clips = X[rows[start : start + BLOCK]]
+        for start in range(0, len(rows), N_CLIPS_AT_ONCE):
+            clips = X[rows[start : start + N_CLIPS_AT_ONCE]]
             frames = clips[..., : self.n_features]
+            # The last column is 1 for absent frames.
             present = 1 - clips[..., -1:]  # [B, F, 1]
             means = frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
-            apart = ((frames - means) * present).reshape(-1, self.n_features)
-            scatter += apart.T @ apart
+            centred = ((frames - means) * present).reshape(-1, self.n_features)
+            scatter += centred.T @ centred
             n_frames += float(present.sum())
         return scatter / max(n_frames, 1)
 
@@ -324,6 +334,8 @@ class AttentionNetwork:
             # The derivative of a softmax: a frame's evidence less the clip's weighted mean.
             mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
             by_score = by_evidence * (pooled.evidence - mean)
+            # With t = squashed = tanh(.) and s = opening = sigmoid(.), the derivatives of the product t s are
+            # (1 - t^2) s = s - (t s) t by the argument of tanh, and (t s) (1 - s) by that of the sigmoid.
             gated = gate.squashed * gate.opening
             gradient.attention[:] = np.tensordot(by_score, gated, 2)
             by_gated = by_score[..., None] * layers.attention
@@ -332,7 +344,7 @@ class AttentionNetwork:
             gradient.gate_bias[:] = columns[..., :-1].sum(axis=(0, 1))
         frames = X.reshape(-1, X.shape[-1])[:, :-1]
         np.matmul(frames.T, columns.reshape(len(frames), -1), out=gradient.projection)
-        gradient.projection[:] += DECAY * layers.projection
+        gradient.projection[:] += PROJECTION_PENALTY * layers.projection
         return pooled.logits
 
     def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:

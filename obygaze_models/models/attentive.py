@@ -1,11 +1,11 @@
 """Attentive probe: several learnt queries over a clip's frames or tokens, read from the store batch by batch.
 
-Every epoch is one pass over the clips. In it all probes are trained that a choice needs: one for each penalty
+Every epoch is one pass over the clips. It trains all probes from which one is chosen: one for each penalty
 and each inner fold of movies, and one for each penalty on all clips.
 
-The movies left out of an evaluation are passes of their own. All that one pass for all would save is reading:
-3 % of the time for clips of 196 tokens of 768 numbers, of which the products with 320 columns are full size
-already (by a profile, 2026-11-28).
+Each fold of an evaluation takes passes of its own. To share them would save the time of reading only: 3 % of
+the whole for clips of 196 tokens of 768 numbers, whose matrix products are efficient already (by a profile,
+2026-11-28).
 """
 
 from collections.abc import Iterator
@@ -32,13 +32,16 @@ from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
 
 PENALTIES = (10.0, 1.0, 0.1, 0.01)
-"""Weights of half the evidence's squares in the loss to choose among, the strongest first."""
+"""Penalties to choose among, the strongest first: weights of half the sum of the evidence's squares."""
 
-DEFAULT_PENALTY = PENALTIES[2]
-"""The penalty where there are no movies to choose it by."""
+DEFAULT_PENALTY = 0.1
+"""The penalty if there are no movies to choose it by."""
 
-SECONDS_A_VALUE = 21e-9
-"""CPU time of an epoch of one fold for a value of a clip: 3.2 ms for [196, 768], measured on one core."""
+SECONDS_PER_NUMBER = 21e-9
+"""CPU seconds of an epoch of one fold, per number of the clips' features.
+
+Measured on one core: 3.2 ms for a clip of [196, 768].
+"""
 
 
 @dataclass(eq=False, repr=False)
@@ -51,20 +54,21 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 
         logit = sum_m sum_t softmax_t(q_m . x_t) (u_m . x_t) + b
 
-    which is their value projection and linear classifier in one, for two classes. Initially, the first
+    where u_m stands for the paper's value projection and linear classifier together. Initially, the first
     queries point along the directions in which tokens of the two classes scatter most differently, one weighs
     all tokens equally, and the others are random; evidence is 0.
 
     With movies (``groups``) the penalty, the epoch and the threshold are chosen on inner folds: a held-out
-    clip is scored when an epoch's pass comes to it, by the probes that never learn from its movie. The probe
-    kept was trained on all clips in the same passes. Without movies `penalty` and `max_epochs` are used.
+    clip is scored when an epoch's pass comes to it, by the probes that are not trained on its movie. The
+    probe that is kept was trained on all clips in the same passes. Without movies, it is trained for
+    `max_epochs` epochs with `penalty`, or `DEFAULT_PENALTY` if that is None.
 
     Parameters
     ----------
     n_queries : int
         M.
     penalty : float, optional
-        Weight of half the evidence's squares in the loss; None is chosen among `PENALTIES`.
+        Weight of half the sum of the evidence's squares in the loss. None: chosen among `PENALTIES`.
     learning_rate, batch_size, max_epochs, patience, random_state
         Of the training, see `NeuralClassifier`.
 
@@ -80,8 +84,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         Every penalty with its lowest loss on held-out clips; with movies only.
     held_out_ : HeldOut
         Scores of held-out clips; with movies only.
+    curve_ : LossCurve
+        Losses of each epoch with the chosen penalty; without movies, there are training losses only.
     curves_ : tuple of LossCurve
-        Of the chosen penalty, with movies only; `curve_` is the same, or the training loss alone.
+        That curve alone; with movies only.
     classes_, n_features_in_, threshold_
         As of the other classifiers.
 
@@ -136,7 +142,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         for name in ("candidates_", "held_out_", "curves_"):
             self.__dict__.pop(name, None)
         settings = TrainingSettings(
-            self.n_queries, self.batch_size, float(self.learning_rate), int(self.random_state)
+            n_queries=self.n_queries,
+            batch_size=self.batch_size,
+            learning_rate=float(self.learning_rate),
+            seed=int(self.random_state),
         )
         with one_blas_thread():
             probes = ProbesInTraining(clips, labels, folds, penalties, settings)
@@ -184,9 +193,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             logits = probes.epoch(rng)  # [N, 1, 1]
             train_loss.append(log_loss(probes.y, logits[:, 0, 0]))
         self.n_epochs_ = self.max_epochs
-        self.mean_ = probes.mean[-1]
-        self.scale_ = probes.scale[-1]
-        self.parameters_ = probes.parameters_on_all_clips(0)
+        # There is one group, of all clips, and one penalty.
+        self.mean_ = probes.mean[0]
+        self.scale_ = probes.scale[0]
+        self.parameters_ = probes.parameters_on_all_clips(penalty=0)
         self.threshold_ = ABOVE_ZERO
         self.curve_ = LossCurve(np.array(train_loss), np.full(len(train_loss), np.nan), self.n_epochs_)
 
@@ -214,6 +224,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         train_losses: list[list[float]] = []
         held_out_losses: list[list[float]] = []
         for epoch in range(1, self.max_epochs + 1):
+            # By the probe of each group and penalty; the last group is all clips.
             logits = probes.epoch(rng)  # [N, G, K]
             train_losses.append([log_loss(y, scores) for scores in logits[:, -1].T])
             held_out = logits[np.arange(len(y)), folds]  # [N, K]
@@ -228,8 +239,13 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 training_mean_of_fold = np.average(
                     logits[:, :-1, lowest], axis=0, weights=probes.in_group[:, :-1]
                 )
-                scores = held_out[:, lowest].astype(np.float64)
-                self.held_out_ = HeldOut(scores, y, movies, folds, training_mean_of_fold[folds])
+                self.held_out_ = HeldOut(
+                    scores=held_out[:, lowest].astype(np.float64),
+                    y=y,
+                    movies=movies,
+                    folds=folds,
+                    training_means=training_mean_of_fold[folds],
+                )
             elif epoch - self.n_epochs_ >= self.patience:
                 break
         self.mean_ = probes.mean[-1]
@@ -269,20 +285,35 @@ def most_cpu_hours(n_clips: int, n_vectors: int, n_features: int, n_folds: int) 
     n_folds : int
         Folds of the evaluation.
     """
-    values = float(n_clips) * n_vectors * n_features
-    return values * n_folds * AttentiveProbe().max_epochs * SECONDS_A_VALUE / 3600
+    n_numbers = float(n_clips) * n_vectors * n_features
+    return n_numbers * n_folds * AttentiveProbe().max_epochs * SECONDS_PER_NUMBER / 3600
 
 
-def _make(seed: int) -> AttentiveProbe:
+def _make_probe(seed: int) -> AttentiveProbe:
     """Make an unfitted attentive probe with a seed."""
     return AttentiveProbe(random_state=seed)
 
 
-_SHARED: dict[str, Any] = {"choose": None, "uses": ("groups",), "kinds": ()}
-COMPARED_WITH = ("linear", "mean_frames", "attention")
-_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "compared_with": ("linear",)}
-
 SPECS = (
-    ModelSpec("attentive", "Attentive probe", _make, reads="frames", compared_with=COMPARED_WITH, **_SHARED),
-    ModelSpec("attentive_tokens", "Attentive probe on tokens", _make, **_OF_TOKENS, **_SHARED),
+    ModelSpec(
+        "attentive",
+        "Attentive probe",
+        _make_probe,
+        choose=None,
+        reads="frames",
+        uses=("groups",),
+        kinds=(),
+        compared_with=("linear", "mean_frames", "attention"),
+    ),
+    ModelSpec(
+        "attentive_tokens",
+        "Attentive probe on tokens",
+        _make_probe,
+        choose=None,
+        reads="tokens",
+        uses=("groups",),
+        kinds=(),
+        compared_with=("linear",),
+        streams=True,
+    ),
 )

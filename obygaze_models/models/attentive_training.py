@@ -25,14 +25,14 @@ from obygaze_models.models.scaling import Moments, safe_scale
 
 Masks = NDArray[np.bool_]
 
-DECAY = 0.01
+QUERY_PENALTY = 0.01
 """Penalty on the queries: its product with half the sum of their squares is added to the loss."""
 
 MOST_DIRECTIONS = 2
 """Most directions along which a probe's first queries are set, each with its opposite."""
 
-BLOCK = 2048
-"""Tokens that are multiplied at a time: one clip's, or several clips' frames."""
+N_TOKENS_AT_ONCE = 2048
+"""Tokens that are multiplied at once: those of one clip, or of several clips that have fewer."""
 
 
 class TokenBlock(NamedTuple):
@@ -43,7 +43,7 @@ class TokenBlock(NamedTuple):
     X : ndarray, shape [B, T, D]
         0 where a frame is absent.
     absent : ndarray of bool, shape [B, T], or None
-        None where no frame is.
+        None if all frames are present.
     """
 
     X: Floats
@@ -73,7 +73,7 @@ def read_block(
 
 
 def token_blocks(n_clips: int, n_tokens: int) -> Iterator[slice]:
-    """Split clips into blocks of about `BLOCK` tokens.
+    """Split clips into blocks of about `N_TOKENS_AT_ONCE` tokens.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def token_blocks(n_clips: int, n_tokens: int) -> Iterator[slice]:
     slice
         The clips of a block.
     """
-    size = max(BLOCK // n_tokens, 1)
-    for start in range(0, n_clips, size):
-        yield slice(start, start + size)
+    n_clips_at_once = max(N_TOKENS_AT_ONCE // n_tokens, 1)
+    for start in range(0, n_clips, n_clips_at_once):
+        yield slice(start, start + n_clips_at_once)
 
 
 class Attended(NamedTuple):
@@ -132,7 +132,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
     return Attended(weights, evidence, np.einsum("btjm,btjm->bjm", weights, evidence))
 
 
-# --- where the probes begin
+# --- initial queries
 # ---------------------------------------------------------------------------
 
 
@@ -159,14 +159,16 @@ class _TokenSums:
     ----------
     counts : ndarray, shape [F, 2]
         Tokens of each fold and label.
+    origin : ndarray, shape [D]
+        A point near the tokens, relative to which sums and squares are precise.
     sums, squares : ndarray, shape [F, D]
-        Of tokens less `origin`.
+        Sums of tokens less `origin`, and of their squares.
     scatters : ndarray, shape [F, 2, D, D]
-        Products of tokens less the mean of their own clip.
+        Sums of products of tokens less the mean of their own clip.
     """
 
     def __init__(self, n_folds: int, origin: Floats) -> None:
-        """Begin with sums of nothing; `origin` [D] is subtracted from every token."""
+        """Set all sums to 0, for tokens of `n_folds` folds from which `origin` [D] is subtracted."""
         n_features = len(origin)
         self.origin = origin.astype(np.float64)
         self.counts = np.zeros((n_folds, 2))
@@ -176,8 +178,8 @@ class _TokenSums:
 
     def add(self, tokens: Floats, fold: int, label: int) -> None:
         """Add the tokens [t, D] of a clip to the sums of its inner fold and label."""
-        # In float64, where squares of float32 are exact, and relative to an origin: otherwise the squares of
-        # a large mean would swamp the variance.
+        # In float64, where squares of float32 are exact, and relative to an origin: if the mean were large,
+        # the variance would be lost in the rounding of its square.
         offsets = tokens - self.origin
         self.sums[fold] += offsets.sum(axis=0)
         self.squares[fold] += np.einsum("td,td->d", offsets, offsets)
@@ -230,7 +232,7 @@ def initial_statistics(
     n_directions: int,
     dtype: np.dtype[Any],
 ) -> InitialStatistics:
-    """Read all clips once, for the moments of each group and the directions in which its queries start.
+    """Read all clips once, and compute each group's moments and the directions in which its queries start.
 
     Parameters
     ----------
@@ -358,6 +360,8 @@ class ProbesInTraining:
         The clips of each group; the last group is all clips.
     mean, scale : ndarray, shape [G, D]
         Moments of each group's tokens.
+    dtype : dtype
+        The floating-point type in which probes are trained.
     parameters, gradient : ndarray, shape [P]
         All parameters of the probes, and their gradient, as one vector each; `layers_of` gives the layers.
     """
@@ -375,17 +379,21 @@ class ProbesInTraining:
         self.y = y
         self.penalties = penalties
         self.settings = settings
-        held_out = np.zeros((len(y), 0), bool) if folds is None else folds[:, None] == np.unique(folds)
+        held_out = np.zeros((len(y), 0), bool)  # [N, number of folds]
+        if folds is not None:
+            held_out = folds[:, None] == np.unique(folds)
         self.in_group = np.column_stack([~held_out, np.ones(len(y), bool)])
         self.dtype = np.result_type(clips.dtype, np.float32)
+        # Each direction takes two queries, with opposite signs, and one query is kept for equal weights.
         n_directions = min(MOST_DIRECTIONS, (settings.n_queries - 1) // 2)
         statistics = initial_statistics(clips, y, self.in_group, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
-        n_parameters = 2 * clips.shape[2] * self.n_probes * settings.n_queries + self.n_probes
-        self.parameters = np.zeros(n_parameters, self.dtype)
+        n_queries_and_evidence = 2 * clips.shape[2] * self.n_probes * settings.n_queries
+        n_biases = self.n_probes
+        self.parameters = np.zeros(n_queries_and_evidence + n_biases, self.dtype)
+        # The probes of a group start with the same queries; evidence and biases start at 0.
         queries = self._first_queries(statistics.directions)
-        # Evidence and biases begin at 0.
         self.layers_of(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
         self.gradient = np.empty_like(self.parameters)
         self._adam = Adam.zeros_like(self.parameters)
@@ -420,6 +428,7 @@ class ProbesInTraining:
     def parameters_on_all_clips(self, penalty: int) -> Floats:
         """Copy the parameters [2 D M + 1] of the probe trained on all clips; `penalty` is an index."""
         layers = self.layers_of(self.parameters)
+        # Probes are in order of groups, and the group of all clips is the last.
         probe = self.n_probes - len(self.penalties) + penalty
         return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
 
@@ -465,6 +474,7 @@ class ProbesInTraining:
         raw_projection = projection / scale[:, None]
         shift = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
         in_group = np.repeat(self.in_group[rows], n_penalties, axis=1)  # [B, J]
+        # The weight of each clip in a probe's mean loss: 0 for clips that are not in its group.
         share = in_group / np.maximum(in_group.sum(axis=0), 1)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
         self.gradient[:] = 0
@@ -482,7 +492,7 @@ class ProbesInTraining:
         # by the mean; gradients of scores add up to 0, so the queries are not.
         projection_gradient[:, 1] -= mean * bias_gradient[:, None]
         projection_gradient /= scale[:, None]
-        projection_gradient[:, 0] += DECAY * projection[:, 0]
+        projection_gradient[:, 0] += QUERY_PENALTY * projection[:, 0]
         penalty_of_probe = np.tile(self.penalties, len(self.mean))[:, None]
         projection_gradient[:, 1] += penalty_of_probe * projection[:, 1]
         return logits

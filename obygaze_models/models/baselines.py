@@ -24,7 +24,10 @@ from obygaze_models.protocol.selection import best_threshold
 from obygaze_models.protocol.targets import Kind
 
 TWO_CLASSES: tuple[Kind, ...] = ("levels", "concept")
-LEVELS: tuple[Kind, ...] = ("ordinal",)
+"""The kinds of target that have two classes."""
+
+ORDERED_LEVELS: tuple[Kind, ...] = ("ordinal",)
+"""The kind of target that has ordered levels."""
 
 
 class Baseline(BinaryClassifier):
@@ -35,7 +38,7 @@ class Baseline(BinaryClassifier):
     classes_ : ndarray, shape [2]
         The negative and the positive label.
     n_features_in_ : int
-        D; features of another width are refused later.
+        D; `decision_function` refuses features of another width.
     prevalence_ : float
         Share of positive clips in training.
     threshold_ : float
@@ -232,11 +235,11 @@ SPECS = (
     ),
     _baseline_spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
     _baseline_spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
-    _baseline_spec("median_level", "Median level", lambda _: MedianLevel(), kinds=LEVELS),
+    _baseline_spec("median_level", "Median level", lambda _: MedianLevel(), kinds=ORDERED_LEVELS),
     _baseline_spec(
         "random_level",
         "Random, at the levels' shares",
         lambda seed: RandomLevel(random_state=seed),
-        kinds=LEVELS,
+        kinds=ORDERED_LEVELS,
     ),
 )

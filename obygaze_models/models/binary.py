@@ -1,6 +1,7 @@
 """Encode two classes as 0 and 1, call clips by a threshold on their score, and handle class imbalance.
 
-Imbalance is handled in training alone, never on clips that choose or test.
+Imbalance is handled in the clips that a model is trained on, never in those that it is chosen by or tested
+on.
 """
 
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from obygaze_models.models.parameters import Estimator
 Floats = NDArray[np.floating[Any]]
 
 Imbalance = Literal["none", "weights", "subsample"]
+"""How class imbalance is handled: not, by `balanced_weights`, or by `undersample_rows`."""
 
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 """The threshold that calls a clip positive when its score is more than 0."""

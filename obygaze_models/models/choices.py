@@ -39,15 +39,15 @@ class Grid:
 class EarlyStopping:
     """Choose the number of epochs: the median of those at which inner models stop early on held-out movies.
 
-    The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
-    it has one, its `LossCurve` in ``curve_``.
+    The estimator's ``fit`` takes ``X_val`` and ``y_val``. It sets the attribute that `fitted` names to the
+    number of epochs it kept and, if it has a `LossCurve`, ``curve_`` to that.
 
     Attributes
     ----------
     parameter : str
         The parameter that bounds the epochs of the final training.
     fitted : str
-        The attribute that holds the epochs an inner training kept.
+        The attribute that holds the number of epochs that an inner training kept.
     """
 
     parameter: str = "max_epochs"
@@ -68,7 +68,7 @@ class Candidate:
     name : str
         E.g. ``C=0.1``.
     inner_loss : float
-        Log loss over the clips of all inner folds; NaN where scores are not compared by it.
+        Log loss over the clips of all inner folds; NaN if candidates are not compared by it.
     chosen : bool
     """
 
@@ -87,8 +87,8 @@ class Chosen(NamedTuple):
     candidates : tuple of Candidate
         The values that were tried.
     scores, training_means : ndarray, shape [N]
-        Held-out score of each training clip, and the mean score that the same model gives to the clips it was
-        fitted on.
+        Held-out score of each training clip, and the mean score that the model that gave it gives to the
+        clips it was fitted on.
     curves : tuple of LossCurve
         Loss curves of inner trainings that stopped early.
     """
@@ -129,11 +129,11 @@ def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
 
 
-FEWEST_AVERAGED = 256
-"""Number of clips that suffices for a mean score; if there are more, a sample saves the time to score all."""
+SAMPLE_SIZE = 256
+"""Clips that suffice for a mean score: scoring a sample of at least this many saves time."""
 
 
 def evenly_spaced(clips: Any) -> Any:
-    """Return a sample of clips [N, ...] at even distances: all of them, or at least `FEWEST_AVERAGED`."""
-    step = max(1, len(clips) // FEWEST_AVERAGED)
+    """Return a sample of clips [N, ...] at even distances: all of them, or at least `SAMPLE_SIZE`."""
+    step = max(1, len(clips) // SAMPLE_SIZE)
     return clips[::step]

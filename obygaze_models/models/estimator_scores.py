@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from obygaze_models.models.choices import evenly_spaced
 
 LEAST_PROBABILITY = 1e-12
-"""How near to 0 and 1 a probability counts: in float32 it may be exactly 0 or 1, whose logit is infinite."""
+"""Probabilities are limited to at least this, and at most 1 less this: the logits of 0 and 1 are infinite."""
 
 
 def refuse_without_scores(estimator: Any) -> None:

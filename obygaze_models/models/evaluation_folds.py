@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import encode_labels
-from obygaze_models.models.fitted import FAILURES, Fitted, fit
+from obygaze_models.models.fitted import ESTIMATOR_ERRORS, Fitted, fit
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
 from obygaze_models.models.probe_search import TrainingSet, is_probe_search, search_probes
@@ -28,7 +28,7 @@ class FoldTraining(NamedTuple):
         What is left out, for messages.
     seed : int
     rows : ndarray of int, shape [n]
-        Clips among all; more than once where several labels of a clip count.
+        Indices of the clips among all; a clip of which several labels count is repeated.
     y : ndarray of int, shape [n]
         Their labels; -1 for clips that are not in the task.
     concepts : sequence of str
@@ -111,10 +111,12 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         is_in_task = fold.y >= 0
         rows = fold.rows[is_in_task]
         labels_in_fold = fold.y[is_in_task]
+        # A clip that is repeated may have several labels.
         if len(np.unique(rows)) < len(rows):
             return None
-        labels_before = labels[rows]
-        has_other_label = (labels_before >= 0) & (labels_before != labels_in_fold)
+        labels_in_earlier_folds = labels[rows]
+        is_known = labels_in_earlier_folds >= 0
+        has_other_label = is_known & (labels_in_earlier_folds != labels_in_fold)
         if has_other_label.any():
             return None
         labels[rows] = labels_in_fold
@@ -192,17 +194,17 @@ def _fit_probes(
         chosen_of_sets = search_probes(first.estimator, first.choose, X, labels, training_sets)
         for selection, training_set, chosen in zip(selections, training_sets, chosen_of_sets, strict=True):
             held_out = HeldOut(
-                chosen.scores,
-                labels[training_set.rows],
-                movies[training_set.rows],
-                training_set.inner,
-                chosen.training_means,
+                scores=chosen.scores,
+                y=labels[training_set.rows],
+                movies=movies[training_set.rows],
+                folds=training_set.inner,
+                training_means=chosen.training_means,
             )
-            selection.accept(chosen, np.array([0, 1]), held_out)
+            selection.accept(chosen, classes=np.array([0, 1]), held_out=held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
         raise
-    except FAILURES as error:
+    except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
 
 

@@ -20,8 +20,8 @@ Masks = NDArray[np.bool_]
 MOST_BYTES = 100_000_000
 """Bytes of the logits, residuals and curvatures of the fits of a block."""
 
-ENOUGH = 1e-12
-"""A fit ends with a step whose square, in the curvature of the loss, is at most this share of 1 + loss.
+LARGEST_LAST_STEP = 1e-12
+"""A fit ends with a step whose square, in the curvature of the loss, is at most this times 1 + loss.
 
 Newton's method converges quadratically: the next step's square would be about the square of this one's.
 """
@@ -29,11 +29,11 @@ Newton's method converges quadratically: the next step's square would be about t
 MOST_STEPS = 100
 """Steps after which a fit is given up."""
 
-SHORTEST = 1e-6
-"""Share of a step that is tried last, where longer ones do not lower the loss."""
+SHORTEST_LENGTH = 1e-6
+"""A step is not halved further, even if it raises the loss, when its length is less than this of the full."""
 
-ROUNDING = 1e-13
-"""Share of 1 + loss by which a loss may rise from rounding alone."""
+ROUNDING_OF_LOSS = 1e-13
+"""A loss may rise by this times 1 + loss from rounding alone."""
 
 
 def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths: Sequence[float]) -> Floats:
@@ -103,7 +103,7 @@ class _NewtonSteps(NamedTuple):
     Attributes
     ----------
     direction : ndarray, shape [K + 1, F]
-        What the coefficients change by.
+        The change of the coefficients by a full step.
     size : ndarray, shape [F]
         The square of the step in the curvature of the loss: about twice the loss to be gained.
     """
@@ -144,7 +144,7 @@ class _Fits:
         for _ in range(MOST_STEPS):
             steps = self._newton_steps(current)
             current = self._line_search(current, steps.direction)
-            if (steps.size <= ENOUGH * (1 + current.losses)).all():
+            if (steps.size <= LARGEST_LAST_STEP * (1 + current.losses)).all():
                 return current.logits
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
@@ -154,10 +154,10 @@ class _Fits:
     def _evaluate(self, coefficients: Floats) -> _Iterate:
         """Compute the logits [N, F] and regularised losses [F] of coefficients [K + 1, F]."""
         logits = self.design @ coefficients
-        misfit = np.logaddexp(0.0, self.wrong_sign * logits)
-        misfit *= self.in_subset
+        log_losses = np.logaddexp(0.0, self.wrong_sign * logits)
+        log_losses *= self.in_subset
         weights = coefficients * self.is_penalised[:, None]
-        losses = self.C * misfit.sum(axis=0) + (weights * weights).sum(axis=0) / 2
+        losses = self.C * log_losses.sum(axis=0) + (weights * weights).sum(axis=0) / 2
         return _Iterate(coefficients, logits, losses)
 
     def _newton_steps(self, current: _Iterate) -> _NewtonSteps:
@@ -166,16 +166,19 @@ class _Fits:
         residuals = (p - self.y) * self.in_subset
         penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
+        # Computed in the memory of p, which is not needed any more.
         curvatures = p
         curvatures *= (1 - p) * self.in_subset  # [N, F]
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
             hessian[np.diag_indices(len(hessian))] += self.is_penalised
-            # If all probabilities are 0 or 1, the loss has no curvature along the intercept.
+            # If all probabilities are 0 or 1, the loss has no curvature along the intercept: a tiny number
+            # keeps the Hessian invertible.
             hessian[-1, -1] += np.finfo(np.float64).tiny ** 0.5
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
-        return _NewtonSteps(direction, -(gradient * direction).sum(axis=0))
+        # d' H d = -gradient' d, as H d = -gradient.
+        return _NewtonSteps(direction, size=-(gradient * direction).sum(axis=0))
 
     def _line_search(self, current: _Iterate, direction: Floats) -> _Iterate:
         """Halve the step of each fit until it no longer raises the fit's loss; return where the steps lead.
@@ -185,7 +188,7 @@ class _Fits:
         length = np.ones(len(self.C))
         while True:
             trial = self._evaluate(current.coefficients + length * direction)
-            rises = trial.losses > current.losses + ROUNDING * (1 + current.losses)
-            if not rises.any() or length.min() < SHORTEST:
+            rises = trial.losses > current.losses + ROUNDING_OF_LOSS * (1 + current.losses)
+            if not rises.any() or length.min() < SHORTEST_LENGTH:
                 return trial
             length[rises] /= 2

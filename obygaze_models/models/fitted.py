@@ -14,8 +14,8 @@ from obygaze_models.models.choices import evenly_spaced
 from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.models.spec import ModelSpec
 
-FAILURES = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What a foreign estimator may raise about clips that it can't use; torch's own errors are RuntimeErrors."""
+ESTIMATOR_ERRORS = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What any estimator may raise about clips that it can't use; torch's own errors are RuntimeErrors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Fitted:
             metadata["groups"] = movies
         try:
             return scores_of(self.estimator, X, **metadata)
-        except FAILURES as error:
+        except ESTIMATOR_ERRORS as error:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
     def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
@@ -123,7 +123,7 @@ def fit(
             estimator.fit(X, y, **metadata)
     except ObygazeError:
         raise
-    except FAILURES as error:
+    except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
     # An estimator that sets no threshold has a logit, which is above 0 for clips more likely positive.
     return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))

@@ -23,13 +23,13 @@ from obygaze_models.models.fold_scaling import (
     dot_columns,
 )
 
-PAIRS = 8
+N_REMEMBERED_STEPS = 8
 """Number of steps that L-BFGS remembers."""
 
 LEAST_VARIANCE_SHARE = 1e-12
 """Share of the largest variance below which a variance is taken to be a rounding error."""
 
-FLAT = 0.3
+FLAT_SHARE = 0.3
 """A step is long enough if the slope at its end is at most this share of the slope at its beginning."""
 
 MOST_TRIALS = 10
@@ -44,10 +44,10 @@ STEPS_BETWEEN_CHECKS = 8
 PATIENCE = 10
 """Number of steps without a smaller one after which a fit that is near its end counts as converged."""
 
-SMALLER = 0.9
+SMALLER_SHARE = 0.9
 """A step counts as smaller if it is less than this share of the smallest one so far."""
 
-NEAR_END = 1e-3
+NEAR_END_CHANGE = 1e-3
 """A fit is near its end if a step changed its logits by less than this share of their deviation."""
 
 
@@ -79,6 +79,7 @@ class PrincipalAxes:
             variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
             # Smaller variances are rounding errors.
             return cls(axes.astype(np.float32), np.maximum(variance, LEAST_VARIANCE_SHARE * variance[-1]))
+        # With centred = U L V': the products of clips have eigenvectors U, and V = centred' U / L.
         variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
         is_real = variance > LEAST_VARIANCE_SHARE * variance[-1]
         axes = centred.T @ (by_clip[:, is_real] / np.sqrt(n_clips * variance[is_real]))
@@ -103,21 +104,23 @@ class PrincipalAxes:
         """
         along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)
         hessian = curvature * self.variance[:, None] + strength
-        spans_all = len(self.axes) == len(self.variance)
-        if spans_all:
+        n_features, n_axes = self.axes.shape
+        if n_axes == n_features:
             return np.asarray(self.axes @ (along_axes / hessian).astype(np.float32), np.float64)
-        # In directions without variance the penalty is the only curvature.
-        beyond_penalty = along_axes * (1 / hessian - 1 / strength)
-        return gradient / strength + self.axes @ beyond_penalty.astype(np.float32)
+        # In directions across the axes the penalty is the only curvature. The gradient is divided by it in
+        # all directions; along the axes this is corrected to a division by the Hessian.
+        correction = along_axes * (1 / hessian - 1 / strength)
+        return gradient / strength + self.axes @ correction.astype(np.float32)
 
 
 class StepHistory:
-    """The last `PAIRS` steps of K fits and how each changed the gradient, the oldest first.
+    """The last `N_REMEMBERED_STEPS` steps of K fits and how each changed the gradient, the oldest first.
 
     Attributes
     ----------
     steps, changes : list of ndarray, shape [D + 1, K]
-        Zeros where no step was taken yet. The arrays are replaced by new ones; only `put` writes into them.
+        Zeros where no step was taken yet. The arrays are replaced by new ones; only `overwrite` writes into
+        them.
     """
 
     def __init__(self, steps: list[Floats], changes: list[Floats]) -> None:
@@ -128,7 +131,9 @@ class StepHistory:
     def empty(cls, n_coefficients: int, n_fits: int) -> "StepHistory":
         """Make a history of `n_fits` fits that have taken no steps yet."""
         shape = (n_coefficients, n_fits)
-        return cls([np.zeros(shape) for _ in range(PAIRS)], [np.zeros(shape) for _ in range(PAIRS)])
+        steps = [np.zeros(shape) for _ in range(N_REMEMBERED_STEPS)]
+        changes = [np.zeros(shape) for _ in range(N_REMEMBERED_STEPS)]
+        return cls(steps, changes)
 
     def add(self, step: Floats, change: Floats) -> None:
         """Append a step and its change of the gradient, [D + 1, K] each, and drop the oldest."""
@@ -152,7 +157,7 @@ class StepHistory:
         positions. Steps are therefore copied from the oldest to the newest, so that each array is read before
         it is overwritten.
         """
-        for position in range(PAIRS):
+        for position in range(N_REMEMBERED_STEPS):
             self.steps[position][:, fits] = history.steps[position]
             self.changes[position][:, fits] = history.changes[position]
 
@@ -203,12 +208,18 @@ class FoldDescent:
 
     Attributes
     ----------
+    coefficients : ndarray, shape [D + 1, K]
+        Present coefficients: weights, then the intercept.
     gradient : ndarray, shape [D + 1, K]
         Of the mean loss with its penalty, at the present coefficients.
     losses : FoldLosses
         At the present coefficients.
     curvature : ndarray, shape [K]
         Mean of p (1 - p) over a fit's clips.
+    strengths : ndarray, shape [K]
+        Strength of each fit's penalty, relative to the mean loss.
+    n_steps : int
+        Number of steps taken.
     """
 
     def __init__(
@@ -257,16 +268,20 @@ class FoldDescent:
         return some
 
     def step(self) -> NDArray[np.bool_]:
-        """Take one L-BFGS step with every fit; return which fits [K] have converged."""
+        """Take one L-BFGS step with every fit; return which fits [K] have converged.
+
+        Convergence is judged by the step of length 1, which then is taken at the length that the line search
+        finds.
+        """
         step = self._quasi_newton_direction()
         # A step changes the logits little, so float32 is precise enough for the change.
         change = self.scaling.logits(self.features_float32, step)
         if self.n_steps % STEPS_BETWEEN_CHECKS == 0:
             self.negligible = self.losses.negligible_change(self.tolerance)
         self.n_steps += 1
-        ahead = self.losses.measure_step(change)
-        has_converged = self._update_convergence(ahead.deviation / self.negligible)
-        length = self._line_search(step, change, ahead.slope)
+        measures = self.losses.measure_step(change)
+        has_converged = self._update_convergence(measures.deviation / self.negligible)
+        length = self._line_search(step, change, measures.slope)
         step *= length
         self.coefficients += step
         change *= length.astype(change.dtype)
@@ -285,12 +300,14 @@ class FoldDescent:
         smaller for `PATIENCE` steps, so that only rounding errors are left. `size` [K] is the change of the
         logits by the step, in multiples of the negligible change.
         """
-        is_smaller = size < SMALLER * self.smallest_step
+        is_smaller = size < SMALLER_SHARE * self.smallest_step
         self.n_steps_since = np.where(is_smaller, 0, self.n_steps_since + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
-        is_near = self.smallest_step * self.tolerance < NEAR_END
-        is_rounding = (self.n_steps_since >= PATIENCE) & is_near
-        return np.asarray((size <= 1.0) | is_rounding)
+        # The negligible change is about `tolerance` times the deviation of the logits.
+        is_near_end = self.smallest_step * self.tolerance < NEAR_END_CHANGE
+        is_rounding = (self.n_steps_since >= PATIENCE) & is_near_end
+        is_negligible = size <= 1.0
+        return np.asarray(is_negligible | is_rounding)
 
     def _gradient(self) -> Floats:
         """Compute the gradient [D + 1, K] of the mean loss with its penalty from the residuals."""
@@ -302,6 +319,7 @@ class FoldDescent:
     def _quasi_newton_direction(self) -> Floats:
         """Compute the descent directions [D + 1, K] by the two-loop recursion of L-BFGS."""
         direction = -self.gradient
+        # Of each remembered step, from the newest to the oldest, what the second loop needs.
         pairs = []
         for step, change in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
             product = dot_columns(step, change)
@@ -324,7 +342,7 @@ class FoldDescent:
         """Find the length of each fit's step, and set residuals and curvatures to those after that step.
 
         The search is Newton's method in one dimension, safeguarded by a bracket. It ends for a fit when the
-        slope along its step is at most `FLAT` times the slope at its beginning, or after `MOST_TRIALS`
+        slope along its step is at most `FLAT_SHARE` times the slope at its beginning, or after `MOST_TRIALS`
         lengths.
 
         Parameters
@@ -343,7 +361,7 @@ class FoldDescent:
         # The penalty is a parabola along the step, given by its slope at length 0 and its curvature.
         penalty_slope = self.strengths * dot_columns(self.coefficients[:-1], step[:-1])
         penalty_curvature = self.strengths * dot_columns(step[:-1], step[:-1])
-        flat_slope = FLAT * np.abs(first_slope + penalty_slope)
+        flat_slope = FLAT_SHARE * np.abs(first_slope + penalty_slope)
         length = np.ones(len(n_clips))
         too_short = np.zeros_like(length)
         too_long = np.full_like(length, np.inf)

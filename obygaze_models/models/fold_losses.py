@@ -3,7 +3,7 @@
 Logits are linear in the coefficients. Along a step of the coefficients they therefore change by a known
 matrix times the length of the step, and a search for the best length need not read the features.
 
-Clips are handled `ROWS` at a time, whose numbers stay in a core's cache.
+Clips are handled `N_CLIPS_AT_ONCE` at a time, whose numbers stay in a core's cache.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, dot_colum
 LEAST_CURVATURE = 1e-12
 """Least mean of p (1 - p) that is assumed, so that it can be divided by.
 
-It is reached if all logits are 28 on the right side, where the loss is practically 0."""
+It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
 
 LEAST_DEVIATION = 1e-6
 """Deviation that is added to that of logits, since the tolerance is relative to it and logits may hardly
 vary."""
 
-ROWS = 256
+N_CLIPS_AT_ONCE = 256
 """Number of clips whose logits are handled at a time: they fit in a core's cache."""
 
 
-class StepAhead(NamedTuple):
+class StepMeasures(NamedTuple):
     """Size and slope of a step of length 1, measured before it is taken.
 
     Attributes
@@ -89,6 +89,7 @@ class FoldLosses:
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
         """Copy the losses of some of the fits, given their indices."""
+        # Without `__init__`, which would allocate new residuals.
         some = FoldLosses.__new__(FoldLosses)
         some.logits = self.logits[:, fits]
         some.residuals = self.residuals[:, fits]
@@ -118,7 +119,8 @@ class FoldLosses:
         half_length = (length / 2).astype(change.dtype)
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy computes three times as fast.
+            # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy computes three times as fast. The
+            # residual p - y is thus tanh(s / 2) / 2 + (1/2 - y).
             residual = self.logits[rows, fits] / 2
             residual += change_of_rows * half_length
             np.tanh(residual, out=residual)
@@ -154,7 +156,7 @@ class FoldLosses:
             second_derivative += dot_columns(curvature, change_of_rows)
         return second_derivative
 
-    def measure_step(self, change: Numbers) -> StepAhead:
+    def measure_step(self, change: Numbers) -> StepMeasures:
         """Measure the size and slope of a step that would add `change` [N, K] to the logits."""
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
@@ -162,7 +164,7 @@ class FoldLosses:
             slope += dot_columns(self.residuals[rows], change[rows])
             change_of_training = change[rows] * self.in_training[rows]
             squares += dot_columns(change_of_training, change_of_training)
-        return StepAhead(np.sqrt(squares / self.n_clips), slope / self.n_clips)
+        return StepMeasures(np.sqrt(squares / self.n_clips), slope / self.n_clips)
 
     def negligible_change(self, tolerance: float) -> Floats:
         """Compute for each fit [K] the largest change of its logits that is negligible.
@@ -181,6 +183,6 @@ class FoldLosses:
         return np.asarray(tolerance * (np.sqrt(variance) + LEAST_DEVIATION) + rounding)
 
     def _row_blocks(self) -> Iterator[slice]:
-        """Split the clips into blocks of `ROWS`, which fit in a core's cache."""
-        for start in range(0, len(self.logits), ROWS):
-            yield slice(start, start + ROWS)
+        """Split the clips into blocks of `N_CLIPS_AT_ONCE`, which fit in a core's cache."""
+        for start in range(0, len(self.logits), N_CLIPS_AT_ONCE):
+            yield slice(start, start + N_CLIPS_AT_ONCE)

@@ -60,8 +60,8 @@ class SharedFeatures:
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Find the values at or beyond the limits `low` and `high` [D]: their rows, and their columns.
 
-        Values that are clipped here lie at the limit of this object. A limit beyond that is replaced by it,
-        so that these values are found too.
+        Values that were clipped to `self.limit` may lie beyond any wider limit before they were clipped. So a
+        wider limit counts as `self.limit`, and these values are found too.
         """
         lowest = np.maximum(low, -self.limit)
         highest = np.minimum(high, self.limit)
@@ -98,7 +98,7 @@ class LimitCorrections:
     def from_positions(
         cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
     ) -> "LimitCorrections":
-        """Make the corrections from positions and changes, with matrices that sum them by row and column.
+        """Make the corrections from positions and changes, and the matrices that sum by row and column.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class FoldScaling:
     Attributes
     ----------
     centre : ndarray, shape [D, K]
-        Mean of the fit's training clips, in units of the shared features.
+        Mean of the shared features over the fit's training clips.
     scale_ratio : ndarray, shape [D, K]
         Deviation of all clips over that of the fit's training clips; 0 for a feature that is constant in
         these.
@@ -220,10 +220,11 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, shared.X.dtype)
     mean = shared.moments.mean.astype(np.float64)
     scale = shared.moments.scale.astype(np.float64)
-    # In units of the shared features, which are standardised by all clips; [K, D].
+    # The fits' means [K, D], standardised as the shared features are.
     centre = (fold_moments.mean - mean) / scale
     scale_ratio = scale / fold_moments.scale
     corrections = _limit_corrections(shared, centre, scale_ratio)
+    # After the corrections, which divide by the ratio.
     scale_ratio[is_constant(subset_moments.mean, subset_moments.scale, shared.X.dtype)] = 0.0
     scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(scale_ratio.T), corrections)
     return ScaledFolds(scaling, fold_moments)
@@ -238,9 +239,11 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     centre, scale_ratio : ndarray, shape [K, D]
         Each fit's feature is ``scale_ratio * (value - centre)``, where the value is the shared one.
     """
+    # The shared values [K, D] at which each fit's own feature is at its limits.
     half_range = shared.limit / scale_ratio
     low = centre - half_range
     high = centre + half_range
+    # By the narrowest limits of all fits.
     rows, columns = shared.find_beyond(low.max(axis=0), high.min(axis=0))
     mean = shared.moments.mean.astype(np.float64)
     scale = shared.moments.scale.astype(np.float64)

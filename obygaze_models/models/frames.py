@@ -17,7 +17,7 @@ from obygaze_models.models.binary import Floats
 from obygaze_models.models.parameters import Estimator
 from obygaze_models.models.scaling import Moments, safe_scale
 
-FRAMES_OF = 64
+N_CLIPS_AT_ONCE = 64
 """Clips whose frames are copied in float64 at a time, for their moments."""
 
 
@@ -27,7 +27,8 @@ def check_frames(X: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        They have another number of dimensions, are infinite, or a clip has no present frame.
+        They are no array of three dimensions, or of none; a value is infinite; a frame is NaN in some of its
+        features only; or a clip has no present frame.
     """
     frames = check_array(
         X, dtype=(np.float32, np.float64), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
@@ -52,7 +53,7 @@ def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
     The deviation of a constant feature is 1. The moments are of type `dtype`, by default that of X.
     """
     n_frames = int((~np.isnan(X[..., 0])).sum())
-    blocks = [X[first : first + FRAMES_OF] for first in range(0, len(X), FRAMES_OF)]
+    blocks = [X[first : first + N_CLIPS_AT_ONCE] for first in range(0, len(X), N_CLIPS_AT_ONCE)]
     total = np.zeros(X.shape[2])
     for block in blocks:
         total += np.nansum(block.astype(np.float64), axis=(0, 1))
@@ -102,7 +103,7 @@ class FrameReader(Estimator):
         return clips
 
     def _frames(self, X: ArrayLike | StoredClips) -> Any:
-        """Validate clips [N, F, D] to score, which have as many features as in `fit`."""
+        """Validate clips [N, F, D] to score, and check that frames have as many features as in `fit`."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:
             raise ValueError(

@@ -19,7 +19,7 @@ from obygaze_features.arguments import checked
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
-from obygaze_models.models.joined_model import HOW, How, JoinedModel
+from obygaze_models.models.joined_model import WAYS_TO_FUSE, How, JoinedModel
 from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.models.modality_penalties import PenaltyPerModality
 from obygaze_models.models.modality_sets import (
@@ -76,8 +76,8 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     ['linear', 'linear:seen', 'linear:heard']
     """
     sets = subsets(data)
-    if how not in HOW:
-        raise ModelError(f"models are fused by one of {', '.join(HOW)}, not by {how!r}")
+    if how not in WAYS_TO_FUSE:
+        raise ModelError(f"models are fused by one of {', '.join(WAYS_TO_FUSE)}, not by {how!r}")
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     fused_specs = []
     for model in models:
@@ -132,20 +132,20 @@ def subsets(data: Dataset) -> list[ModalitySet]:
         listed = ", ".join(names) or "none"
         raise ModelError(f"to fuse takes two modalities of different names; found {listed}")
 
-    def named(suffix: str, pattern: Pattern) -> ModalitySet:
+    def make_set(suffix: str, pattern: Pattern) -> ModalitySet:
         """Make a set of modalities, with their names as its title."""
         title = " + ".join(names[index] for index in pattern)
         return ModalitySet(suffix, title, pattern)
 
     indices = range(len(names))
-    sets = [named("", tuple(indices))]
+    sets = [make_set("", tuple(indices))]
     for index, name in enumerate(names):
-        sets.append(named(f":{name}", (index,)))
+        sets.append(make_set(f":{name}", (index,)))
     # With two modalities, all but one is the other alone, which is listed already.
     if len(names) > 2:
         for left_out, name in enumerate(names):
             others = tuple(index for index in indices if index != left_out)
-            sets.append(named(f":-{name}", others))
+            sets.append(make_set(f":-{name}", others))
     return sets
 
 
@@ -266,7 +266,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         Features [N, D], labels and movies [N] are of all clips.
         """
         has_set = has_all(present_modalities(features, self.columns), pattern)
-        # Only a check, with a message that says which clips are too few for inner folds.
+        # The folds are not used: this checks that there are enough clips for them, to say so in a message.
         try:
             inner_folds(labels[has_set], movies[has_set])
         except ProtocolError as error:
@@ -291,14 +291,15 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
         for number, (pattern, joined) in enumerate(self.models_.items()):
-            has_set = np.flatnonzero(has_all(present, pattern))
-            has_no_more = present[has_set].sum(axis=1) == len(pattern)
-            rows = has_set[has_no_more]
-            scores[rows] = joined.held_out.scores[has_no_more]
-            training_means[rows] = joined.held_out.training_means[has_no_more]
+            # The model was fitted on the clips that have at least its modalities: its scores are of these.
+            rows_of_model = np.flatnonzero(has_all(present, pattern))
+            has_no_other = present[rows_of_model].sum(axis=1) == len(pattern)
+            rows = rows_of_model[has_no_other]
+            scores[rows] = joined.held_out.scores[has_no_other]
+            training_means[rows] = joined.held_out.training_means[has_no_other]
             # Folds of two sets were scored by different models, so that they get different numbers.
-            folds[rows] = joined.held_out.folds[has_no_more] + number * n_clips
-        # A clip without any modality has no score: it gets the means of the others.
+            folds[rows] = joined.held_out.folds[has_no_other] + number * n_clips
+        # A clip without any modality has no score: it gets the means of the others, and their mean fold.
         has_score = np.isfinite(scores)
         values = np.stack([scores, training_means, folds])  # [3, N]
         means = values[:, has_score].mean(axis=1)
@@ -325,7 +326,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         check_is_fitted(self)
         return LinearFusion(
-            self.columns,
-            {pattern: joined.linear() for pattern, joined in self.models_.items()},
+            columns=self.columns,
+            joins={pattern: joined.linear() for pattern, joined in self.models_.items()},
             largest=self.how == "max",
         )

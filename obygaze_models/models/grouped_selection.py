@@ -42,8 +42,8 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     estimator : estimator
         A binary classifier with ``decision_function`` or ``predict_proba``; the logit of the probability is
         then the score.
-    choose : Threshold, Grid or EarlyStopping
-        What is chosen.
+    choose : Threshold, Grid, EarlyStopping or None
+        What is chosen in addition to the threshold; None, as `Threshold`, for nothing.
     inner_folds : int
         Number of inner folds; with fewer movies there are fewer.
     pass_groups : bool
@@ -164,7 +164,10 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         tried: tuple[Candidate, ...],
         held_out: HeldOut | None = None,
     ) -> Self:
-        """Set the fitted attributes; without held-out scores the threshold is just above 0."""
+        """Set the fitted attributes; `tried` becomes `candidates_`.
+
+        Without held-out scores the threshold is just above 0.
+        """
         self.classes_ = classes
         self.estimator_ = estimator
         self.candidates_ = tried
@@ -182,8 +185,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     def _choose(self, inner: InnerFolds) -> Chosen:
         """Choose what `choose` names by inner folds, and fit the chosen estimator on all clips."""
         choose = self.choose
+        # The zoo's linear probe has a faster search, which gives the same choice.
         if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
-            all_clips = TrainingSet(np.arange(len(inner.y)), inner.folds)
+            all_clips = TrainingSet(rows=np.arange(len(inner.y)), inner=inner.folds)
             (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [all_clips])
             return chosen
         with one_blas_thread():
@@ -240,7 +244,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             kept_epochs.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
-        # The later epoch where the median falls between two.
+        # If the median lies between two epochs, the later one.
         epochs = int(np.ceil(np.median(kept_epochs)))
         candidate = Candidate(f"{stopping.parameter}={epochs}", log_loss(y, scores), chosen=True)
         estimator = clone(self.estimator).set_params(**{stopping.parameter: epochs})

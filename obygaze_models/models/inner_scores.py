@@ -30,7 +30,7 @@ class InnerFolds:
     folds : ndarray of int, shape [N]
         The fold that holds each clip out.
     params : mapping
-        Further arguments of ``fit``: arrays or data frames [N, ...], or None.
+        Further arguments of ``fit`` by name: arrays or data frames [N, ...]; an argument of None is left out.
     """
 
     X: NDArray[Any]

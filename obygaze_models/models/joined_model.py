@@ -14,16 +14,21 @@ from obygaze_models.models.modality_penalties import PenaltyPerModality
 from obygaze_models.protocol.held_out import HeldOut
 
 How = Literal["concat", "late", "max", "mean"]
-HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
+"""How modalities are fused (`FusedClassifier`)."""
+
+WAYS_TO_FUSE: tuple[How, ...] = ("concat", "late", "max", "mean")
+"""All values of `How`."""
 
 ALONE = "alone"
-"""Begins the candidate of a late fusion in which one modality decides."""
+"""First word of the candidate of a late fusion in which one modality decides alone."""
 
 
 class JoinedModel:
     """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
 
-    It is fitted as soon as it is made.
+    It is fitted when it is constructed. With an estimator for each modality, the score of a clip is
+    ``base + sum(factors * (logits - training_means))``; with ``max``, the largest summand takes the place of
+    the sum.
 
     Parameters
     ----------
@@ -44,9 +49,9 @@ class JoinedModel:
     training_means : ndarray, shape [number of models]
         The mean score that each model gives to training clips.
     factors : ndarray, shape [number of models]
-        What each model's logit, less its mean, is multiplied by.
+        The weight of each model's logit, less its mean, in the score.
     base : float
-        The score of a clip whose modalities are all at their mean over training clips.
+        The score of a clip to which each model gives the mean of the training clips.
     held_out : HeldOut
         Out-of-fold scores of the training clips.
     candidates : tuple of Candidate
@@ -56,11 +61,11 @@ class JoinedModel:
     def __init__(
         self, estimator: Any, how: How, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]
     ) -> None:
-        """Fit the model or models to the parts of clips, one array of features [N, D] for each modality."""
+        """Fit one model of all modalities (``concat``), or one for each, and set how logits are joined."""
         if isinstance(estimator, PenaltyPerModality):
             estimator = PenaltyPerModality(tuple(part.shape[1] for part in parts))
-        self._how = how
-        self._n_parts = len(parts)
+        self._fused_by = how
+        self._n_modalities = len(parts)
         inputs = self._inputs(parts)
         self.models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
         self.training_means = np.array(
@@ -79,14 +84,14 @@ class JoinedModel:
 
         `held_out` holds the scores [N, M] of all M models.
         """
-        if self._how == "mean":
+        if self._fused_by == "mean":
             self.factors /= len(self.models)
-        elif self._how == "late":
+        elif self._fused_by == "late":
             self.factors, self.base = held_out.weights()
             self.candidates = (_late_candidate(self.factors),)
         scores = self._join(held_out.relative_scores)
         # The mean score of the training clips is the base, except for the largest logit, where it is unknown.
-        training_means = None if self._how == "max" else np.full(len(scores), self.base)
+        training_means = None if self._fused_by == "max" else np.full(len(scores), self.base)
         self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, training_means)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
@@ -98,39 +103,45 @@ class JoinedModel:
         return self._join(np.stack(logits, axis=1) - self.training_means)
 
     def linear(self) -> LinearJoin:
-        """Return the fitted model as weights of standardised features; its models must be linear probes."""
+        """Return the fitted model as weights of standardised features; its models must be linear probes.
+
+        A `LinearJoin` scores a clip by its base plus the contribution of each modality m, which is
+        ``factors[m] * (weights of m @ features of m + intercepts[m])``.
+        """
         probes = [linear_numbers(model) for model in self.models]
-        intercepts = np.array([probe.intercept for probe in probes])
-        if self._how == "concat":
-            factors = np.ones(self._n_parts)
-            contribution_intercepts = np.zeros(self._n_parts)
-            base = intercepts
+        intercepts_of_probes = np.array([probe.intercept for probe in probes])
+        if self._fused_by == "concat":
+            # One probe of all modalities: its logit is w z + b, so b is the base and each w z a contribution.
+            base = intercepts_of_probes
+            factors = np.ones(self._n_modalities)
+            intercepts = np.zeros(self._n_modalities)
         else:
-            factors = self.factors
-            contribution_intercepts = intercepts - self.training_means
+            # A probe for each modality: its contribution is factor * (w z + b - mean over training clips).
             base = np.array([self.base])
+            factors = self.factors
+            intercepts = intercepts_of_probes - self.training_means
         return LinearJoin(
             mean=np.concatenate([probe.mean for probe in probes]),
             scale=np.concatenate([probe.scale for probe in probes]),
             weights=np.concatenate([probe.weights for probe in probes]),
             factors=factors,
-            intercepts=contribution_intercepts,
+            intercepts=intercepts,
             base=base,
         )
 
     def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the features that each model reads: all modalities concatenated, or one modality each."""
-        if self._how == "concat":
+        if self._fused_by == "concat":
             return [np.concatenate(parts, axis=1)]
         return parts
 
     def _join(self, relative_logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Combine the logits of M models into one score per clip [N]: their weighted sum, or the largest.
 
-        `relative_logits` [N, M] are the logits less the mean logit of the training clips.
+        `relative_logits` [N, M] are the logits, less each model's mean logit over the training clips.
         """
         contributions = relative_logits * self.factors
-        if self._how == "max":
+        if self._fused_by == "max":
             return np.asarray(self.base + contributions.max(axis=1))
         return np.asarray(self.base + contributions.sum(axis=1))
 
@@ -144,7 +155,10 @@ def _held_out_scores(model: Any) -> HeldOut:
 
 
 def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
-    """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``."""
+    """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``.
+
+    `factors` [M] are the weights of the modalities.
+    """
     n_used = np.count_nonzero(factors)
     kind = ALONE if n_used == 1 else "weights"
     weights = ", ".join(f"{weight:.3g}" for weight in factors)

@@ -26,8 +26,8 @@ from obygaze_models.models.spec import ModelSpec
 
 How = Literal["each", "chosen"]
 
-LAYER = "layer "
-"""Begins the name of a candidate that is a layer."""
+LAYER_PREFIX = "layer "
+"""The name of a candidate that is a layer begins with this."""
 
 
 @checked
@@ -188,7 +188,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
             self.layer_ = int(np.argmin(shares))
             tried = []
             for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
-                tried.append(Candidate(f"{LAYER}{name}", share, chosen=index == self.layer_))
+                tried.append(Candidate(f"{LAYER_PREFIX}{name}", share, chosen=index == self.layer_))
             self.candidates_ = tuple(tried)
         else:
             self.candidates_ = getattr(models[0], "candidates_", ())

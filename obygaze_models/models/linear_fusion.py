@@ -55,8 +55,9 @@ class LinearJoin(NamedTuple):
     mean, scale, weights : ndarray, shape [D]
         Mean, deviation and weight of each feature, of one modality after the other.
     factors, intercepts : ndarray, shape [M]
-        For each modality. Its contribution is its factor times the sum of its weighted features and its
-        intercept; it is above 0 if its model scores the clip higher than the mean training clip.
+        Of each modality. Its contribution is ``factor * (weights @ features + intercept)``, with the weights
+        and the standardised features of the modality. With a model for each modality, it is above 0 if the
+        modality's model scores the clip higher than the mean training clip.
     base : ndarray, shape [1]
         The score to which the contributions are added.
     """
@@ -104,7 +105,7 @@ class LinearFusion:
         for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
             join = self.joins[pattern]
             base[rows] = join.base
-            # The first of the modality's features among those of the join.
+            # Where the modality's features begin among those of the join, which has its modalities in order.
             start = 0
             for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
                 values = features[rows][:, self.columns[index]]

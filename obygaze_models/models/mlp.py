@@ -28,9 +28,9 @@ class MLPProbe(NetworkClassifier):
     `clip` deviations.
 
     The ``paper`` variant is the published model, including its known flaws. It has two softmax neurons whose
-    probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is sure. Its
-    features are not standardised. It keeps the epoch that training ended with, `patience` epochs past the
-    best. It takes no `imbalance`: its classes are balanced by the folds drawn.
+    probabilities cross-entropy takes for logits, so that the loss is flat where probabilities are near 0 or
+    1. Its features are not standardised. It keeps the last epoch, which is `patience` epochs after the best.
+    It takes no `imbalance`: folds are drawn such that classes are balanced.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class MLPProbe(NetworkClassifier):
     learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
         Of the training, see `NetworkClassifier`.
     imbalance : {"none", "weights", "subsample"}
-        What is done about the larger class, in the clips a model is trained on and in no others. ``none``:
-        nothing but the threshold. ``weights``: losses are weighed by n / (2 n_class), scikit-learn's
-        ``"balanced"``. ``subsample``: as many clips of the larger class as the smaller class has are drawn,
-        by `random_state`.
+        How class imbalance is handled, in the clips that a model is trained on and in no others. ``none``: it
+        is not, except by the threshold. ``weights``: losses are weighed by n / (2 n_class), scikit-learn's
+        ``"balanced"``. ``subsample``: of the larger class as many clips are drawn as the smaller one has, by
+        `random_state`.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def fit_many(
     validation: Sequence[NDArray[np.intp]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Fit many probes in one computation; faster, with the same bytes as fitting each alone.
+    """Fit many probes together: this is faster than fitting each alone, and gives the same bytes.
 
     Parameters
     ----------
@@ -155,13 +155,13 @@ def fit_many(
     validation : sequence of ndarray of int, optional
         The rows on which each probe's epoch is chosen.
     progress : callable, optional
-        Called now and then with the numbers of trainings done and of all.
+        Called with the number of probes fitted so far and the number of all, after each training.
 
     Raises
     ------
     ValueError
-        The probes differ, a probe has no or one class to learn from, or a probe would be validated on what it
-        is trained on.
+        The probes differ in a parameter; or the training rows of a probe do not have both classes; or a
+        validation row of a probe is among its training rows.
     """
     features, y = check_X_y(X, y, dtype=(np.float64, np.float32))
     classes, labels = encode_labels(y, MLPProbe.__name__)

@@ -16,8 +16,8 @@ from obygaze_models.models.linear import PENALTIES
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 
-RELATIVE = (1.0, 0.1, 10.0)
-"""Inverse strengths to try for the penalty of a further modality, in the order of preference.
+RELATIVE_STRENGTHS = (1.0, 0.1, 10.0)
+"""Inverse strengths to try for the penalties of all modalities but the first, in the order of preference.
 
 They are multiples of the inverse strength of the first modality's penalty.
 """
@@ -53,12 +53,12 @@ class PenaltyPerModality(LogitClassifier):
             The label and the movie of each clip.
         """
         # The ratios of the penalties are tried here; each selection tries their common strength.
-        n_further = len(self.widths) - 1
+        n_other_modalities = len(self.widths) - 1
         selections: dict[tuple[float, ...], GroupedSelection] = {}
-        for relative_to_first in product(RELATIVE, repeat=n_further):
-            relative = (1.0, *relative_to_first)
+        for strengths_of_others in product(RELATIVE_STRENGTHS, repeat=n_other_modalities):
+            relative = (1.0, *strengths_of_others)
             selections[relative] = self._selection(relative).fit(X, y, groups=groups)
-        # RELATIVE is in the order of preference: min takes the first of equal losses.
+        # The strengths are in the order of preference: min takes the first of equal losses.
         self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
         self.selection_ = selections[self.relative_]
         self.classes_ = self.selection_.classes_
@@ -75,8 +75,8 @@ class PenaltyPerModality(LogitClassifier):
     def _selection(self, relative: tuple[float, ...]) -> GroupedSelection:
         """Make the unfitted probe in which modalities have these relative inverse strengths of penalties.
 
-        Features are multiplied by the square root of the inverse strength r. A weight is then smaller by that
-        root, and its penalty, the square, by r.
+        The features of a modality are multiplied by the square root of its inverse strength r. For the same
+        logits its weights are then smaller by that root, and the penalty on their squares by r.
         """
         weights = np.repeat(np.sqrt(relative), self.widths)
         weighing = FunctionTransformer(weigh, kw_args={"weights": weights})

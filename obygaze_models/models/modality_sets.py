@@ -17,8 +17,8 @@ Pattern = tuple[int, ...]
 """A set of modalities, by their indices."""
 
 
-class ScoredAlike(NamedTuple):
-    """Clips that the same model scores, as they have the same modalities.
+class MatchedClips(NamedTuple):
+    """Clips that have the same modalities, and the set of modalities whose model scores them.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ def pattern_of(presence: NDArray[np.bool_]) -> Pattern:
     return tuple(np.flatnonzero(presence).tolist())
 
 
-def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[ScoredAlike]:
+def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[MatchedClips]:
     """Group clips by the modalities that they have, and find the fitted model that scores each group.
 
-    It is the model of the largest set of modalities that the clips have completely. Clips without a model are
-    left out.
+    It is the model of the largest set of modalities among those that the clips have all of. Clips without
+    such a model are left out.
 
     Parameters
     ----------
@@ -82,4 +82,4 @@ def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Itera
         usable = [pattern for pattern in sets_with_model if modalities_of_clips.issuperset(pattern)]
         if usable:
             largest = max(usable, key=len)
-            yield ScoredAlike(largest, (present == presence).all(axis=1))
+            yield MatchedClips(largest, rows=(present == presence).all(axis=1))

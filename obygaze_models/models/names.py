@@ -7,16 +7,16 @@ from obygaze_features.plugins import MODELS, points
 BASELINES = "obygaze_models.models.baselines"
 
 LENGTH = "length"
-"""The baseline that knows a clip's length alone, of clips that annotators drew."""
+"""The baseline that reads only the lengths of clips, for clips that annotators delimited themselves."""
 
 STAGING = "staging"
-"""The baseline that knows variables of a table alone (`evaluate --variables`), and no feature."""
+"""The baseline that reads only the variables of a table (`evaluate --variables`), and no features."""
 
 ANSWERS = "answers"
-"""The zero-shot model that a machine answered for (`evaluate --answers`)."""
+"""The zero-shot model whose scores are the answers of a vision-language model (`evaluate --answers`)."""
 
 OTHER = "other_expert"
-"""The yardstick of clips that several annotated: what the other annotators called a clip."""
+"""The label that the other annotators gave to a clip, as a reference for clips with several annotators."""
 
 HOMES: Mapping[str, tuple[str, ...]] = {
     "obygaze_models.models.linear": ("linear",),

@@ -1,12 +1,13 @@
 """Define the base classes of the neural classifiers, and train many of them in one computation.
 
-Models are trained one after the other, so that what a step touches fits a core's cache, and those that differ
-in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
+Models are trained one after the other, so that the numbers of a step fit in a core's cache. Models that
+differ in their validation clips only share one training. A model's bytes depend only on its own clips and
+seed.
 
-Folds side by side in one product would be slower. A step of a perceptron with 512 inputs and 128 hidden
-units, by batches of 16 clips, takes 61 to 79 us in its products and 68 to 70 in Adam, one fold after another;
-of 4, 16 and 48 folds at once the products take 61, 68 and 83 us a fold, Adam 67, 115 and 120: its sums of all
-folds do not fit a cache, and no weights are shared (AMD EPYC, one core, 2026-11-28).
+To train all folds in common matrix products would be slower, since folds share no weights, and Adam's sums
+of all folds do not fit in a cache. A step of a perceptron with 512 inputs and 128 hidden units, in batches of
+16 clips, takes 61 to 79 us in matrix products and 68 to 70 us in Adam. With 4, 16 and 48 folds at once it
+takes 61, 68 and 83 us per fold in products, and 67, 115 and 120 us in Adam (AMD EPYC, one core, 2026-11-28).
 """
 
 from collections.abc import Callable, Sequence

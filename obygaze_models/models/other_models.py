@@ -17,9 +17,13 @@ from obygaze_models.models.names import HOMES
 from obygaze_models.models.spec import ModelSpec
 
 SEED_NAMES = ("seed", "random_state")
-"""Names of a factory's parameter for the seed. A function's first one without a default is the seed too."""
+"""Names by which a factory's parameter is known to be the seed.
+
+In a function without them, the first parameter without a default is the seed.
+"""
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+"""The kinds of parameters that take positional arguments."""
 
 
 def find_other_model(text: str) -> ModelSpec:
@@ -63,7 +67,8 @@ def as_spec(name: str, model: Any) -> ModelSpec:
         raise ModelError(
             f"{name} is a {type(model).__name__}: expected a ModelSpec, an estimator or a factory"
         )
-    product = _call_factory(name, model, 0)
+    # Called once with any seed, to see what it makes.
+    product = _call_factory(name, model, seed=0)
     if isinstance(product, ModelSpec):
         return product
     if not hasattr(product, "fit"):
@@ -97,6 +102,7 @@ def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
         if takes_seed_first:
             return factory(seed)
         product = factory()
+        # The factory may return a class of estimators.
         if isinstance(product, type):
             product = product()
         return _set_seeds(product, seed)
@@ -138,6 +144,7 @@ def _set_seeds(estimator: Any, seed: int) -> Any:
 
 def _import_model(text: str) -> ModelSpec:
     """Import a model that is given as ``[NAME=]MODULE:FACTORY``; MODULE may be the path of a Python file."""
+    # "[NAME=]MODULE:FACTORY"; `equals` is "" if no name is given.
     name, equals, location = text.rpartition("=")
     if equals:
         _check_new_name(name, text)

@@ -16,10 +16,12 @@ Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 class Estimator(BaseEstimator):
     """Base class of estimators whose parameters are annotated in their class.
 
-    A parameter is one of the words of a ``Literal``, a boolean, what the metadata of an ``Annotated`` type
-    demand, an estimator of a class, or None, as its type says. Others are not checked.
+    Values are checked by the parameter's type: one of the words of a ``Literal``, a boolean, an estimator of
+    a class, None, or what the metadata of an ``Annotated`` type demand. Parameters of other types are not
+    checked.
     """
 
+    # scikit-learn's table: name of a parameter -> its constraints, of which one must hold.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

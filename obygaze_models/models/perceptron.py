@@ -37,7 +37,7 @@ class _Forward(NamedTuple):
     hidden : ndarray, shape [B, H]
         Activations of the hidden units.
     weight : ndarray, shape [H]
-        What they are multiplied by in the logits.
+        The weights of the hidden units in the logit.
     logits : ndarray, shape [B]
     """
 
@@ -51,14 +51,14 @@ class Perceptron:
     """A two-layer perceptron as a `TrainableNetwork`.
 
     A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
-    biases [H], the output's weights [H, K] and biases [K]. K tells the loss:
+    biases [H], the output's weights [H, K] and biases [K]. The loss depends on K:
 
-    - one output is the logit of binary cross-entropy;
-    - two outputs are the paper's: their softmax, and then a cross-entropy that takes a softmax once more, of
-      these probabilities. Only the difference of the two outputs counts: it is the logit of the second
-      probability.
+    - one output is a logit, whose loss is the binary cross-entropy;
+    - two outputs are as in the paper: a softmax makes probabilities of them, and the loss is a cross-entropy
+      that takes these probabilities for logits, and so applies a second softmax. Only the difference of the
+      two outputs counts: it is the logit of the second probability.
 
-    Everything is computed in the data's own precision.
+    Everything is computed in the precision of the features.
 
     Attributes
     ----------
@@ -98,10 +98,15 @@ class Perceptron:
         sqrt(5)). The training clips X and their labels y are not used.
         """
         del X, y
-        # The weights and the bias of a unit share its number of inputs.
-        n_of_layers = ((self.n_features + 1) * self.n_hidden, (self.n_hidden + 1) * self.n_outputs)
-        inputs = np.repeat((self.n_features, self.n_hidden), n_of_layers)
-        return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
+        # A unit's bias is drawn as its weights, by the unit's number of inputs.
+        n_parameters_of_layers = (
+            (self.n_features + 1) * self.n_hidden,
+            (self.n_hidden + 1) * self.n_outputs,
+        )
+        n_inputs_of_layers = (self.n_features, self.n_hidden)
+        n_inputs_of_parameters = np.repeat(n_inputs_of_layers, n_parameters_of_layers)
+        drawn = rng.uniform(-1.0, 1.0, (1, self.n_parameters))
+        return np.asarray(drawn / np.sqrt(n_inputs_of_parameters))
 
     def layers_of(self, parameters: Floats) -> PerceptronLayers:
         """Cut a flat parameter vector [P] into its layers, without copying."""
@@ -126,6 +131,7 @@ class Perceptron:
         np.maximum(hidden, 0, out=hidden)
         weight = layers.output_weight[:, -1]
         bias = layers.output_bias[-1]
+        # The logit of two outputs is the second less the first.
         if self.n_outputs == 2:
             weight = weight - layers.output_weight[:, 0]
             bias = bias - layers.output_bias[0]

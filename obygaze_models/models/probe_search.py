@@ -1,7 +1,7 @@
 """Choose the linear probe's penalty in the inner folds of many sets of clips, all in one product.
 
-It is what `GroupedSelection` does for any estimator, one set after the other, by the fits of
-`obygaze_models.models.ridge_folds`. Logits are those of each set alone to 1e-6 of the largest.
+`GroupedSelection` does the same for any estimator, one set after the other. Here many sets are fitted
+together (`ridge_folds`). Their logits differ from those of each set alone by at most 1e-6 of the largest.
 
 The sets are the training sets of an evaluation's folds. Each *inner fit* is a fit without one inner fold of
 one training set; there are as many inner fits as inner folds of all training sets, and V candidates, the
@@ -25,21 +25,21 @@ from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 
 STEPS_OF_FOLD = 110
-"""Steps that the fits of an outer fold take together, measured (benchmarks/README.md, zoo)."""
+"""Steps that all fits of an outer fold take together, measured (benchmarks/README.md, zoo)."""
 
-NUMBERS_A_SECOND = 5e9
-"""Numbers of the features that a core goes through for one fit, forth and back, with what goes with them."""
+NUMBERS_PER_SECOND = 5e9
+"""Numbers of the features of which a core computes logits and gradient in a second, in one step of a fit."""
 
-CLOSE = 2e-3
-"""How close to the least loss, as a share of it, a candidate must be to be fitted to the end.
+NEAR_BEST_SHARE = 2e-3
+"""A candidate is fitted to convergence if its loss is above the lowest by at most this share.
 
-Fits that have nearly ended may be off by that much, so that such a candidate may be the best in the end.
+The losses of approximate fits may be wrong by that much, so that any of these candidates may be the best.
 """
 
 
 def expected_cpu_s(n_clips: int, n_features: int, n_folds: int) -> float:
     """Estimate the CPU seconds of choosing and fitting linear probes in many outer folds."""
-    return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_A_SECOND
+    return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_PER_SECOND
 
 
 class TrainingSet(NamedTuple):
@@ -70,8 +70,8 @@ def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
     # Steps that are fitted on clips would differ from fold to fold.
     if any(get_tags(step).requires_fit for _, step in first_steps):
         return False
-    usual_parameters = RidgeLogistic(C=probe.C).get_params()
-    return choose.parameter == f"{name}__C" and probe.get_params() == usual_parameters
+    default_parameters = RidgeLogistic(C=probe.C).get_params()
+    return choose.parameter == f"{name}__C" and probe.get_params() == default_parameters
 
 
 def search_probes(
@@ -104,6 +104,7 @@ def search_probes(
     ValueError
         The features are refused: not finite, or of another shape.
     """
+    # Clips that no set trains on are left out: from here on, N clips are these in order.
     used = np.unique(np.concatenate([training_set.rows for training_set in training_sets]))
     features = X[used]
     first_steps = [(name, clone(step)) for name, step in estimator.steps[:-2]]
@@ -142,6 +143,7 @@ class _HeldOutScores:
     """
 
     def __init__(self, training_set: TrainingSet, y: NDArray[np.int64], n_candidates: int) -> None:
+        """Allocate arrays for the scores of a training set's clips; `y` [N] are the labels of all clips."""
         self.training_set = training_set
         self.scores = np.empty((n_candidates, len(training_set.rows)))
         self.training_means = np.empty((n_candidates, len(training_set.rows)))
@@ -169,9 +171,9 @@ class _HeldOutScores:
         return np.array([log_loss(self._y, logits) for logits in self.scores])
 
     def near_best(self) -> list[int]:
-        """Return the indices of the candidates whose loss is within `CLOSE` of the lowest."""
+        """Return the indices of the candidates whose loss is within `NEAR_BEST_SHARE` of the lowest."""
         losses = self.losses()
-        is_near = losses <= losses.min() * (1 + CLOSE)
+        is_near = losses <= losses.min() * (1 + NEAR_BEST_SHARE)
         return np.flatnonzero(is_near).tolist()
 
 
@@ -258,7 +260,7 @@ class _Search:
     def _score_held_out(self, scores_of_sets: Sequence[_HeldOutScores]) -> None:
         """Fill in each training set's scores, by every candidate, fitted without a clip's inner fold.
 
-        All candidates are fitted approximately first; those whose loss is within `CLOSE` of the lowest are
+        All candidates are fitted approximately first; those whose loss is near the lowest (`near_best`) are
         then fitted to convergence.
         """
         inner_fits = []
@@ -355,7 +357,7 @@ class _Search:
             Column of the fit in the arrays of `fits`.
         """
         pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
-        # The steps before the scaler do not depend on the clips, and are shared by all fits.
+        # The steps before the scaler learn nothing from the clips, so that all fits share them.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
         scaler = pipeline[-2]
         scaler.mean_ = fits.moments.mean[column].copy()

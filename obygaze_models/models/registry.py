@@ -19,22 +19,22 @@ class BuiltinModels(Mapping[str, ModelSpec]):
     """The zoo's models by name; a model's module is imported when the model is asked for."""
 
     def __init__(self, homes: Mapping[str, tuple[str, ...]]) -> None:
-        """Index model names by module, given the names of each module."""
-        self._home_of = {name: home for home, names in homes.items() for name in names}
+        """Note the module of each model; `homes` are the names of the models in each module."""
+        self._module_of = {name: module for module, names in homes.items() for name in names}
 
     def __getitem__(self, name: str) -> ModelSpec:
-        module = importlib.import_module(self._home_of[name])
+        module = importlib.import_module(self._module_of[name])
         spec: ModelSpec = next(spec for spec in module.SPECS if spec.name == name)
         return spec
 
     def __contains__(self, name: object) -> bool:
-        return name in self._home_of
+        return name in self._module_of
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._home_of)
+        return iter(self._module_of)
 
     def __len__(self) -> int:
-        return len(self._home_of)
+        return len(self._module_of)
 
 
 BUILTIN_MODELS: Mapping[str, ModelSpec] = BuiltinModels(HOMES)
@@ -47,7 +47,8 @@ def find_model(name: str) -> ModelSpec:
     Raises
     ------
     ModelError
-        No such model, a module that can't be imported, one that gives no estimator, or a name that is none.
+        There is no such model; its module can't be imported, or gives no estimator; or the new name is not
+        valid.
     """
     if name in BUILTIN_MODELS:
         return BUILTIN_MODELS[name]
@@ -71,7 +72,7 @@ def models_for(
     Raises
     ------
     ModelError
-        A model that can't be found, an estimator without a name, or two of one name.
+        A model can't be found, an estimator has no name, or two models have the same name.
     """
     specs = _requested_specs(kind, wanted)
     if imbalance != "none":

@@ -1,10 +1,10 @@
 """Fit logistic regression with an L2 penalty on many subsets of the same clips, all in one product.
 
 Folds of movies are subsets of the same clips. Fitted one after the other, each of them reads the features
-anew in every step. Here a step reads them once for all: the logits of K fits are X W with W of K columns, and
-their gradients X' R. `fold_scaling` says how each fit standardises its clips by their own moments although
-all read the same matrix, `fold_losses` what is computed of each clip, and `fold_descent` how the minima are
-found.
+anew in every step. Here a step reads them once for all fits: the logits of K fits are X W, and their
+gradients X' R, with weights W and residuals R of K columns. Each fit standardises its clips by their own
+moments although all read the same matrix (`fold_scaling`). `fold_losses` computes the losses, and
+`fold_descent` finds the minima.
 
 Every fit begins with the weights of the fit on all clips. Figures: benchmarks/README.md, zoo.
 """
@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from obygaze_models.models.fold_descent import PAIRS, FoldDescent, FoldProblem, PrincipalAxes, StepHistory
+from obygaze_models.models.fold_descent import (
+    N_REMEMBERED_STEPS,
+    FoldDescent,
+    FoldProblem,
+    PrincipalAxes,
+    StepHistory,
+)
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, SharedFeatures, scale_folds
 from obygaze_models.models.ridge_path import RidgePath
 from obygaze_models.models.scaling import Moments
@@ -196,7 +202,7 @@ class FoldLogistic:
     def _start(self, C: float) -> Floats:
         """Return weights and intercept [D + 1] of the fit on all clips, from which the fits of subsets start.
 
-        C is the inverse strength of the penalty, as scikit-learn has it.
+        C is the inverse strength of the penalty, as in scikit-learn. Results are cached.
         """
         if C not in self._starts:
             # C multiplies the sum of losses, while the path minimises their mean.
@@ -212,10 +218,11 @@ def block_width(n_clips: int, n_features: int) -> int:
 
     `n_clips` and `n_features` are those of the feature matrix.
     """
-    # A fit holds about five float64 per clip and ten per feature, plus the history of its steps.
-    bytes_of_one = 8 * (5 * n_clips + (2 * PAIRS + 10) * n_features)
-    fits = MOST_BYTES // bytes_of_one // WIDTH * WIDTH
-    return int(np.clip(fits, WIDTH, MOST_FITS))
+    # A fit holds about five float64 per clip and ten per feature, plus the history of its steps, which is two
+    # arrays per step.
+    bytes_of_fit = 8 * (5 * n_clips + (2 * N_REMEMBERED_STEPS + 10) * n_features)
+    n_fits = MOST_BYTES // bytes_of_fit // WIDTH * WIDTH
+    return int(np.clip(n_fits, WIDTH, MOST_FITS))
 
 
 class _Block:

@@ -16,9 +16,9 @@ from obygaze_models.models.ridge_path import RidgePath
 Floats = NDArray[np.float64]
 
 SOFT_TOLERANCE = 1e-4
-"""The `tol` of fits on soft labels, of which there are many: scores need no more digits."""
+"""The `tol` of fits on soft labels, larger than the default to save time: scores need no more digits."""
 
-SOFT_ITERATIONS = 1000
+SOFT_MAX_ITER = 1000
 """The `max_iter` of fits on soft labels."""
 
 
@@ -35,8 +35,8 @@ class RidgeLogistic(LogitClassifier):
     C : float
         Inverse strength of the penalty.
     tol : float
-        The solver ends where no component of the gradient is larger, in coordinates in which the Hessian is
-        about the unit matrix there; the loss then is about D tol^2 / 2 above its minimum.
+        The solver ends when no component of the gradient is larger than this, in coordinates in which the
+        Hessian is about the identity; the loss then is at most about D tol^2 / 2 above its minimum.
     max_iter : int
         Most iterations of L-BFGS.
 
@@ -49,7 +49,7 @@ class RidgeLogistic(LogitClassifier):
     threshold_ : float
         A clip is called positive when its logit is more than 0.
     n_iter_ : int
-        Iterations that were needed.
+        Iterations that the fit took.
     n_features_in_ : int
         D.
 
@@ -131,7 +131,7 @@ def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float])
     path = RidgePath(X, y)
     logits = np.empty((len(strengths), len(other)))
     for row, strength in enumerate(strengths):
-        path.advance(strength, SOFT_TOLERANCE, SOFT_ITERATIONS)
+        path.advance(strength, SOFT_TOLERANCE, SOFT_MAX_ITER)
         weights, intercept = path.solution()
         logits[row] = other @ weights + intercept
     return logits

@@ -21,16 +21,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 Floats = NDArray[np.float64]
 
-BLOCK = 2**17
+NUMBERS_OF_BLOCK = 2**17
 """Numbers in a block of clips: 1 MB, which stays in a core's second-level cache."""
 
 MOST_FLATTENING = 10
-"""How many times smaller than assumed the curvature at the minimum may be before the descent is repeated."""
+"""The descent is repeated if the curvature at the minimum is more than this many times below the assumed."""
 
 LEAST_CURVATURE = 1e-12
 """Least mean curvature that is assumed, so that it can be divided by.
 
-It is reached if all logits are 28 on the right side, where the loss is practically 0."""
+It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
 
 
 class _MeanLoss(NamedTuple):
@@ -76,6 +76,12 @@ class RidgePath:
         Intercept at the last minimum, for centred features.
     curvature : float
         Mean of p (1 - p) at the last minimum.
+    mean : ndarray, shape [R]
+        Mean of X.
+    covariance : ndarray, shape [R, R]
+        Of X.
+    floor : float
+        The least penalty that makes the covariance numerically positive definite.
     """
 
     def __init__(self, X: Floats, y: Floats) -> None:
@@ -89,8 +95,9 @@ class RidgePath:
         self.y = y
         self.mean = X.mean(axis=0)
         self.covariance = X.T @ X / len(X)
-        # Rounding errors of the covariance are far below this share of its mean diagonal.
+        # Rounding errors are far below this share of the mean of the diagonal.
         self.floor = 1e-10 * float(np.trace(self.covariance)) / X.shape[1]
+        # From mean products to the covariance.
         self.covariance -= np.outer(self.mean, self.mean)
         # With weights of 0 the best probability is the same for all clips.
         positive_share = float(y.mean())
@@ -113,7 +120,7 @@ class RidgePath:
         Returns
         -------
         int
-            The iterations that were needed.
+            The number of iterations.
         """
         n_iterations = 0
         assumed_curvature = np.inf
@@ -123,9 +130,9 @@ class RidgePath:
         # descent is repeated, each time with the curvature that the last one found.
         while has_converged and self.curvature < assumed_curvature / MOST_FLATTENING:
             assumed_curvature = self.curvature
-            round_of_descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
-            n_iterations += round_of_descent.n_iterations
-            has_converged = round_of_descent.has_converged
+            descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
+            n_iterations += descent.n_iterations
+            has_converged = descent.has_converged
         if not has_converged:
             warnings.warn(
                 f"logistic regression did not converge in max_iter={max_iter} iterations: raise it, or tol",
@@ -205,7 +212,7 @@ class RidgePath:
         `intercept` is that for centred features.
         """
         shift = intercept - float(self.mean @ weights)
-        n_rows = max(1, BLOCK // weights.size)
+        n_rows = max(1, NUMBERS_OF_BLOCK // weights.size)
         loss = 0.0
         by_weights = np.zeros_like(weights)
         by_shift = 0.0
@@ -215,25 +222,26 @@ class RidgePath:
             y = self.y[start : start + n_rows]
             logits = block @ weights + shift
             loss += float(np.sum(np.logaddexp(0, logits) - y * logits))
-            positive = expit(logits)
-            curvature += float(positive @ (1 - positive))
-            residuals = positive
+            p = expit(logits)
+            curvature += float(p @ (1 - p))
+            # p - y, computed in the memory of p.
+            residuals = p
             residuals -= y
             by_weights += residuals @ block
             by_shift += float(residuals.sum())
         n_clips = len(self.X)
         by_intercept = by_shift / n_clips
-        # Weights change the shift too, by the means of their features.
+        # Logits are X w + (intercept - mean w): the derivative by w has a term of X and one of the mean.
         return _MeanLoss(
-            loss / n_clips,
-            by_weights / n_clips - self.mean * by_intercept,
-            by_intercept,
-            max(curvature / n_clips, LEAST_CURVATURE),
+            loss=loss / n_clips,
+            by_weights=by_weights / n_clips - self.mean * by_intercept,
+            by_intercept=by_intercept,
+            curvature=max(curvature / n_clips, LEAST_CURVATURE),
         )
 
 
 class _Descent(NamedTuple):
-    """How a descent went: its iterations, and whether they sufficed."""
+    """The number of iterations of a descent, and whether it converged within those allowed."""
 
     n_iterations: int
     has_converged: bool

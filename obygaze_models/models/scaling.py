@@ -26,7 +26,7 @@ MOST_LIMIT = 1e6
 
 Limit = Annotated[float, Interval(Real, 0, MOST_LIMIT, closed="right")]
 
-ROWS = 256
+N_ROWS_AT_ONCE = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
 LEAST_SHARE_LEFT = 1e-6
@@ -110,9 +110,9 @@ def standardise(
     """
     if out is None:
         out = np.empty(X.shape, np.result_type(X, mean))
-    for start in range(0, len(X), ROWS):
-        rows = out[start : start + ROWS]
-        np.subtract(X[start : start + ROWS], mean, out=rows, dtype=out.dtype)
+    for start in range(0, len(X), N_ROWS_AT_ONCE):
+        rows = out[start : start + N_ROWS_AT_ONCE]
+        np.subtract(X[start : start + N_ROWS_AT_ONCE], mean, out=rows, dtype=out.dtype)
         rows /= scale
         if limit is not None:
             np.clip(rows, -limit, limit, out=rows)
@@ -139,11 +139,11 @@ def _column_sums(
     to the bit as that of ``np.add.reduce`` on the whole array.
     """
     # Row 0 holds the sums so far, the other rows a block of X.
-    work = np.zeros((ROWS + 1, X.shape[1]))
-    for start in range(0, len(X), ROWS):
+    work = np.zeros((N_ROWS_AT_ONCE + 1, X.shape[1]))
+    for start in range(0, len(X), N_ROWS_AT_ONCE):
         n_left = len(X) - start
         rows = work[1 : 1 + n_left]
-        np.subtract(X[start : start + ROWS], centre, out=rows)
+        np.subtract(X[start : start + N_ROWS_AT_ONCE], centre, out=rows)
         if power == 2:
             rows *= rows
         work[0] = np.add.reduce(work[: 1 + len(rows)], axis=0)
@@ -186,12 +186,12 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     sums = np.zeros((in_subset.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
-    for start in range(0, len(X), ROWS):
+    for start in range(0, len(X), N_ROWS_AT_ONCE):
         # Centred by the mean of all rows, so that the squared shift subtracted below is small.
-        rows = X[start : start + ROWS] - centre
-        counts = in_subset[start : start + ROWS].T.astype(np.float64)
-        sums += counts @ rows
-        squares += counts @ (rows * rows)
+        rows = X[start : start + N_ROWS_AT_ONCE] - centre
+        is_in_subset = in_subset[start : start + N_ROWS_AT_ONCE].T.astype(np.float64)  # [K, rows]
+        sums += is_in_subset @ rows
+        squares += is_in_subset @ (rows * rows)
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows
     variance = squares / n_rows - shift * shift

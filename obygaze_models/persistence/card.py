@@ -81,13 +81,15 @@ UNLABELLED = "unlabelled"
 ClipLength = Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")]
 """Median length of some clips, in seconds."""
 
-CALIBRATED = ("p_skilled", "error", "film_error", "worst_film_error", "film_margin")
+CALIBRATION_FIELDS = ("p_skilled", "error", "film_error", "worst_film_error", "film_margin")
+"""Fields of `CardFields.calibration`, which explains them."""
+
 Calibrated = Annotated[
     dict[Literal["p_skilled", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
         description="an object of p_skilled (0 to 1), error, film_error, worst_film_error and film_margin, "
         "or empty",
-        extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
+        extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATION_FIELDS)}]},
     ),
 ]
 
@@ -128,13 +130,20 @@ class Input(TypedDict):
     store: Hex64
 
 
-OPTIONAL = ("clip_s", "reduced_by", "population", "evidence", "modalities", "labelled_by")
+OPTIONAL_FIELDS = ("clip_s", "reduced_by", "population", "evidence", "modalities", "labelled_by")
 """Fields of a card that a file may lack."""
 
-FIGURES = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
+MEASURED_FIELDS = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
+"""Numbers of a metric of a card; each is absent or null if it is undefined."""
+
 Measured = msgspec.defstruct(
     "Measured",
-    [("task", Text), ("metric", Text), ("n_movies", Whole), *((of, Number | None, None) for of in FIGURES)],
+    [
+        ("task", Text),
+        ("metric", Text),
+        ("n_movies", Whole),
+        *((name, Number | None, None) for name in MEASURED_FIELDS),
+    ],
 )
 """A metric of a model, with the values that pages and lists of models show."""
 METRICS: Any = Annotated[list[Measured], Meta(description="metrics, each of a task")]  # type: ignore[valid-type]
@@ -329,7 +338,7 @@ class Card(CardFields, frozen=True, kw_only=True):
         """Return the card as JSON values, with the format's name and number."""
         document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
         for name, value in asdict(self).items():
-            is_left_out = name in OPTIONAL and not value
+            is_left_out = name in OPTIONAL_FIELDS and not value
             if not is_left_out:
                 document[name] = value
         return document
@@ -390,7 +399,7 @@ def _check_field_values(document: Mapping[str, Any], name: str) -> None:
     concepts = document["concepts"]
     calibration = document["calibration"]
     has_calibration_fields = not calibration or (
-        {*CALIBRATED} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
+        {*CALIBRATION_FIELDS} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
     )
     # Field -> whether its value is right, and the type that describes what it should be.
     checks: dict[str, tuple[bool, object]] = {

@@ -94,15 +94,15 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     """Make a fitted linear probe from the parameters of a card, and arrays."""
-    d = card.n_features
-    check_arrays(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
+    n_features = card.n_features
+    check_arrays(arrays, mean=(n_features,), scale=(n_features,), weights=(n_features,), intercept=(1,))
     head = RidgeLogistic(C=card.parameters["C"])
-    frames = card.parameters.get("frames")
+    pool_of_frames = card.parameters.get("frames")
     scaler = _make_scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
-    pools = [] if frames is None else [FramePool(frames)]
+    pools = [] if pool_of_frames is None else [FramePool(pool_of_frames)]
     for step in (*pools, head):
         step._validate_params()
-        step.n_features_in_ = d
+        step.n_features_in_ = n_features
     set_linear_attributes(head, arrays["weights"], arrays["intercept"])
     return make_pipeline(*pools, scaler, head)
 
@@ -248,12 +248,11 @@ def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]
 
 def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
     """Make a fitted bank of CAVs; arguments are those of `_bank_from_state`."""
-    d = card.n_features
-    k = len(card.concepts)
+    n_concepts = len(card.concepts)
     directions = card.parameters["directions"]
     bank = ConceptBank(directions, concepts=list(card.concepts), clip=card.parameters.get("clip"))
-    shapes = {"weights": (k, d), "intercepts": (k,), **_scaler_shapes(card)}
-    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=k)
+    shapes = {"weights": (n_concepts, card.n_features), "intercepts": (n_concepts,), **_scaler_shapes(card)}
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=n_concepts)
     bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
     bank.scaler_ = _scaler_from_state(card, arrays)
     return bank
@@ -261,19 +260,24 @@ def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -
 
 def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> UnitBank:
     """Make a fitted bank of units, which needs no decoder; arguments are those of `_bank_from_state`."""
-    d = card.n_features
-    k = len(card.concepts)
-    bank = UnitBank(k, card.parameters["n_active"])
-    shapes = {"encoder": (k, d), "bias": (k,), "centre_of_tokens": (d,), "token_scale": (1,)}
-    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=k)
-    if bank.n_active > k:
-        raise ModelError(f"{bank.n_active} of {k} units can't be active")
+    n_features = card.n_features
+    n_units = len(card.concepts)
+    bank = UnitBank(n_units, card.parameters["n_active"])
+    shapes = {
+        "encoder": (n_units, n_features),
+        "bias": (n_units,),
+        "centre_of_tokens": (n_features,),
+        "token_scale": (1,),
+    }
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=n_units)
+    if bank.n_active > n_units:
+        raise ModelError(f"{bank.n_active} of {n_units} units can't be active")
     bank.dictionary_ = Dictionary(
         n_active=bank.n_active,
         centre=arrays["centre_of_tokens"],
         scale=float(arrays["token_scale"][0]),
         encoder=arrays["encoder"],
-        decoder=np.empty((0, d), np.float32),
+        decoder=np.empty((0, n_features), np.float32),
         bias=arrays["bias"],
     )
     return bank
@@ -281,11 +285,15 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
 
 def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> TimeBank:
     """Make a fitted bank of concepts in time; arguments are those of `_bank_from_state`."""
-    d = card.n_features
-    k = len(card.concepts)
+    n_features = card.n_features
+    n_concepts = len(card.concepts)
     bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
-    shapes = {"weights": (k, d), "feature_mean": (d,), "feature_scale": (d,)}
-    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=2 * k)
+    shapes = {
+        "weights": (n_concepts, n_features),
+        "feature_mean": (n_features,),
+        "feature_scale": (n_features,),
+    }
+    _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=2 * n_concepts)
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]
@@ -355,8 +363,9 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
     values = estimator.train_values_
+    # A model that was read from a file has quantiles of its training clips already.
     are_quantiles = len(values) == N_LEVELS and not (np.diff(values, axis=0) < 0).any()
-    if not are_quantiles:  # they are those of a model that was read from a file
+    if not are_quantiles:
         values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
     arrays |= {"values": values, "centre": estimator.centre_}
     head = estimator.head_
@@ -371,14 +380,16 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:
     """Make the table of a decision tree's nodes [M, 6], from which `stored_tree` makes the tree again."""
+    # A tree that was read from a file keeps its table.
     if hasattr(head, "table"):
         return np.asarray(head.table)
     tree = head.tree_
     is_leaf = tree.children_left < 0
     concept = np.where(is_leaf, -1, tree.feature)
     threshold = np.where(is_leaf, 0.0, tree.threshold)
-    columns = (concept, threshold, tree.children_left, tree.children_right)
-    return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
+    counts = np.round(node_counts(head), 9)  # [M, 2], as sums of clips' weights
+    columns = (concept, threshold, tree.children_left, tree.children_right, counts)
+    return np.column_stack(columns).astype(np.float64)
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
@@ -478,15 +489,16 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
     return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
 
 
-_NETWORK = (_network_to_state, _network_from_state)
-_PCBM = (_pcbm_to_state, _pcbm_from_state)
+_NETWORK_FUNCTIONS = (_network_to_state, _network_from_state)
+_BOTTLENECK_FUNCTIONS = (_pcbm_to_state, _pcbm_from_state)
 CONVERSIONS: Mapping[str, tuple[type, StateFunctions]] = {
-    **{kind: (network, _NETWORK) for kind, network in NETWORKS.items()},
-    "pcbm_time": (ConceptsInTime, _PCBM),
-    "pcbm": (ConceptBottleneck, _PCBM),
+    **{kind: (network, _NETWORK_FUNCTIONS) for kind, network in NETWORKS.items()},
+    "pcbm_time": (ConceptsInTime, _BOTTLENECK_FUNCTIONS),
+    "pcbm": (ConceptBottleneck, _BOTTLENECK_FUNCTIONS),
     "cav": (LinearCAV, (_cav_to_state, _cav_from_state)),
     "bank": (ConceptBank, (_bank_to_state, _bank_from_state)),
     "fused": (LinearFusion, (_fusion_to_state, _fusion_from_state)),
     "linear": (Pipeline, (_linear_to_state, _linear_from_state)),
 }
-"""The estimators of each kind, and how they are converted to parameters and arrays, and back."""
+"""The estimators of each kind, and how they are converted to parameters and arrays, and back. The first kind
+that an estimator is an instance of is its own: `pcbm_time` comes before `pcbm`, of which it is a subclass."""

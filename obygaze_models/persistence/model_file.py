@@ -29,13 +29,13 @@ from obygaze_models.persistence.zoo_list import default_zoo, find_entry, is_name
 SCORE_ARRAYS = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays of the calibration and of the training clips' distances; joint models have none."""
 
-ROWS = ("trained_rows", "trained_row_films")
+ROW_ARRAYS = ("trained_rows", "trained_row_films")
 """Arrays by which training rows are recognised; every file has them."""
 
-PICTURES = ("trained_pictures", "trained_picture_films")
+PICTURE_ARRAYS = ("trained_pictures", "trained_picture_films")
 """Arrays by which the pictures of training clips are recognised; in files of stores with signatures."""
 
-OTHER_ARRAYS = (*SCORE_ARRAYS, *ROWS, *PICTURES)
+OTHER_ARRAYS = (*SCORE_ARRAYS, *ROW_ARRAYS, *PICTURE_ARRAYS)
 """Names of the arrays in a file that are not the estimator's: calibration, distances and training films. A
 new one is named here, and checked in `_check_other_arrays`."""
 
@@ -65,7 +65,7 @@ class ModelFile:
     @property
     def keeps_pictures(self) -> bool:
         """Whether the file has sketches of pictures, by which training films are recognised in stores."""
-        return all(len(self.other_arrays.get(name, ())) > 0 for name in PICTURES)
+        return all(len(self.other_arrays.get(name, ())) > 0 for name in PICTURE_ARRAYS)
 
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
@@ -82,8 +82,8 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         The estimator can't be saved.
     """
-    for kind, (owner, (convert, _)) in CONVERSIONS.items():
-        if not isinstance(estimator, owner):
+    for kind, (estimator_type, (convert, _)) in CONVERSIONS.items():
+        if not isinstance(estimator, estimator_type):
             continue
         # A pipeline counts as linear only if it is a linear probe.
         if kind == "linear" and not is_linear(estimator):
@@ -216,15 +216,16 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
-    k = len(card.concepts)
-    d = card.n_features
+    n_concepts = len(card.concepts)
+    n_features = card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
     if card.protocol != JOINT:
-        shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
+        shapes["reach_distances"] = (N_LEVELS,)
+        shapes |= {"reach_mean": (n_features,), "reach_scale": (n_features,)}
         if card.calibration:
             shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
-        if k and not card.parameters.get(UNLABELLED):
-            shapes["concept_sigmoids"] = (k, _count_draws(score_arrays, "concept_sigmoids"), 2)
+        if n_concepts and not card.parameters.get(UNLABELLED):
+            shapes["concept_sigmoids"] = (n_concepts, _count_draws(score_arrays, "concept_sigmoids"), 2)
     check_arrays(score_arrays, **shapes)
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
@@ -245,8 +246,10 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
     ----------
     trained : mapping of str to ndarray
         Digests of rows and, if there are any, sketches of pictures, each with the films they are of.
-    n_inputs, n_films : int
-        Number of modalities that the model reads, and of films that it was trained on.
+    n_inputs : int
+        Number of modalities that the model reads.
+    n_films : int
+        Number of films that it was trained on.
 
     Raises
     ------
@@ -258,7 +261,7 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
         "trained_rows": (None, n_inputs, DIGEST_BYTES),
         "trained_row_films": (None,),
     }
-    has_pictures = any(name in trained for name in PICTURES)
+    has_pictures = any(name in trained for name in PICTURE_ARRAYS)
     if has_pictures:
         shapes |= {"trained_pictures": (None, KEPT_VIEWS, SKETCH_BYTES), "trained_picture_films": (None,)}
     differing_names = sorted(trained.keys() ^ shapes.keys())
@@ -274,9 +277,9 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
             raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
         if holds_films and not (0 <= int(array.min()) <= int(array.max()) < n_films):
             raise ModelError(f"the array {name} names a film that is not among the movies")
-    for rows, films in (ROWS, PICTURES):
-        if rows in trained and len(trained[rows]) != len(trained[films]):
-            raise ModelError(f"the arrays {rows} and {films} are not of one length")
+    for name, films_name in (ROW_ARRAYS, PICTURE_ARRAYS):
+        if name in trained and len(trained[name]) != len(trained[films_name]):
+            raise ModelError(f"the arrays {name} and {films_name} are not of one length")
 
 
 def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
@@ -288,10 +291,10 @@ def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
 
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts
 # ---------------------------------------------------------------------------
-OWN = "own_"
+OWN_PREFIX = "own_"
 """Begins the name of every array that `to_arrays` of an estimator returned."""
 
-TRUSTED = (
+TRUSTED_TYPES = (
     "obygaze_models.models.scaling.ClippedScaler",
     "obygaze_models.models.ridge_logistic.RidgeLogistic",
 )
@@ -326,7 +329,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
         The estimator has no `to_arrays`, and has parts that skops does not trust.
     """
     if isinstance(estimator, GivesArrays):
-        arrays = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
+        arrays = {OWN_PREFIX + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
         return EstimatorState("arrays", {}, arrays)
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
@@ -380,7 +383,7 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     estimator = as_spec(card.model, model).make(card.seed)
     if not isinstance(estimator, GivesArrays) or type(estimator).__name__ != card.estimator:
         raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(estimator).__name__} here")
-    own_arrays = {label.removeprefix(OWN): array for label, array in arrays.items()}
+    own_arrays = {label.removeprefix(OWN_PREFIX): array for label, array in arrays.items()}
     try:
         return type(estimator).from_arrays(own_arrays)
     except Exception as error:
@@ -402,7 +405,7 @@ def _from_skops(arrays: Arrays) -> Any:
             is_uncompressed = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
         untrusted = _untrusted_types(data) if is_uncompressed else []
         if is_uncompressed and not untrusted:
-            return skops.loads(data, trusted=list(TRUSTED))
+            return skops.loads(data, trusted=list(TRUSTED_TYPES))
     except Exception as error:
         reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
@@ -415,7 +418,7 @@ def _untrusted_types(data: bytes) -> list[str]:
     """List the types in a skops archive, given as bytes, that are not trusted."""
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
-    return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
+    return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED_TYPES))
 
 
 def _make_reproducible(data: bytes) -> bytes:

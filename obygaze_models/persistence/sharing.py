@@ -193,16 +193,16 @@ def _download_model(
     """
     listed = f"{zoo}/{entry.file}"
 
-    def count(_name: str, size: int, _more: int) -> None:
+    def report_size(_name: str, n_copied: int, _more: int) -> None:
         """Report how many bytes have come; raise if they are more than is listed."""
-        if size > entry.octets:
+        if n_copied > entry.octets:
             raise ModelError(f"{listed}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:
-            progress(size, entry.octets)
+            progress(n_copied, entry.octets)
 
     with alone_in(building, "pulling this model"), naming(target):
         partial = building / entry.sha256
-        download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, count)
+        download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, report_size)
         try:
             audit(listed, read_bytes(partial))
         except ModelError:

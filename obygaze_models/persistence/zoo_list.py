@@ -27,15 +27,17 @@ from obygaze_models.persistence.archive import MAX_FILE
 from obygaze_models.persistence.card import Card
 
 LIST = "zoo.toml"
-SUFFIX = ".model"
-WHERE = "OBYGAZE_ZOO"
+"""Name of the file with the list."""
+
+MODEL_SUFFIX = ".model"
+ZOO_VARIABLE = "OBYGAZE_ZOO"
 """Environment variable with the folder or URL of the list in which models are looked up by name."""
 
 Version = Annotated[
     str, Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z")
 ]
-_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
-SHOWN = ("within_movie_auc", "average_precision", "qwk")
+_NAME_AND_VERSION = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
+SHOWN_METRICS = ("within_movie_auc", "average_precision", "qwk")
 """Metrics that a list shows, in their order; each is a mean over films."""
 
 
@@ -102,7 +104,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     @property
     def file(self) -> str:
         """Name of its file. It is computed, so that no list can name another file."""
-        return f"{self.name}-{self.version}{SUFFIX}"
+        return f"{self.name}-{self.version}{MODEL_SUFFIX}"
 
     @property
     def page(self) -> str:
@@ -118,7 +120,7 @@ class _List(Struct, frozen=True, forbid_unknown_fields=True):
 
 def default_zoo() -> str:
     """Return the folder or URL of the list to look models up in: $OBYGAZE_ZOO, or the models shipped."""
-    return os.environ.get(WHERE) or str(package_files("obygaze_models") / "zoo")
+    return os.environ.get(ZOO_VARIABLE) or str(package_files("obygaze_models") / "zoo")
 
 
 def read_zoo(place: Path | str) -> list[Entry]:
@@ -154,17 +156,17 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     except ValueError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
     n_by_label = Counter(entry.label for entry in listed)
-    twice = sorted(label for label, n in n_by_label.items() if n > 1)
-    if twice:
-        raise ModelError(f"{place}/{LIST}: {twice[0]} is listed twice")
-    return sorted(listed, key=lambda entry: (entry.name, _version_numbers(entry.version)))
+    repeated = sorted(label for label, n in n_by_label.items() if n > 1)
+    if repeated:
+        raise ModelError(f"{place}/{LIST}: {repeated[0]} is listed twice")
+    return sorted(listed, key=_name_and_version)
 
 
 def write_list(entries: Sequence[Entry]) -> bytes:
     """Write the TOML text of a list of models, sorted by name and version, as bytes."""
     import tomli_w  # noqa: PLC0415 - only where a list is written
 
-    in_order = sorted(entries, key=lambda entry: (entry.name, _version_numbers(entry.version)))
+    in_order = sorted(entries, key=_name_and_version)
     return tomli_w.dumps({"model": msgspec.to_builtins(in_order)}).encode("utf-8")
 
 
@@ -182,20 +184,20 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     matching = [entry for entry in versions if version in ("", entry.version)]
     if matching:
         return max(matching, key=lambda entry: _version_numbers(entry.version))
-    names = [entry.label for entry in (versions or entries)]
-    near = get_close_matches(name, {entry.name for entry in entries}, 1)
+    labels = [entry.label for entry in (versions or entries)]
+    similar_names = get_close_matches(name, {entry.name for entry in entries}, 1)
     if Path(f"{wanted}.model").is_file():
         hint = f"did you mean the file {wanted}.model?"
-    elif near and not versions:
-        hint = f"did you mean {near[0]}?"
+    elif similar_names and not versions:
+        hint = f"did you mean {similar_names[0]}?"
     else:
-        hint = f"it has {', '.join(names) or 'none'}"
+        hint = f"it has {', '.join(labels) or 'none'}"
     raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {hint}")
 
 
 def is_name(text: str) -> bool:
     """Tell whether a text has the form NAME or NAME@VERSION, and is not the path of an existing file."""
-    has_form = _NAMED.fullmatch(text) is not None
+    has_form = _NAME_AND_VERSION.fullmatch(text) is not None
     return has_form and not Path(text).exists()
 
 
@@ -255,16 +257,17 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
         weights=[digest for digest in digests if isinstance(digest, str)],
         films=len(card.movies),
         clips=card.n_clips,
-        scores=sorted(scores, key=lambda score: SHOWN.index(score.metric)),
+        scores=sorted(scores, key=lambda score: SHOWN_METRICS.index(score.metric)),
     )
 
 
 def _score_of_metric(row: Any) -> Score | None:
     """Make the score of a list from a row of a card's metrics; None if lists do not show the metric."""
-    if row["metric"] not in SHOWN or row.get("movie_mean") is None:
+    if row["metric"] not in SHOWN_METRICS or row.get("movie_mean") is None:
         return None
     # The interval of the retrained method, if it is known; otherwise that of these trained models.
-    kind = "movie" if row.get("method_low") is None else "method"
+    has_method_interval = row.get("method_low") is not None
+    kind = "method" if has_method_interval else "movie"
     return Score(
         task=row["task"],
         metric=row["metric"],
@@ -281,6 +284,11 @@ def _rounded(value: float | None) -> float | None:
     if value is None:
         return None
     return round(value, 4)
+
+
+def _name_and_version(entry: Entry) -> tuple[str, tuple[int, ...]]:
+    """Return what the entries of a list are sorted by: their names, then their versions."""
+    return entry.name, _version_numbers(entry.version)
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:

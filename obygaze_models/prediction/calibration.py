@@ -22,17 +22,17 @@ Floats = NDArray[np.float64]
 N_DRAWS = 200
 """Draws of the posterior of all films."""
 
-N_LEFT_OUT = 5
+N_DRAWS_WITHOUT_FILM = 5
 """Draws of the posterior without each film, by which the calibration's errors are measured."""
 
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
-BRACKET = 0.80
+BRACKET_COVERAGE = 0.80
 """How often the bracket around a new film's expected share should contain the true share."""
 
 NORMAL_QUANTILE = 1.2815515655446004
-"""Standard deviations to each side within which 80 % of a normal distribution lie, as `BRACKET` asks."""
+"""This many standard deviations to each side of the mean of a normal distribution hold `BRACKET_COVERAGE`."""
 
 LEAST_SHARE = 1e-6
 """Least distance of a drawn share from 0 and 1, whose logits are not finite."""
@@ -149,6 +149,7 @@ class Calibration:
         """
         margin = self.film_margin
         if extra_variance:
+            # Variances add up, and so do the squares of the margins.
             margin = float(np.hypot(margin, NORMAL_QUANTILE * np.sqrt(extra_variance)))
         return max(share - margin, 0.0), min(share + margin, 1.0)
 
@@ -269,6 +270,7 @@ def share_quantiles(held_out: HeldOut, probabilities: Floats) -> Floats:
     n_films = len(sizes)
     n_independent = float(n_clips)
     if n_films > 1:
+        # The jackknife: the share without each film, and from their squares the variance of the share.
         shares_without = (labels.sum() - positives) / (n_clips - sizes)
         squares = np.sum((shares_without - shares_without.mean()) ** 2)
         widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
@@ -286,7 +288,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
     have one label, the share of positive clips is taken from all films.
     """
-    probabilities = (np.arange(N_LEFT_OUT) + 0.5) / N_LEFT_OUT
+    probabilities = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
@@ -296,8 +298,9 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
         if has_one_label:
             is_used = np.ones(len(in_movie), dtype=np.bool_)
         slopes = likelihood.posterior(without=movie).quantiles(probabilities)
+        # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
         share = (held_out.y[is_used].sum() + 0.5) / (is_used.sum() + 1)
-        shares = np.full(N_LEFT_OUT, share)
+        shares = np.full(N_DRAWS_WITHOUT_FILM, share)
         clip_weights = is_used[None].astype(np.float64)
         intercepts = find_intercepts(slopes, scores, clip_weights, shares)
         p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), scores[in_movie])
@@ -315,7 +318,7 @@ def margin(errors: Floats) -> float:
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
     from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
-    return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)
+    return float(t.ppf((1 + BRACKET_COVERAGE) / 2, len(errors)) * scale)
 
 
 def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
@@ -343,5 +346,6 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     order = np.argsort(values, kind="stable")
     total = 0.0
     for rows in np.array_split(order, n_bins):
+        # Clips of the bin times the distance of the two means.
         total += abs(values[rows].sum() - shares[rows].sum())
     return float(total / len(labels))

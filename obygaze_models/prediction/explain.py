@@ -25,16 +25,16 @@ from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
-from obygaze_models.prediction.frames import OF_ATTENTION, frames_of, reads_frames
+from obygaze_models.prediction.frames import ATTENTION_COLUMNS, frames_of, reads_frames
 from obygaze_models.prediction.reading import find_clips
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
-ENDS = (0.05, 0.95)
+LOW_AND_HIGH = (0.05, 0.95)
 """Quantiles of the training clips' values: each concept is set to the low and to the high one, in turn."""
 
 MOST_ROWS = 40
-"""Most concepts that a terminal's table shows; if there are more, those that contribute most."""
+"""Number of concepts that a terminal's table shows; if there are more, those that contribute most."""
 
 MOST_CONCEPTS = 4
 """Number of concepts whose values a terminal shows for each frame; JSON has all."""
@@ -233,8 +233,8 @@ def _seen_concepts(
 
 
 def _decisions_at_ends(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:
-    """Decide on one clip [1, ...] with each concept in turn set to a low and to a high value (`ENDS`)."""
-    low_quantile, high_quantile = ENDS
+    """Decide on one clip [1, ...] with each concept in turn set to a low and to a high value."""
+    low_quantile, high_quantile = LOW_AND_HIGH
     decisions = []
     for name in model.concepts:
         low = _decide(model, model.intervene(X, {name: low_quantile}))
@@ -262,7 +262,7 @@ def _explain_frames(model: Model, store: Store, row: int) -> tuple[dict[str, flo
         return ()
     columns = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
     if not isinstance(model.estimator, AttentionPooling):
-        columns = columns.drop(columns=list(OF_ATTENTION))
+        columns = columns.drop(columns=list(ATTENTION_COLUMNS))
     return tuple(records(columns.astype(np.float64)))
 
 
@@ -567,10 +567,10 @@ def _decide(model: Model, logits: Any, *, in_distribution: bool = True) -> Decis
     """
     logit = float(logits[0])
     if not in_distribution:
-        return Decision(logit, None, None, None, called=None)
+        return Decision(logit, p=None, p_low=None, p_high=None, called=None)
     is_called = bool(logit >= model.card.threshold)
     if model.calibration is None:
-        return Decision(logit, None, None, None, called=is_called)
+        return Decision(logit, p=None, p_low=None, p_high=None, called=is_called)
     (p,) = model.calibration.probability(logits)
     (low,), (high,) = model.calibration.band(logits)
-    return Decision(logit, float(p), float(low), float(high), called=is_called)
+    return Decision(logit, p=float(p), p_low=float(low), p_high=float(high), called=is_called)

@@ -45,12 +45,14 @@ from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 BANK = "bank"
 """Name of a saved concept bank without a classifier."""
 
-SUFFIX = ".model"
+MODEL_SUFFIX = ".model"
 """End of the name of a model file."""
 
-FEW_MOVIES = 6
-FEW_CLIPS = 2
-"""`check_can_be_saved` fits models on so many movies, and so many clips of each class in every movie."""
+N_MOVIES_TO_CHECK = 6
+"""Number of movies on which `check_can_be_saved` fits models."""
+
+N_CLIPS_TO_CHECK = 2
+"""Number of clips of each class in each of these movies."""
 
 
 @checked
@@ -111,7 +113,7 @@ def save_models(
     """
     wanted = list(dict.fromkeys(names))
     folder = local_path(folder)
-    paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
+    paths = {name: folder / f"{file}{MODEL_SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values())
     specs = {name: _find_spec(name, run, models) for name in wanted if name != BANK}
     if BANK in wanted and _has_several_layers(run):
@@ -150,8 +152,8 @@ def check_can_be_saved(
         The licence is not valid.
     """
     validate_licence(licence)
-    learnt = target.of(data.labels)
-    rows = _select_few_clips(data, learnt)
+    labels = target.of(data.labels)
+    rows = _select_few_clips(data, labels)
     for spec in specs:
         _refuse_unsavable(spec, data, target)
         if spec.name in BUILTIN_MODELS:
@@ -160,23 +162,23 @@ def check_can_be_saved(
             with warnings.catch_warnings(action="ignore"):
                 features = data.read(spec.reads, stream=spec.streams)[rows]
                 fitted = fit(
-                    spec, 0, features, learnt[rows], movies=data.movies[rows], present=data.present.loc[rows]
+                    spec, 0, features, labels[rows], movies=data.movies[rows], present=data.present.loc[rows]
                 )
         except ObygazeError:
             continue
         to_state(_estimator_to_save(fitted), spec.name)
 
 
-def _select_few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Select `FEW_CLIPS` clips of each class from each of the first `FEW_MOVIES` movies that have labels.
+def _select_few_clips(data: Dataset, labels: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Select some clips of each class in some movies, to check whether models can be fitted and saved.
 
-    `learnt` [N] are the labels; the result holds row numbers.
+    `labels` [N] are those of the task; the result holds row numbers.
     """
-    clips = pd.DataFrame({"movie": data.movies, "label": learnt})
-    labelled = clips[learnt != NOT_ASKED]
-    first_movies = np.unique(labelled["movie"])[:FEW_MOVIES]
+    clips = pd.DataFrame({"movie": data.movies, "label": labels})
+    labelled = clips[labels != NOT_ASKED]
+    first_movies = np.unique(labelled["movie"])[:N_MOVIES_TO_CHECK]
     in_first_movies = labelled[labelled["movie"].isin(first_movies)]
-    few = in_first_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
+    few = in_first_movies.groupby(["movie", "label"]).head(N_CLIPS_TO_CHECK)
     return np.asarray(few.index.to_numpy(), np.intp)
 
 
@@ -248,14 +250,15 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         The model cannot be saved.
     """
     target = _target_from_record(run.record["train"])
-    learnt = target.of(data.labels)
-    labelled = np.flatnonzero(learnt != NOT_ASKED)
+    labels = target.of(data.labels)
+    labelled = np.flatnonzero(labels != NOT_ASKED)
     rows = labelled
     if "unlabelled" in spec.requests():
+        # All clips of the movies that have labelled ones.
         rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[labelled])))
     concepts = _concepts_to_learn(spec, data, rows)
     X = data.read(spec.reads, stream=spec.streams)[rows]
-    y = learnt[rows]
+    y = labels[rows]
     movies = data.movies[rows]
     present = data.present.loc[rows, concepts] if concepts else None
     # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
@@ -374,7 +377,7 @@ def _make_card(
         Fields of the card that only this model has; they replace those that all models of a run share.
     """
     X, y, movies = clips
-    modalities = tuple(_input(modality) for modality in data.modalities)
+    modalities = tuple(_describe_input(modality) for modality in data.modalities)
     kinds = {(modality["backbone"], modality["provenance_sha256"]) for modality in modalities}
     if len(kinds) < len(modalities):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
@@ -416,7 +419,7 @@ def _make_card(
     )
 
 
-def _input(modality: Modality) -> Input:
+def _describe_input(modality: Modality) -> Input:
     """Describe a modality of a dataset as an input of a model's card."""
     return {
         "name": modality.name,
@@ -463,29 +466,29 @@ def _first_seed(run: Run) -> int:
     return int(run.record["seeds"][0])
 
 
-def _find_wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
+def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Target | None:
     """Find the run's test with the most clips among those with more clips than the task and the same labels.
 
     Parameters
     ----------
     run : Run
     data : Dataset
-    learnt : ndarray of int, shape [N]
-        Labels of the task.
+    labels : ndarray of int, shape [N]
+        Labels of the task that the model was trained on.
 
     Returns
     -------
     Target or None
         None if there is no such test.
     """
-    in_task = learnt != NOT_ASKED
+    in_task = labels != NOT_ASKED
     widest = None
     most = int(in_task.sum())
     for record in run.record["tests"]:
         test = _target_from_record(record)
         tested = test.of(data.labels)
         n_tested = int((tested != NOT_ASKED).sum())
-        has_same_labels = (tested[in_task] == learnt[in_task]).all()
+        has_same_labels = (tested[in_task] == labels[in_task]).all()
         if n_tested > most and has_same_labels:
             widest = test
             most = n_tested
@@ -529,12 +532,13 @@ def _assess_on_held_out_scores(
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
     model = fitted.spec.name
-    learnt = target.of(data.labels)
-    clip_ids = data.clip_ids[learnt != NOT_ASKED]
-    wider = _find_wider_test(run, data, learnt)
+    labels = target.of(data.labels)
+    clip_ids = data.clip_ids[labels != NOT_ASKED]
+    wider = _find_wider_test(run, data, labels)
     tested = target if wider is None else wider
     left_out = _predictions_of_test(run, model, f"{target.name}>{tested.name}")
     if wider is not None:
+        # The model is trained with the run's first seed.
         of_first_seed = left_out[left_out["seed"] == _first_seed(run)]
         clip_ids = of_first_seed["clip_id"].to_numpy()
         held_out = _held_out_in_run(run, model, of_first_seed)
@@ -556,17 +560,18 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
 
     The mean score of training clips is that of the model of each fold.
     """
+    # "zeros" holds the mean score of the training clips for each model of a fold.
     training_mean_of_fold = {}
     for fold in run.record["folds"]:
         if model in fold["zeros"]:
             training_mean_of_fold[fold["fold"]] = fold["zeros"][model]
     folds = predictions["fold"].to_numpy()
     return HeldOut(
-        predictions["score"].to_numpy(),
-        predictions["label"].to_numpy(),
-        predictions["movie"].to_numpy(),
-        folds,
-        np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
+        scores=predictions["score"].to_numpy(),
+        y=predictions["label"].to_numpy(),
+        movies=predictions["movie"].to_numpy(),
+        folds=folds,
+        training_means=np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
     )
 
 

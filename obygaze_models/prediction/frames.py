@@ -21,10 +21,10 @@ from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 from obygaze_models.reduction import reduce_tokens
 
-OF_ATTENTION = ("weight", "evidence", "contribution")
+ATTENTION_COLUMNS = ("weight", "evidence", "contribution")
 """Columns of models that weigh frames; empty for others."""
 
-FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *OF_ATTENTION)
+FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *ATTENTION_COLUMNS)
 """Columns of every table of frames, followed by two per concept; `flags` may be `TRAINED_ON`."""
 
 
@@ -186,7 +186,7 @@ def _frame_table_of_clip(
         "movie": clips.movies[row],
         "frame": np.arange(len(frames)),
         "time_s": times,
-        **dict.fromkeys(OF_ATTENTION, np.nan),
+        **dict.fromkeys(ATTENTION_COLUMNS, np.nan),
     }
     is_far = bool(model.is_out_of_distribution(clip)[0])
     if isinstance(estimator, AttentionPooling) and not is_far:

@@ -11,23 +11,23 @@ from obygaze_models.models.scaling import CLIP, moments, moments_without_groups,
 OUT_OF_DISTRIBUTION = "unlike"
 """Word for clips out of distribution in tables and files."""
 
-LIMIT = 0.99
-"""Share of nearer training clips above which a clip gets no prediction."""
+LARGEST_SHARE = 0.99
+"""A clip is out of distribution if more than this share of training clips is nearer to the training mean."""
 
-BLOCK = 1024
+N_CLIPS_AT_ONCE = 1024
 """Clips whose features are clipped at a time."""
 
-LEVELS = np.linspace(0, 1, 201)
-"""Quantile levels of distances and of concept values in a model file."""
+QUANTILE_LEVELS = np.linspace(0, 1, 201)
+"""The quantiles of distances that a model file holds."""
 
-ROUNDING = 1e-9
-"""Distances that differ by less count as equal: they differ by rounding alone."""
+ROUNDING_OF_DISTANCE = 1e-9
+"""Distances that differ by less count as equal: the difference may be rounding."""
 
-WINSOR = 3
+WINSOR_DEVIATIONS = 3
 """Standard deviations from the mean at which features are winsorised before their moments are taken."""
 
-WINSOR_ROUNDS = 3
-"""How often features are winsorised, each time by the moments that the last time left."""
+N_WINSOR_ROUNDS = 3
+"""How often features are winsorised, each time by the moments of the features winsorised before."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,7 +50,7 @@ class OutOfDistribution:
     mean, scale : ndarray, shape [D]
         Means and deviations of the training clips' winsorised features.
     distances : ndarray, shape [Q]
-        Quantiles (`LEVELS`) of the training clips' distances from the clips of all other films.
+        Quantiles (`QUANTILE_LEVELS`) of the training clips' distances from the clips of all other films.
     """
 
     mean: NDArray[np.float64]
@@ -63,6 +63,7 @@ class OutOfDistribution:
 
         `movies` [N] is the film of each clip; there are at least two films.
         """
+        # The rows of the clips that have all modalities.
         complete = np.flatnonzero([bool(np.isfinite(features).all()) for features in X])
         winsorised = _winsorise(X, complete)
         films = _rows_of_films(movies)
@@ -78,16 +79,16 @@ class OutOfDistribution:
         for rows, mean, scale in zip(films, without_film.mean, without_film.scale, strict=True):
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
         mean, scale = moments(winsorised)
-        return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, LEVELS))
+        return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, QUANTILE_LEVELS))
 
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute for each clip of X [N, D] the share of training clips that are nearer to the training mean.
 
-        A clip that is farther than 99 % of them, by however little, has a share above `LIMIT`.
+        A clip that is farther than 99 % of them, by however little, has a share above `LARGEST_SHARE`.
         """
         # Training clips at exactly the same distance do not count as nearer.
-        distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING
-        return np.interp(distances, self.distances, LEVELS)
+        distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING_OF_DISTANCE
+        return np.interp(distances, self.distances, QUANTILE_LEVELS)
 
 
 def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
@@ -98,7 +99,7 @@ def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
 
 
 def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Clip each feature of some rows of X at `WINSOR` deviations from its mean, `WINSOR_ROUNDS` times.
+    """Clip each feature of some rows of X at `WINSOR_DEVIATIONS` from its mean, `N_WINSOR_ROUNDS` times.
 
     X is not copied as a whole, as it may take up most of the memory.
     """
@@ -106,13 +107,13 @@ def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
     low: Any = -np.inf
     high: Any = np.inf
     # The first pass clips nothing: it measures the features as they are.
-    for _ in range(1 + WINSOR_ROUNDS):
-        for first in range(0, len(rows), BLOCK):
-            block = slice(first, first + BLOCK)
+    for _ in range(1 + N_WINSOR_ROUNDS):
+        for first in range(0, len(rows), N_CLIPS_AT_ONCE):
+            block = slice(first, first + N_CLIPS_AT_ONCE)
             np.clip(X[rows[block]].astype(np.float64), low, high, out=clipped[block])
         mean, scale = moments(clipped)
-        low = mean - WINSOR * scale
-        high = mean + WINSOR * scale
+        low = mean - WINSOR_DEVIATIONS * scale
+        high = mean + WINSOR_DEVIATIONS * scale
     return clipped
 
 

@@ -25,7 +25,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
-from obygaze_models.prediction.out_of_distribution import LIMIT, OUT_OF_DISTRIBUTION
+from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import ClipBlock, find_clips, missing_modality_flags
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import Recognition, recognise
@@ -68,7 +68,7 @@ class Predicted:
     excluded : dict of str to list of str
         Reason -> ids of clips without features.
     evidence : str
-        What films left out show of the model, in one line.
+        One line on how well the model did on films left out of training.
     recognition : Recognition
         The films and clips that the model was trained on, and how they were recognised.
     """
@@ -125,8 +125,8 @@ def predict(
     movies : collection of str, optional
         Score the clips of these movies only.
     progress : callable or bool, optional
-        Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these; or
-        whether to show a bar, by default in a notebook alone.
+        For a model that reads reduced tokens: called with the number of clips whose tokens are reduced so far
+        and the number of all clips; or whether to show a progress bar, by default only in a notebook.
 
     Raises
     ------
@@ -145,10 +145,12 @@ def predict(
     stores = [stores] if isinstance(stores, Store) else stores
     video_of = {}
     if manifest is not None:
-        trained = model.card.codebook["name"]
-        given = manifest.codebook.name
-        if trained != given:
-            raise ModelError(f"the model is of codebook {trained!r}, the manifest of codebook {given!r}")
+        of_model = model.card.codebook["name"]
+        of_manifest = manifest.codebook.name
+        if of_model != of_manifest:
+            raise ModelError(
+                f"the model is of codebook {of_model!r}, the manifest of codebook {of_manifest!r}"
+            )
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
     readable = find_clips(model.card, stores, movies=movies)
     if not len(readable):
@@ -171,10 +173,10 @@ def predict(
         columns[name] = pd.array(values).astype("Int64") if name == "called" else values
     table = pd.DataFrame(columns, copy=False)
     return Predicted(
-        table,
-        readable.excluded,
-        evidence_line(model.card.evidence, model.card.levels_left_out or ()),
-        recognition,
+        table=table,
+        excluded=readable.excluded,
+        evidence=evidence_line(model.card.evidence, model.card.levels_left_out or ()),
+        recognition=recognition,
     )
 
 
@@ -184,7 +186,7 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
     Clips out of distribution get no probability and no decision.
     """
     unlike = model.out_of_distribution_share(block.X)
-    is_far = unlike > LIMIT
+    is_far = unlike > LARGEST_SHARE
     logits = model.logits(block.X)
     unknown = np.full(len(block.clips), np.nan)
     p = unknown

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_models.dataset.features import (
-    REDUCE,
+    REDUCTIONS,
     Features,
     Pool,
     StoredClips,
@@ -25,20 +25,20 @@ from obygaze_models.persistence.card import Card, Input
 from obygaze_models.prediction.clip_columns import ClipColumns
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
-PART = 1 << 26
+BYTES_OF_TOKENS = 1 << 26
 """Number of bytes of tokens that are read at a time."""
 
-AT_ONCE = 8
-"""Number of blocks of vectors that are requested from a server at once."""
+N_PARTS_AT_ONCE = 8
+"""Number of parts of vectors that are requested from a server at once."""
 
-CLIPS = 1024
+N_CLIPS_AT_ONCE = 1024
 """Number of clips of several modalities that are read at a time."""
 
 NO_ROW = -1
 """Row number for a clip that is not in a store."""
 
 WITHOUT = "without_"
-"""Begins the flag of a modality that a clip lacks."""
+"""A clip that lacks a modality has the flag of this and the modality's name."""
 
 
 class ClipBlock(NamedTuple):
@@ -99,7 +99,7 @@ class ReadableClips:
         """Yield the clips in order, block by block, with the features that the model reads.
 
         A block holds clips that are stored together, so that each part of the store is read once. For a model
-        of several modalities a block holds `CLIPS` clips.
+        of several modalities a block holds `N_CLIPS_AT_ONCE` clips.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class ReadableClips:
             If tokens are reduced: called with the number of clips done and the number of all clips.
         """
         if self.card.modalities:
-            for first in range(0, len(self), CLIPS):
-                indices = np.arange(first, min(first + CLIPS, len(self)))
+            for first in range(0, len(self), N_CLIPS_AT_ONCE):
+                indices = np.arange(first, min(first + N_CLIPS_AT_ONCE, len(self)))
                 yield ClipBlock(self.clips.take(indices), self._read_modalities(indices))
             return
         (sources,) = self.sources
@@ -126,6 +126,7 @@ class ReadableClips:
             parts_to_read = parts[first : first + n_at_once]
             rows_to_read = rows[np.concatenate(parts_to_read)]
             X = _read_rows(self.card, source.store, rows_to_read, most_frames, progress)
+            # The parts were read together: their clips follow each other in X.
             start = 0
             for part in parts_to_read:
                 stop = start + len(part)
@@ -316,24 +317,25 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
         bytes_of_clip = 4 * math.prod(reduced.plan.shape)  # float32
-        part_of = np.arange(len(rows)) // max(PART // bytes_of_clip, 1)
+        part_of_clip = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
     elif _reads_tokens(card):
         bytes_of_clip = 2 * math.prod(group.shape("tokens")[1:])  # float16
-        part_of = np.arange(len(rows)) // max(PART // bytes_of_clip, 1)
+        part_of_clip = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
     else:
         starts = [piece.start for piece in group.pieces(card.features)]
-        part_of = np.searchsorted(starts, rows, side="right")
+        part_of_clip = np.searchsorted(starts, rows, side="right")
     if len(rows):
-        first_of_parts = np.flatnonzero(np.diff(part_of)) + 1
+        # A part begins where the number of the part changes.
+        first_of_parts = np.flatnonzero(np.diff(part_of_clip)) + 1
         yield from np.split(np.arange(len(rows)), first_of_parts)
 
 
 def _count_parts_at_once(card: Card, store: Store) -> int:
-    """Return how many parts to request at once: `AT_ONCE` for vectors on a server, to wait once; else 1."""
+    """Return how many parts to request at once: several for vectors on a server, to wait once; else 1."""
     is_on_server = "://" in store.where
     reads_vectors = card.features == "pooled" and not card.reduced_by
     if is_on_server and reads_vectors:
-        return AT_ONCE
+        return N_PARTS_AT_ONCE
     return 1
 
 
@@ -446,7 +448,7 @@ def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[A
     if reads["pool"] == "none":
         return read_array(group, array, rows)
     pool: Pool = "max"  # "as stored" of vectors, which are not pooled
-    if reads["pool"] in REDUCE:
+    if reads["pool"] in REDUCTIONS:
         pool = reads["pool"]  # type: ignore[assignment]  # one of its keys
     return read_features(group, array, pool, rows)
 
@@ -498,13 +500,13 @@ def _refuse_other_provenance(reads: Input, store: Store, group: Group) -> None:
     fields = same_numerics(reads["provenance"], group.provenance)
     if not fields:
         return
-    was = _field_text(reads["provenance"], fields[0])
-    now = _field_text(group.provenance, fields[0])
-    others = fields[1:]
-    more = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
+    first, *others = fields
+    of_model = _field_text(reads["provenance"], first)
+    of_store = _field_text(group.provenance, first)
+    and_others = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
     raise ModelError(
         f"store {store.name}: its features of {group.name} were made otherwise than "
-        f"those the model was trained on: {fields[0]} is {now:.80}, was {was:.80}{more}"
+        f"those the model was trained on: {first} is {of_store:.80}, was {of_model:.80}{and_others}"
     )
 
 

@@ -21,14 +21,14 @@ from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 from obygaze_models.prediction.calibration import Calibration, mean_probability
-from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
+from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OutOfDistribution
 from obygaze_models.prediction.training_films import TrainingFilms
 
-REACH = ("mean", "scale", "distances")
-"""Fields of an `OutOfDistribution`, whose names in a file begin with ``reach_``."""
+OUT_OF_DISTRIBUTION_FIELDS = ("mean", "scale", "distances")
+"""Fields of an `OutOfDistribution`; a file has them as ``reach_mean`` and so on."""
 
-MORE_LIKELY = 0.5
-"""Lowest probability at which any concept counts as seen: it is more likely present than absent."""
+LEAST_SEEN_PROBABILITY = 0.5
+"""A concept counts as seen in a clip only if its probability is at least this."""
 
 
 @made_by("load_model(PATH)")
@@ -149,15 +149,15 @@ class Model:
         small. Concepts in time have no hyperplane.
         """
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
-            return np.full(len(self.concepts), MORE_LIKELY)
+            return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
         if isinstance(self.estimator, ConceptBank):
             bank: Any = self.estimator
         else:
             bank = self._bottleneck().bank_
-        # The standardised value at a distance of 0.
+        # A distance of 0 to the hyperplane, as a standardised value: (0 - mean) / scale.
         at_hyperplane: NDArray[np.float64] = -bank.mean_ / bank.scale_
         p: NDArray[np.float64] = self.probabilities_of(at_hyperplane[None])[0]
-        return np.maximum(p, MORE_LIKELY)
+        return np.maximum(p, LEAST_SEEN_PROBABILITY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into a base and the contributions of concepts.
@@ -189,7 +189,7 @@ class Model:
     def is_out_of_distribution(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Mark the clips [N] that are out of distribution; they get no probability."""
         if self.out_of_distribution is not None:
-            return self.out_of_distribution_share(X) > LIMIT
+            return self.out_of_distribution_share(X) > LARGEST_SHARE
         return np.zeros(len(vectors(X)), dtype=np.bool_)
 
     def explain(self, X: ArrayLike) -> Explanation:
@@ -277,7 +277,8 @@ def load_model(
         calibration = Calibration(**card.calibration, draws=arrays["calibration_draws"])
     out_of_distribution = None
     if "reach_mean" in arrays:
-        out_of_distribution = OutOfDistribution(**{name: arrays[f"reach_{name}"] for name in REACH})
+        fields = {name: arrays[f"reach_{name}"] for name in OUT_OF_DISTRIBUTION_FIELDS}
+        out_of_distribution = OutOfDistribution(**fields)
     return Model(
         card=card,
         estimator=construct(file, offered),
@@ -298,7 +299,8 @@ def save_model(model: Model, path: Path) -> None:
     """
     arrays = model.training.to_arrays()
     if model.out_of_distribution is not None:
-        arrays |= {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
+        for name in OUT_OF_DISTRIBUTION_FIELDS:
+            arrays[f"reach_{name}"] = getattr(model.out_of_distribution, name)
     if model.calibration is not None:
         arrays["calibration_draws"] = model.calibration.draws
     if len(model.concept_sigmoids):

@@ -37,16 +37,18 @@ at each side."""
 COMPARED_VIEWS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
 """Pairs of views that are compared, of a new clip and of a training clip: either may have lost its sides."""
 
-ALIKE = 0.5
+LEAST_COSINE = 0.5
 """Two clips count as the same if the cosine of their sketches is at least this.
 
 The number is measured (`benchmarks/planted known_films`)."""
 
-SURELY_ALIKE = 0.7
-"""Like `ALIKE`, for two films of which one has fewer than `FEW` clips, which may be similar by chance."""
+LEAST_COSINE_OF_FEW_CLIPS = 0.7
+"""Like `LEAST_COSINE`, if one of the two films has fewer than `FEW_CLIPS` clips.
 
-FEW = 3
-"""For films with fewer clips than this, `SURELY_ALIKE` is used."""
+So few clips may be similar by chance."""
+
+FEW_CLIPS = 3
+"""For films with fewer clips than this, `LEAST_COSINE_OF_FEW_CLIPS` is used."""
 
 COMMON_FILMS, COMMON_SHARE = 4, 0.25
 """A row that is in at least this number of training films, and in more than this share of them, is ignored.
@@ -56,7 +58,7 @@ It does not identify a film: the row of a black clip, for instance."""
 HALF = 0.5
 """A film is recognised if more than this share of its clips is the same."""
 
-COPY = 0.9
+COPY_SHARE = 0.9
 """Training films that have at least this share of rows in common count as one film under two names."""
 
 LEAST_ROWS = 3
@@ -68,7 +70,7 @@ ROWS_FOR_EACH_COINCIDENCE = 2
 LEAST_WORDS = 8
 """A text with at least this many words is recognised by itself. Shorter texts occur in many films."""
 
-BLOCK = 2048
+N_CLIPS_AT_ONCE = 2048
 """Clips whose pictures are compared at a time."""
 
 DIGEST = f"S{DIGEST_BYTES}"
@@ -77,7 +79,8 @@ DIGEST = f"S{DIGEST_BYTES}"
 NO_DIGEST = bytes(DIGEST_BYTES)
 """Stands for the digest of a row without features."""
 
-Witness = Literal["features", "pictures", "name"]
+RecognisedBy = Literal["features", "pictures", "name"]
+"""How a film was recognised as one that a model was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class KnownFilm:
 
     movie: str
     trained_as: str
-    by: Witness
+    by: RecognisedBy
     share: float
 
 
@@ -259,7 +262,8 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     trained_rows = [_collect_trained_rows(training, modality) for modality in range(training.rows.shape[1])]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
     pictures, no_pictures = _recognise_by_pictures(card, training, stores)
-    # A film that is recognised in several ways is listed with the surest: features, then pictures, then name.
+    # A film may be recognised in several ways. Later ones replace earlier ones, so features, which are the
+    # most reliable, come last.
     known = _recognise_by_name(card, movies)
     known |= pictures
     known |= _recognise_by_features(card, trained_rows, stored_rows)
@@ -336,9 +340,10 @@ class _StoredRows:
         order = np.lexsort((digests, film))
         film = film[order]
         digests = digests[order]
-        is_new = np.ones(len(film), np.bool_)
-        is_new[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
-        counts = np.bincount(film[is_new], minlength=len(number_of)).tolist()
+        # Equal rows of a film follow each other now: only the first of them counts.
+        is_first = np.ones(len(film), np.bool_)
+        is_first[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
+        counts = np.bincount(film[is_first], minlength=len(number_of)).tolist()
         return dict(zip(number_of, counts, strict=True))
 
 
@@ -431,7 +436,7 @@ def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRow
     distinctive = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
     largest_by_chance = 0.0
     for _, _, share in _shares_of_pairs(distinctive, n_rows):
-        is_copy = share >= COPY
+        is_copy = share >= COPY_SHARE
         if not is_copy:
             largest_by_chance = max(largest_by_chance, share)
     least_share = HALF + HALF * largest_by_chance
@@ -526,13 +531,13 @@ def _find_trained_clips(
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of)
         n_coincidences = sum(len(films) > 1 for films in trained.films_of.values())
-        least = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
+        least_rows = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
         different_rows = {
             (movie, digest) for movie, digest in equal.films_and_digests() if movie not in known
         }
         n_rows = Counter(movie for movie, _ in different_rows)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
-            if n_words >= LEAST_WORDS or n_rows[movie] >= least:
+            if n_words >= LEAST_WORDS or n_rows[movie] >= least_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
 
@@ -651,17 +656,18 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
         Sketches of the clips of a film trained on.
     """
     n_fewer = min(len(means), len(trained))
-    least = ALIKE if n_fewer >= FEW else SURELY_ALIKE
-    is_in_trained = np.zeros(len(means), bool)
-    is_in_new = np.zeros(len(trained), bool)
-    for first in range(0, len(means), BLOCK):
-        block = slice(first, first + BLOCK)
-        is_alike = _picture_similarity(means[block], trained) >= least
-        is_in_trained[block] = is_alike.any(axis=1)
-        is_in_new |= is_alike.any(axis=0)
+    least_cosine = LEAST_COSINE if n_fewer >= FEW_CLIPS else LEAST_COSINE_OF_FEW_CLIPS
+    # Of each clip of one film, whether the other film has it.
+    new_clip_is_in_trained = np.zeros(len(means), bool)
+    trained_clip_is_in_new = np.zeros(len(trained), bool)
+    for first in range(0, len(means), N_CLIPS_AT_ONCE):
+        block = slice(first, first + N_CLIPS_AT_ONCE)
+        is_same = _picture_similarity(means[block], trained) >= least_cosine
+        new_clip_is_in_trained[block] = is_same.any(axis=1)
+        trained_clip_is_in_new |= is_same.any(axis=0)
     if len(means) <= len(trained):
-        return float(is_in_trained.mean())
-    return float(is_in_new.mean())
+        return float(new_clip_is_in_trained.mean())
+    return float(trained_clip_is_in_new.mean())
 
 
 def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:

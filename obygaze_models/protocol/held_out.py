@@ -19,7 +19,7 @@ from obygaze_models.protocol.selection import best_threshold
 
 Floats = NDArray[np.float64]
 
-CONSTANT = 1e-12
+ROUNDING_OF_SCORES = 1e-12
 """Scores whose deviation is at most this share of the largest score are all equal but for rounding."""
 
 
@@ -105,7 +105,7 @@ class HeldOut:
         centred = self.centred().reshape(len(self.y), -1)
         scores = self.scores.reshape(len(self.y), -1)
         deviations = np.sqrt(np.mean(centred * centred, axis=0))
-        is_constant = deviations <= CONSTANT * np.abs(scores).max(axis=0)
+        is_constant = deviations <= ROUNDING_OF_SCORES * np.abs(scores).max(axis=0)
         deviations[is_constant] = np.inf
         return centred / deviations, deviations
 
@@ -227,11 +227,12 @@ def logistic(
     return np.asarray(fit.x)
 
 
-NEWTON_STEPS = 100
+MOST_NEWTON_STEPS = 100
 """Steps after which the search of an intercept ends; five are usual."""
 
-SMALL_STEP = 1e-10
-"""The search ends with a step of this size: after Newton's next one nothing would be left but rounding."""
+SMALLEST_NEWTON_STEP = 1e-10
+"""The search of an intercept ends after a step that is no larger: what is left to the root is then less than
+rounding."""
 
 MOST_PROBABILITIES = 1 << 18
 """Probabilities that the search of intercepts holds at a time."""
@@ -259,13 +260,13 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
     ndarray, shape [B]
     """
     logit_of_share = np.log(shares / (1 - shares))
-    # The bracket: at its lower end no clip has a higher probability than the share, at the upper end none a
-    # lower one. Slope clip_weights score is largest and smallest at the ends of the scores.
-    ends = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
-    low = logit_of_share - ends.max(axis=1)
-    high = logit_of_share - ends.min(axis=1)
+    # The intercept is between `low`, where no clip has a higher probability than the share, and `high`, where
+    # none has a lower one. Slope times score is largest and smallest at the lowest or highest score.
+    extreme_products = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
+    low = logit_of_share - extreme_products.max(axis=1)
+    high = logit_of_share - extreme_products.min(axis=1)
     intercepts: Floats = (low + high) / 2
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, scores, clip_weights)
         is_too_high = mean_probability > shares
         low = np.where(is_too_high, low, intercepts)
@@ -274,7 +275,7 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
             excess = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
             slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
             newton = intercepts - excess / slope_of_logit
-        is_small = np.abs(newton - intercepts) <= SMALL_STEP
+        is_small = np.abs(newton - intercepts) <= SMALLEST_NEWTON_STEP
         is_between = (newton > low) & (newton < high)
         intercepts = np.where(is_small | is_between, newton, (low + high) / 2)
         if is_small.all():

@@ -36,7 +36,7 @@ P_UNSKILLED = 0.75
 """Prior probability that the slope is 0: most small corpora that are tried first hold no answer yet."""
 
 SLOPE_SCALE = 0.4
-SLOPE_FREEDOM = 3
+SLOPE_DEGREES_OF_FREEDOM = 3
 """Scale and degrees of freedom of the half Student's t that slopes above 0 come from. A slope is in logits
 for each deviation of the scores within films. The long tail leaves room for models that separate the
 classes."""
@@ -78,7 +78,7 @@ class SlopePosterior:
         `probabilities` [B] say which quantiles: 0.5 is the median.
         """
         p_unskilled = 1 - self.p_skilled
-        # Quantiles up to p_unskilled are slopes of 0; the rest belong to the distribution of slopes above 0.
+        # The share p_unskilled of the posterior is at a slope of 0, and the rest above 0.
         p_among_skilled = (np.asarray(probabilities, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
         quantiles_above_0 = np.interp(p_among_skilled, self.cumulative, GRID)
         slopes = np.where(p_among_skilled > 0, quantiles_above_0, 0.0)
@@ -153,13 +153,13 @@ class SlopeLikelihood:
             if len(left_out):
                 log_likelihood = before[left_out[0]] + after[left_out[0] + 1]
             mode = float(GRID[np.argmax(log_likelihood)])
-            power = _likelihood_power(
-                self._film_splines(mode, 1)[is_used], self._film_splines(mode, 2)[is_used]
-            )
+            first_derivatives = self._film_splines(mode, 1)[is_used]
+            second_derivatives = self._film_splines(mode, 2)[is_used]
+            power = _likelihood_power(first_derivatives, second_derivatives)
             log_likelihood = power * log_likelihood
         # The log likelihood at slope 0 is 0. The highest one is subtracted so that exp does not overflow.
         highest = max(float(log_likelihood.max()), 0.0)
-        prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_FREEDOM) / SLOPE_SCALE
+        prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
         weights = prior * np.gradient(GRID) * np.exp(log_likelihood - highest)
         skilled = (1 - P_UNSKILLED) * float(weights.sum())
         unskilled = P_UNSKILLED * float(np.exp(-highest))

@@ -14,7 +14,7 @@ from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, signed
 
-FEW = 30
+FEW_MOVIES = 30
 """Number of movies below which a comparison gets a warning."""
 
 Row = Mapping[Any, Any]
@@ -84,7 +84,7 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     n_tests = int(tests["p_holm"].notna().sum())
     movies = (
         f"{counted(n_paired, 'movie is', 'movies are')} few"
-        if n_paired < FEW
+        if n_paired < FEW_MOVIES
         else f"with {counted(n_paired, 'movie')}"
     )
     clips = f"{counted(record['n_clips'], 'test clip')} of {counted(record['n_movies'], 'movie')}"

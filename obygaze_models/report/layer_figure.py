@@ -16,10 +16,10 @@ from obygaze_models.report.run_answers import models_of_layers, title_prefix
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHOWN = ("auc", "average_precision")
+DRAWN_METRICS = ("auc", "average_precision")
 """Metrics of two classes that are drawn, side by side."""
 
-SHOWN_OF_LEVELS = ("spearman", "quadratic_kappa")
+DRAWN_METRICS_OF_LEVELS = ("spearman", "quadratic_kappa")
 """Metrics of ordered levels that are drawn."""
 
 SUFFIXES: Mapping[str, Any] = {
@@ -55,7 +55,7 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
 
 def shown_metrics(n_classes: int) -> dict[str, str]:
     """Return names and titles of the metrics that are drawn, of two classes or of ordered levels."""
-    names = SHOWN if n_classes == 2 else SHOWN_OF_LEVELS
+    names = DRAWN_METRICS if n_classes == 2 else DRAWN_METRICS_OF_LEVELS
     metrics = metrics_of(n_classes)
     return {name: metrics[name].title for name in names}
 

@@ -22,15 +22,16 @@ from obygaze_models.report.write import is_numeric
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HERE = "obygaze_models.report"
+OUR_PACKAGE = "obygaze_models.report"
+"""The package that templates and assets are taken from unless another is named."""
 
-STEPS = tuple(digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5))
-"""Distances between the ticks of an axis."""
+TICK_DISTANCES = tuple(digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5))
+"""Distances that the ticks of an axis may have, from small to large."""
 
 MOST_TICKS = 6
-"""An axis spans at most so many steps."""
+"""Most distances between ticks that an axis has."""
 
-MARGIN = 4
+MARGIN_PERCENT = 4
 """Percent of a chart's width that the axis leaves free on either side."""
 
 FOLDER = "assets"
@@ -40,7 +41,7 @@ FOLDER = "assets"
 # --- parts of every page
 # ---------------------------------------------------------------------------
 @checked
-def asset(name: str, package: str = HERE) -> str:
+def asset(name: str, package: str = OUR_PACKAGE) -> str:
     """Read a style sheet, script or other text from the folder `assets` of a package."""
     return (files(package) / FOLDER / name).read_text(encoding="utf-8")
 
@@ -50,7 +51,7 @@ def page(
     template: str,
     style: str = "",
     script: str = "",
-    package: str = HERE,
+    package: str = OUR_PACKAGE,
     sources: Mapping[str, str] | None = None,
     **values: object,
 ) -> str:
@@ -93,7 +94,7 @@ def _environment(package: str) -> "Environment":
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow
 
     return Environment(
-        loader=ChoiceLoader([PackageLoader(name, FOLDER) for name in (package, HERE)]),
+        loader=ChoiceLoader([PackageLoader(name, FOLDER) for name in (package, OUR_PACKAGE)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -247,8 +248,10 @@ class _Axis(NamedTuple):
 
     def position(self, value: float) -> str:
         """Return the position of a value in percent of the chart's width, as CSS text."""
-        width = 100 - 2 * MARGIN
-        return f"{MARGIN + width * (value / self.step - self.first) / (self.last - self.first):.2f}%"
+        width_between_ends = 100 - 2 * MARGIN_PERCENT
+        ticks_from_first = value / self.step - self.first
+        n_steps = self.last - self.first
+        return f"{MARGIN_PERCENT + width_between_ends * ticks_from_first / n_steps:.2f}%"
 
 
 def _axis_around(numbers: Sequence[float]) -> _Axis:
@@ -260,11 +263,11 @@ def _axis_around(numbers: Sequence[float]) -> _Axis:
 
 
 def _tick_distance(span: float) -> float:
-    """Choose the smallest distance in `STEPS` with which an axis of this length has at most `MOST_TICKS`."""
-    for step in STEPS:
-        if span <= step * MOST_TICKS:
-            return step
-    return STEPS[-1]
+    """Choose the smallest of `TICK_DISTANCES` of which at most `MOST_TICKS` make up the length `span`."""
+    for distance in TICK_DISTANCES:
+        if span <= distance * MOST_TICKS:
+            return distance
+    return TICK_DISTANCES[-1]
 
 
 def _embedded(picture: Picture) -> str:

@@ -14,18 +14,18 @@ from obygaze_models.evaluation.intervals import Interval, difference_bounds, rat
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
-from obygaze_models.models.layers import LAYER
+from obygaze_models.models.layers import LAYER_PREFIX
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import interval, number, p_value
 
-ANNOTATED = "concept_labels"
+CONCEPT_LABELS = "concept_labels"
 """The model of annotated concepts, with which completeness is measured."""
 
-OF_FEATURES = ("attention", "linear")
+MODELS_OF_FEATURES = ("attention", "linear")
 """Models of all features. Completeness is measured with the first of them that a run has."""
 
-OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
+MODELS_OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
 """Models that decide by concepts. If they are better than the concepts' labels, other information has leaked
 into their concepts."""
 
@@ -271,7 +271,7 @@ def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
 def chosen_layers(run: Run) -> list[str]:
     """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
     table = run.selection[run.selection["chosen"] == 1]
-    layers = table["candidate"].astype(str).str.extract(rf"{LAYER}(\d+)$", expand=False)
+    layers = table["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
     lines = []
     for model, chosen in layers.dropna().groupby(table["model"], sort=False):
         n_folds_of = chosen.value_counts()
@@ -334,26 +334,26 @@ def _measure_completeness(task: _Task) -> _Completeness | None:
     2020). None if the task has no model of the concepts' labels, or none of all features.
     """
     values = task.values
-    features = next((name for name in OF_FEATURES if name in values), "")
-    if ANNOTATED not in values or not features:
+    features = next((name for name in MODELS_OF_FEATURES if name in values), "")
+    if CONCEPT_LABELS not in values or not features:
         return None
-    labels = float(values[ANNOTATED].mean())
-    mean_of_features = float(values[features].mean())
-    share = ratio_interval(values[ANNOTATED] - 0.5, values[features] - 0.5, covers="method")
+    auc_labels = float(values[CONCEPT_LABELS].mean())
+    auc_features = float(values[features].mean())
+    share = ratio_interval(values[CONCEPT_LABELS] - 0.5, values[features] - 0.5, covers="method")
+    possible = difference_bounds((0.0, 1.0))
     beyond = []
-    for name in (features, *OF_CONCEPTS):
+    for name in (features, *MODELS_OF_CONCEPTS):
         if name in values:
-            possible = difference_bounds((0.0, 1.0))
-            gain = t_interval(values[name] - values[ANNOTATED], covers="method", possible=possible)
+            gain = t_interval(values[name] - values[CONCEPT_LABELS], covers="method", possible=possible)
             beyond.append(f"{name} {interval(gain.mean, gain.low, gain.high, signed=True)}")
-    return _Completeness(features, labels, mean_of_features, share, beyond)
+    return _Completeness(features, auc_labels, auc_features, share, beyond)
 
 
 def _concepts_sentence(prefix: str, completeness: _Completeness) -> str:
     """Write the completeness of the concepts, and how much better models are than the concepts' labels."""
     share = completeness.share
-    is_undefined = not completeness.auc_features > 0.5
-    measured = "undefined" if is_undefined else interval(share.mean, share.low, share.high)
+    is_defined = completeness.auc_features > 0.5
+    measured = interval(share.mean, share.low, share.high) if is_defined else "undefined"
     return (
         f"{prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
         f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {measured}; "

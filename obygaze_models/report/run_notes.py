@@ -7,7 +7,7 @@ from typing import Any
 from obygaze_features.manifest import counted
 from obygaze_features.text import visible
 from obygaze_models.evaluation.intervals import CAPTIONS
-from obygaze_models.evaluation.run import SEEN, Run
+from obygaze_models.evaluation.run import SEEN_MOVIES, Run
 from obygaze_models.models.joined_model import ALONE
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.run_answers import chosen_layers
@@ -17,7 +17,7 @@ def notes(run: Run) -> tuple[str, ...]:
     """Write the notes of a run: on which clips and how its numbers were computed, and what limits them."""
     record = run.record
     lines = [_features_note(record)]
-    if record["protocol"] != SEEN:  # a protocol of seen movies is listed among the limits
+    if record["protocol"] != SEEN_MOVIES:  # a protocol of seen movies is listed among the limits
         lines.append(f"protocol {record['protocol']}")
     lines += [
         _seeds_note(record["seeds"]),
@@ -40,8 +40,8 @@ def limits(run: Run) -> tuple[str, ...]:
 def _limits(run: Run) -> Iterator[str]:
     """Yield the sentences of `limits`, which may still hold control characters."""
     record = run.record
-    if record["protocol"] == SEEN:
-        yield f"protocol {SEEN}"
+    if record["protocol"] == SEEN_MOVIES:
+        yield f"protocol {SEEN_MOVIES}"
     if record["untrained"]:
         yield (
             f"UNTRAINED: the weights of {record['backbone']} are random; these numbers say nothing of the "

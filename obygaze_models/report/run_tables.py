@@ -24,7 +24,7 @@ from obygaze_models.report.layer_figure import layer_pictures
 from obygaze_models.report.run_answers import MEANING, answers, constant_controls, is_yardstick, title_prefix
 from obygaze_models.report.run_notes import limits, notes
 
-NEAR = 0.9
+NEAR_BOUND_AP = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
 
 
@@ -239,7 +239,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
     if n_undefined:
         movies = counted(n_undefined, "movie")
         notes.append(f"left out: {movies} without both classes")
-    if metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows):
+    if metric.name == "average_precision" and any(row["movie_mean"] > NEAR_BOUND_AP for row in rows):
         notes.append(CAPTIONS["near bound"])
     columns: list[Column] = [
         ("model", "model", str),

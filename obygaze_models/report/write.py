@@ -25,16 +25,17 @@ from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_na
 WIDTH = 80
 """Characters per line of a terminal."""
 
-SHOWN = 100
+MOST_SHOWN_ROWS = 100
 """Rows up to which a table is shown whole on a terminal."""
 
-FIRST = 20
+N_FIRST_ROWS = 20
 """Rows that a terminal shows of a longer table."""
 
 CONTENTS = "contents.json"
 """File that lists every file of the folder with its SHA-256; folders with other files are kept."""
 
-_TEX = {
+# Characters that have a meaning in LaTeX, and how each is written as a letter.
+_TEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -54,7 +55,7 @@ _TEX = {
 }
 _MINUS = re.compile(r"(?<![\w.)\]])-(?=\.?\d)")
 """A hyphen that is a minus sign: before a number, and after no word or number."""
-_NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
+_NUMBER_CELL = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 
 
 # --- for a terminal
@@ -63,7 +64,7 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 def plain(report: Report, width: int = WIDTH) -> str:
     """Format a report as text for a terminal of some width.
 
-    Of a table of more than `SHOWN` rows the first `FIRST` are shown.
+    Of a table of more than `MOST_SHOWN_ROWS` rows the first `N_FIRST_ROWS` are shown.
     """
     lines = [report.title, *_wrap_notes(report.caption, width)]
     for block in map(_shorten_for_terminal, report.blocks):
@@ -73,11 +74,11 @@ def plain(report: Report, width: int = WIDTH) -> str:
 
 
 def _shorten_for_terminal(block: Block) -> Block:
-    """Cut a table of more than `SHOWN` rows after the first `FIRST`, and add a note on it."""
-    if len(block.rows) <= SHOWN:
+    """Cut a table of more than `MOST_SHOWN_ROWS` rows after `N_FIRST_ROWS`, and say so in a note."""
+    if len(block.rows) <= MOST_SHOWN_ROWS:
         return block
-    note = f"the first {FIRST} of {counted(len(block.rows), 'row')}: --out and --json have all"
-    return replace(block, rows=block.rows[:FIRST], notes=(*block.notes, note))
+    note = f"the first {N_FIRST_ROWS} of {counted(len(block.rows), 'row')}: --out and --json have all"
+    return replace(block, rows=block.rows[:N_FIRST_ROWS], notes=(*block.notes, note))
 
 
 def _wrap_notes(notes: Sequence[str], width: int) -> list[str]:
@@ -217,7 +218,7 @@ def _break_heading(heading: str, cells: Sequence[str]) -> list[str]:
 
 def is_numeric(cells: Sequence[str]) -> bool:
     """Tell whether every cell of a column is a number (with its interval), undefined, or empty."""
-    return all(cell == NOTHING or _NUMBER.fullmatch(cell) is not None for cell in cells)
+    return all(cell == NOTHING or _NUMBER_CELL.fullmatch(cell) is not None for cell in cells)
 
 
 def _latex_cell(text: str) -> str:
@@ -229,7 +230,7 @@ def _latex_cell(text: str) -> str:
 
 def _escape_latex(text: str) -> str:
     """Escape a text for LaTeX."""
-    return "".join(_TEX.get(letter, letter) for letter in _one_line(text))
+    return "".join(_TEX_ESCAPES.get(letter, letter) for letter in _one_line(text))
 
 
 def _one_line(text: str) -> str:

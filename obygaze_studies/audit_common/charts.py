@@ -38,22 +38,28 @@ _METADATA: Mapping[str, Any] = {
 }
 """Metadata that matplotlib would write (version, date) and that would change the bytes: left out."""
 
-OURS = "#4477aa"
+OUR_COLOUR = "#4477aa"
 """Colour of our values."""
 
 GREY = "#dddddd"
 """Colour of the background."""
 
-PRINTED = "#ee6677"
+PUBLISHED_COLOUR = "#ee6677"
 """Colour of published values."""
 
-SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
+SERIES_LOOKS = (
+    (OUR_COLOUR, ""),
+    ("#ccbb44", "////"),
+    ("#228833", "...."),
+    ("#aa3377", "xxxx"),
+    ("#66ccee", "||||"),
+)
 """Colour and hatching of each condition, distinct in print without colours too."""
 
-PARTS = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#eedd88", "#ee8866", "#ffaabb", "#dddddd")
+STACK_COLOURS = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#eedd88", "#ee8866", "#ffaabb", "#dddddd")
 """Colours of a stack, distinct for readers who do not see red or green; black is readable on all."""
 
-ROOM = 0.035
+LEAST_SHARE_WITH_NUMBER = 0.035
 """Smallest share of a stacked bar that is wide enough for its number."""
 
 PICTURE_PIXELS = 640
@@ -144,7 +150,7 @@ def draw_bars(
             # The bars of a group lie around the group's row, one condition below the other.
             offset = (index - (len(values_of) - 1) / 2) * group_height
             rows = [row + offset for row in range(len(values))]
-            colour, hatch = SERIES[index % len(SERIES)]
+            colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
             axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
             if intervals:
@@ -156,7 +162,11 @@ def draw_bars(
             _write_values(axes, rows, [_format_value(value, digits) for value in values], stars)
             diamonds += _places_of_published((published or {}).get(name, ()), rows)
         if diamonds:
-            mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": published_label}
+            mark: dict[str, Any] = {
+                "color": PUBLISHED_COLOUR,
+                "markerfacecolor": "white",
+                "label": published_label,
+            }
             axes.plot(*zip(*diamonds, strict=True), "d", **mark)
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(labels)), labels, fontsize=6 if chance_bands else None)
@@ -250,11 +260,11 @@ def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     """Draw the stacked bars of a panel: label of a bar -> part -> its share."""
     table = pd.DataFrame(bars).T
     lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
-    for part, colour in zip(table, PARTS, strict=False):
+    for part, colour in zip(table, STACK_COLOURS, strict=False):
         drawn_bars = axes.barh(
             table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
         )
-        shares = [f"{share:.0%}" if share >= ROOM else "" for share in table[part]]
+        shares = [f"{share:.0%}" if share >= LEAST_SHARE_WITH_NUMBER else "" for share in table[part]]
         axes.bar_label(drawn_bars, shares, label_type="center", fontsize=7)
 
 

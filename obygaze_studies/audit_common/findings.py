@@ -151,12 +151,12 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
     return declare
 
 
-def plain(names: Iterable[str]) -> list[Column]:
+def columns_of_keys(names: Iterable[str]) -> list[Column]:
     """Make a column for each key, with the key as its heading and its values formatted by `cell`."""
     return [(name.replace("_", " "), name, cell) for name in names]
 
 
-def of(part: int, total: int) -> str:
+def part_of_total(part: int, total: int) -> str:
     """Format a count with its total, as "3 of 5"."""
     return f"{part} of {total}"
 
@@ -170,7 +170,7 @@ def share(value: float | None) -> str:
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
     """Make a table of some columns of the rows."""
-    return block(title, plain(columns), rows, notes)
+    return block(title, columns_of_keys(columns), rows, notes)
 
 
 def series_of(

@@ -35,7 +35,7 @@ from obygaze_models.evaluation import Interval, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, p_value
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
-from obygaze_studies.claims.nulls import SIDE, Null
+from obygaze_studies.claims.nulls import ONE_SIDED_LEVEL, Null
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
@@ -52,9 +52,9 @@ DATA: Mapping[str, str] = _LISTED["data"]
 """What data that is."""
 
 
-NONE = "none"
-CONSTANT = "constant"
-"""Nulls of a `Part` that nothing is drawn for."""
+NO_NULL = "none"
+CONSTANT_NULL = "constant"
+"""What a `Part` has in place of a null for which nothing is drawn: no null at all, or a constant number."""
 
 FAILS = "fails"
 UNDECIDED = "undecided"
@@ -83,7 +83,7 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     measure, arguments
         Function of `measures` from the input to a `Measured`, and what else it takes.
     null : str
-        What the number is held against: the kind of the `Null` of its measure, CONSTANT or NONE.
+        What the number is held against: the kind of the `Null` of its measure, CONSTANT_NULL or NO_NULL.
     argued : str
         Why a constant is what chance gives.
     says_alike : bool
@@ -189,7 +189,7 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
     chance rarely gives such a number; if chance often does, it is in line with the number. Otherwise, or if
     the test is not significant, it is undecided.
     """
-    is_counted = finding.unit in measures.COUNTED  # counted over all there is, so without an interval
+    is_counted = finding.unit in measures.COUNTED_UNITS  # counted over all there is, so without an interval
     low = finding.value if is_counted else finding.low
     high = finding.value if is_counted else finding.high
     least, most = part.true_range
@@ -203,9 +203,9 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
         return FAILS
     if not is_inside:
         return UNDECIDED
-    if is_counted or part.null == CONSTANT or finding.null is None:
+    if is_counted or part.null == CONSTANT_NULL or finding.null is None:
         return HOLDS
-    if finding.null.p(least, most) < SIDE:
+    if finding.null.p(least, most) < ONE_SIDED_LEVEL:
         return HOLDS
     return f"{IN_LINE}; {finding.null.as_clause}"
 
@@ -245,14 +245,14 @@ def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
 # ---------------------------------------------------------------------------
 
 
-NAMES = ("clip_id", "movie", "image_id", "subject")
+NAME_COLUMNS = ("clip_id", "movie", "image_id", "subject")
 """Columns of names, which may be NA; pandas would take it for a missing value."""
 
 
 def _data_frame(table: Any) -> pd.DataFrame:
     """Convert a table to a data frame; `NA` is a missing value except in columns of names."""
-    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in NAMES}
-    return pd.read_csv(StringIO(table.as_csv(NAMES)), keep_default_na=False, na_values=missing)
+    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in NAME_COLUMNS}
+    return pd.read_csv(StringIO(table.as_csv(NAME_COLUMNS)), keep_default_na=False, na_values=missing)
 
 
 class ClaimInput(NamedTuple):
@@ -501,7 +501,7 @@ def _interval_of_null(null: Null | None) -> Interval:
         draws = null.draws[np.isfinite(null.draws)]
     if not draws.size:
         return Interval(math.nan, math.nan, math.nan, 0, 0)
-    low, median, high = np.quantile(draws, [SIDE, 0.5, 1 - SIDE]).tolist()
+    low, median, high = np.quantile(draws, [ONE_SIDED_LEVEL, 0.5, 1 - ONE_SIDED_LEVEL]).tolist()
     return Interval(median, low, high, len(draws), 0)
 
 
@@ -559,7 +559,7 @@ def _number(value: float, low: float, high: float, unit: str) -> str:
     """Write a number with its 95 % interval, which a counted one does not have; NaN as a dash."""
     if math.isnan(value):
         return NOTHING
-    if unit in measures.COUNTED:
+    if unit in measures.COUNTED_UNITS:
         return f"{value:.3g}"
     return interval(value, low, high)
 

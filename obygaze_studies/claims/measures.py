@@ -37,13 +37,13 @@ N_PERMUTATIONS = 2000
 ROUNDING = 1e-12
 """Part by which a permuted statistic may be below the observed one and count as equal to it."""
 
-MIN_TOTAL = 100
+LEAST_OCCURRENCES = 100
 """Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
 
-INTENDED = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
-"""Emotion of the first two letters of a picture's `emotion` in the released counts of words."""
+EMOTION_OF_CODE = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
+"""First two letters of a picture's `emotion` in the released counts of words -> the emotion it shows."""
 
-COUNTED = ("clips", "segments", "models")
+COUNTED_UNITS = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
 
 Numbers = NDArray[np.float64]
@@ -53,7 +53,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number behind a claim; one that is counted over all there is (`COUNTED`) has no interval.
+    """The number behind a claim; one that is counted over all there is (`COUNTED_UNITS`) has no interval.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ def under_paper_labels(
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
         """Measure, and add the note."""
         manifest = source[0] if isinstance(source, tuple) else source
-        return _with_note(measure(source, *args, **arguments), _paper_labels(manifest))
+        return _with_note(measure(source, *args, **arguments), _note_on_paper_labels(manifest))
 
     return measured
 
@@ -233,7 +233,7 @@ def _with_note(finding: Measured, note: str) -> Measured:
     return replace(finding, note=all_notes)
 
 
-def _paper_labels(manifest: manifests.Manifest) -> str:
+def _note_on_paper_labels(manifest: manifests.Manifest) -> str:
     """Return a note on how many clips, or segments, the paper's labels lower to the lowest level."""
     lowest_level, *levels = manifest.codebook.level_names
     annotated = clip_table(manifest)
@@ -258,17 +258,17 @@ class Marks:
     present : ndarray, shape [N, K]
         1 where a clip has a concept.
     ranks : ndarray, shape [N]
-        Of the clips' levels.
+        Rank of each clip's level: 0 for HN, 1 for NS, 2 for S. The lowest level, EN, has no marks.
     """
 
     present: Numbers
     ranks: NDArray[np.intp]
 
     def distance(self, clips: "NDArray[np.bool_] | None" = None) -> float:
-        """Return the distance between the shares of concepts among the marks of two levels (total variation).
+        """Return how far the shares of concepts among the marks at HN and at S are apart (total variation).
 
-        The levels are those of ranks 0 and 2. It is 0 if concepts have the same shares at both, and 1 if no
-        concept is marked at both.
+        It is 0 if concepts have the same shares at both, 1 if no concept is marked at both, and NaN if there
+        are no marks at one of them.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
         Chooses the marks that are moved.
     """
     present = marks.present.copy()
-    top = np.flatnonzero(marks.ranks == 2)
+    top = np.flatnonzero(marks.ranks == 2)  # the S clips
     totals = present[top].sum(axis=0)
     rarest = int(np.argmin(totals))
     # Marks of the rarest concept cannot be moved, so that more of the others are.
@@ -909,12 +909,14 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
 
     With `starred`, each of these effects must also have a star.
     """
-    meeting = []
+    models_above = []
     for model, effects in EFFECTS.items():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
-            meeting.append(model)
+            models_above.append(model)
     test_names = " and ".join(name.rpartition("_")[2] for name in tests)
-    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(meeting)}")
+    return Measured(
+        len(models_above), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(models_above)}"
+    )
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
@@ -979,9 +981,9 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
-    """Return the words of an emotion that occur at least `MIN_TOTAL` times in all captions."""
+    """Return the words of an emotion that occur at least `LEAST_OCCURRENCES` times in all captions."""
     totals = table.sum(numeric_only=True)
-    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
+    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= LEAST_OCCURRENCES]
 
 
 def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -997,7 +999,7 @@ def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = No
         Counts by which words are left out as too rare; by default those of `table`.
     """
     words = _words_counted(table if all_rows is None else all_rows, emotion)
-    rows = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
+    rows = table[table["emotion"].str[:2].map(EMOTION_OF_CODE.get) == emotion]
     rows = rows.assign(words=rows[words].sum(axis=1))
     totals_of = {
         name: rows.pivot_table(name, "subject", "condition", aggfunc="sum")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 N_DRAWS = 400
 """Draws of a null."""
 
-SIDE = 0.025
-"""A number is outside its null where fewer draws lie on its side of it: one side of a 95 % range."""
+ONE_SIDED_LEVEL = 0.025
+"""A number is outside its null if a smaller share of the draws is as extreme: one side of a 95 % range."""
 
 Numbers = NDArray[np.float64]
 

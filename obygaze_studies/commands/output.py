@@ -109,7 +109,7 @@ class ReportOutput(Output):
             Reads the inputs and returns the study; called after the check of the output files.
         """
         from obygaze_models.report import plain, write_report
-        from obygaze_studies.unfinished import TRAINED, unfinished_folder
+        from obygaze_studies.unfinished import TRAINED_FOLDER, unfinished_folder
 
         self.check()
         study = prepare()
@@ -127,7 +127,7 @@ class ReportOutput(Output):
         if self.out:
             unfinished = unfinished_folder(self.out, study.inputs, force=self.force)
         with unfinished as folder, progress_bar("training", "model") as progress:
-            trained = folder / TRAINED if folder else None
+            trained = folder / TRAINED_FOLDER if folder else None
             result = study.make(progress=progress, results_folder=trained, on_report=show)
         return self._answer(result)
 

@@ -146,7 +146,7 @@ def read_priors(path: Path) -> dict[str, float]:
     return {row["text"]: row["lm_mean"] for row in rows}
 
 
-NAMES: Mapping[str, tuple[str, ...]] = {
+KNOWN_HEADINGS: Mapping[str, tuple[str, ...]] = {
     "image_id": ("image_id", "image", "file", "file_name", "filename"),
     "object": ("object", "label", "class", "class_name", "category", "name"),
     "p_c": ("p_c", "score", "confidence", "conf", "probability", "prob"),
@@ -164,7 +164,7 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     """
     header = read_rows(path, ())[0]
     heading_of = {}
-    for column, names in NAMES.items():
+    for column, names in KNOWN_HEADINGS.items():
         heading = next((name for name in names if name in header), None)
         if heading is None:
             raise AuditError(f"{path}: no column {column}, nor one of {', '.join(names[1:])}")

@@ -27,7 +27,7 @@ MASKS = ("[MASK]", "<MASK>")
 _WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECASE)
 """A token that names a gender, with the full stops and commas that `tokens` removes."""
 
-ALL = "(all captions)"
+ALL_CAPTIONS = "(all captions)"
 """What stands in the column of objects in the row of all captions."""
 
 
@@ -136,9 +136,9 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     refuse_duplicates(objects, "the list of objects has twice:")
     namings = [_naming(row["caption"]) for row in captions]
     rows = []
-    for label in (ALL, *objects):
+    for label in (ALL_CAPTIONS, *objects):
         captions_with_object = namings
-        if label != ALL:
+        if label != ALL_CAPTIONS:
             words = tokens(label)
             captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
         rows.append(_counts(label, captions_with_object) | _printed(model, label))
@@ -191,7 +191,7 @@ def _printed(model: str | None, label: str) -> dict[str, float | None]:
     to_woman: float | None = None
     if model is None:
         return {"published_to_man": to_man, "published_to_woman": to_woman}
-    if label == ALL:
+    if label == ALL_CAPTIONS:
         totals = TOTALS[model]["cooc"]
         to_man = share(totals["man"], totals["woman"])
         to_woman = share(totals["woman"], totals["man"])

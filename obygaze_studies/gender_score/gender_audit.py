@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from obygaze_features.text import counted
 from obygaze_models.report import Block, Report, block, cell
-from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, columns_of_keys, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
@@ -29,7 +29,7 @@ from obygaze_studies.gender_score.cooc import (
 )
 from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
-KEPT = ("caption_id", "image_id", "caption")
+KEPT_COLUMNS = ("caption_id", "image_id", "caption")
 """Columns of captions that results keep."""
 
 N_SHOWN = 30
@@ -291,7 +291,7 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
         score_of_gender[filled_gender] = math.fsum(belief for _, belief in revised) / len(revised)
         if filled_gender is None and len(genders) != 1:
             continue  # The caption as it is names no single gender to which its objects' scores could count.
-        caption_columns = {name: row[name] for name in KEPT}
+        caption_columns = {name: row[name] for name in KEPT_COLUMNS}
         caption_columns |= {"gender": filled_gender or genders[0], "named": _gender_words(row["caption"])}
         for detected_object, (similarity, score) in zip(objects, revised, strict=True):
             # The paper calls the similarity a distance.
@@ -320,7 +320,7 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     if ratio is not None:
         predicted = "man" if ratio >= 0.5 else "woman"
         correct = predicted == gender if gender in GENDERS else None
-    return {name: row[name] for name in KEPT} | {
+    return {name: row[name] for name in KEPT_COLUMNS} | {
         "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
         "gs": scores.score_of_gender.get(None),
@@ -510,8 +510,8 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     """Make the table of examples and, if a captioner is named, that of the poster's examples."""
     if not rows:
         return []
-    id_columns = plain(("caption_id", "nearest_to"))
-    text_columns = plain(("visual", "caption"))
+    id_columns = columns_of_keys(("caption_id", "nearest_to"))
+    text_columns = columns_of_keys(("visual", "caption"))
     number_columns = [(_heading(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
     blocks = [block("Examples", [*id_columns, *text_columns, *number_columns], rows)]
     if model:

@@ -26,7 +26,7 @@ SCALE = 100.0
 it."""
 
 
-TOP = 3
+MOST_OBJECTS = 3
 """Largest number of objects that are listed for an image, as in the file of the published captions."""
 
 
@@ -93,7 +93,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
     record: dict[str, object] = {
         "images": images.fingerprint,
         "group": images.group,
-        "top": TOP,
+        "top": MOST_OBJECTS,
         "least": least,
         "n_objects": len(listed_objects),
     }
@@ -117,7 +117,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:
-    """List the most probable objects of every image, at most `TOP`: the table that `gender-score` reads.
+    """List the most probable objects of every image, `MOST_OBJECTS` or fewer, as `gender-score` reads.
 
     Objects of equal probability are in the order of `objects`.
 
@@ -162,7 +162,7 @@ def audit_objects(
         "texts": texts.fingerprint,
         "prompt": PROMPT,
         "scale": scale,
-        "top": TOP,
+        "top": MOST_OBJECTS,
         "least": least,
         "n_objects": len(objects),
     }
@@ -193,7 +193,7 @@ def _most_probable(
     """
     rows = []
     for image, of_image in zip(ids, probabilities, strict=True):
-        top = np.argsort(-of_image, kind="stable")[:TOP].tolist()
+        top = np.argsort(-of_image, kind="stable")[:MOST_OBJECTS].tolist()
         listed = [index for index in top if of_image[index] >= least]
         rows += [
             {"image_id": image, "object": objects[index], "p_c": float(of_image[index])} for index in listed
@@ -202,7 +202,9 @@ def _most_probable(
     object_rows = []
     for name, n_images in sorted(images_of_object.items(), key=lambda item: (-item[1], item[0])):
         object_rows.append({"object": name, "images": n_images, "share": n_images / len(ids)})
-    notes = [f"{counted(len(ids), 'image')}, {counted(len(objects), 'object')}, at most {TOP} an image"]
+    notes = [
+        f"{counted(len(ids), 'image')}, {counted(len(objects), 'object')}, at most {MOST_OBJECTS} an image"
+    ]
     n_without = len(ids) - len({row["image_id"] for row in rows})
     if n_without:
         notes.append(

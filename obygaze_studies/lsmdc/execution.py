@@ -21,12 +21,12 @@ from torch import nn
 
 from obygaze_features.backbones import Compute, LsmdcFormat, matmul_precision
 
-WAIT = timedelta(hours=1)
+LONGEST_WAIT = timedelta(hours=1)
 """How long processes wait for each other; process 0 may be writing a state meanwhile."""
 
 Arithmetic = Literal["float32", "bfloat16", "published"]
 ARITHMETICS: tuple[Arithmetic, ...] = ("float32", "bfloat16", "published")
-_HALF = re.compile(
+_HALF_TENSORS = re.compile(
     r"clip\.(visual\.)?(transformer\.resblocks\.\d+\.(attn|mlp)\..*|conv1\.weight|proj|text_projection)"
 )
 """Names of the tensors that the original code keeps in float16."""
@@ -102,7 +102,7 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGEST_WAIT)
     try:
         yield Processes(dist.get_rank(), count)
     finally:
@@ -111,7 +111,7 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
 
 def is_half(original: str) -> bool:
     """Return whether the original code keeps a tensor, by its name there, in float16."""
-    return _HALF.fullmatch(original) is not None
+    return _HALF_TENSORS.fullmatch(original) is not None
 
 
 def tower_precision(arithmetic: Arithmetic, device: torch.device) -> AbstractContextManager[Any]:

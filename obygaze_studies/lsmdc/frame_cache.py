@@ -41,7 +41,7 @@ INDEX = "index.jsonl"
 RECIPE = "recipe.json"
 """File that says how the frames were prepared."""
 
-_AGAIN = "remove it, and it is decoded again"
+_HOW_TO_REPAIR = "remove it, and it is decoded again"
 Pixels = NDArray[np.uint8]
 
 
@@ -153,7 +153,9 @@ class FrameCache:
         try:
             frames: Pixels = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
         except (OSError, InputError, ValueError, EOFError, MemoryError) as error:
-            raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
+            raise TrainError(
+                f"{path}: the cached frames cannot be read ({error}); {_HOW_TO_REPAIR}"
+            ) from None
         return frames
 
     def _read_index(self) -> dict[str, CachedClip]:

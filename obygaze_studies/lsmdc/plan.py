@@ -18,7 +18,7 @@ from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
 from obygaze_studies.lsmdc.frame_cache import FrameCache
 from obygaze_studies.lsmdc.samples import steps_of_an_epoch
 
-BATCHES: Mapping[int, int] = {32: 300, 16: 80}
+PUBLISHED_BATCHES: Mapping[int, int] = {32: 300, 16: 80}
 """Patch size of the CLIP -> batch of the published script for it; the paper does not say which was used."""
 
 PUBLISHED_PROCESSES = 4
@@ -156,9 +156,9 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
     size = networks.LsmdcFormat.of(weights.name, tensors)
-    batch = settings.batch or BATCHES.get(size.patch)
+    batch = settings.batch or PUBLISHED_BATCHES.get(size.patch)
     if batch is None:
-        sizes = " and ".join(f"{patch} ({pairs})" for patch, pairs in BATCHES.items())
+        sizes = " and ".join(f"{patch} ({pairs})" for patch, pairs in PUBLISHED_BATCHES.items())
         raise TrainError(
             f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {sizes} alone; "
             "name one with --batch"

@@ -19,10 +19,10 @@ from obygaze_studies.lsmdc.execution import Arithmetic, Processes, tower_precisi
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import embed_videos, similarities
 
-BLOCK = 64
+N_AT_ONCE = 64
 """Number of sentences, and of clips, that are scored together, as in the original."""
 
-AT = (1, 5, 10)
+RECALL_RANKS = (1, 5, 10)
 """The k of the measures R@k."""
 
 Ranks = dict[str, NDArray[np.float64]]
@@ -148,9 +148,9 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
 
 
 def _blocks(items: int) -> Iterator[slice]:
-    """Yield slices that split a number of items into blocks of at most `BLOCK`."""
-    for start in range(0, items, BLOCK):
-        yield slice(start, min(start + BLOCK, items))
+    """Yield slices that split a number of items into blocks of at most `N_AT_ONCE`."""
+    for start in range(0, items, N_AT_ONCE):
+        yield slice(start, min(start + N_AT_ONCE, items))
 
 
 def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
@@ -212,7 +212,7 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
     """Return R@1, R@5, R@10 in percent, and the 1-based median and mean rank."""
     if not len(ranks):
         raise TrainError("no score is a number, so nothing can be ranked")
-    summary = {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT}
+    summary = {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in RECALL_RANKS}
     summary["median_rank"] = float(np.median(ranks)) + 1
     summary["mean_rank"] = float(ranks.mean()) + 1
     return summary

@@ -273,17 +273,22 @@ class Training:
         return Outcome(reached.step, self.total, left_out, reached.measures, reached.best_epoch, test)
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
-        """Run the remaining steps of the epoch and evaluate; return False if stopped."""
+        """Run the remaining steps of the epoch, and evaluate; return False if a stop was requested.
+
+        A stop during the steps comes before the evaluation, which the resumed training does.
+        """
         pairs = self.pairs["training"]
         order = samples.epoch_order(len(pairs), self.position.epoch)
         size = self.plan.batch
         share = self.processes.share(size)
-        remaining = range(self.position.batch, self.epoch_steps)
-        local_batches = [order[k * size : (k + 1) * size][share] for k in remaining]
-        for local_batch in pairs.batches(local_batches):
+        local_samples = []  # of each remaining batch, the samples that this process trains on
+        for number in range(self.position.batch, self.epoch_steps):
+            samples_of_batch = order[number * size : (number + 1) * size]
+            local_samples.append(samples_of_batch[share])
+        for local_batch in pairs.batches(local_samples):
             self._step(local_batch.to(self.device))
-            done = self.position
-            self.position = replace(done, step=done.step + 1, batch=done.batch + 1)
+            before = self.position
+            self.position = replace(before, step=before.step + 1, batch=before.batch + 1)
             stop = self.processes.any(stopped(), self.device)
             if stop or self.position.step % SAVE_EVERY == 0:
                 self._save()
@@ -321,7 +326,7 @@ class Training:
             ) from None
         norm = step.clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            problem = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
+            problem = f"gradient's norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
             raise TrainError(
                 f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
                 f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"

@@ -14,10 +14,10 @@ from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
 from obygaze_studies.lsmdc.step import Batch
 
-READERS = 4
+N_READERS = 4
 """Number of threads that read the next batches while the network computes."""
 
-AHEAD = 2
+N_BATCHES_AHEAD = 2
 """Number of batches that are read ahead."""
 
 NO_VIDEO = "no video of this name"
@@ -67,11 +67,11 @@ class Pairs:
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield the batches of the given samples in order, and read the next ones ahead."""
-        with ThreadPoolExecutor(READERS) as readers:
+        with ThreadPoolExecutor(N_READERS) as readers:
             waiting = []
             for samples in wanted:
                 waiting.append(readers.submit(self.batch, samples))
-                if len(waiting) > AHEAD:
+                if len(waiting) > N_BATCHES_AHEAD:
                     yield waiting.pop(0).result()
             while waiting:
                 yield waiting.pop(0).result()

@@ -36,10 +36,10 @@ BETA1 = 0.9
 BETA2 = 0.98
 """Decay of its second moment."""
 
-EPS = 1e-6
+EPSILON = 1e-6
 """Added to the root of the second moment."""
 
-DECAY = 0.2
+WEIGHT_DECAY = 0.2
 """Weight decay."""
 
 WARM_UP = 0.1
@@ -255,7 +255,9 @@ def compute_gradients(
         value.grad = None
     chunk_size = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + chunk_size) for start in range(0, len(batch), chunk_size)]
-    with torch.set_grad_enabled(len(chunks) == 1):  # with one chunk, activations are kept and computed once
+    # A single chunk is embedded once: its activations are kept. Several are embedded again below.
+    is_single = len(chunks) == 1
+    with torch.set_grad_enabled(is_single):
         embedded = [embed(network, part, arithmetic) for part in chunks]
     embeddings_here = [torch.cat(tensors) for tensors in zip(*embedded, strict=True)]
     # Embeddings of the whole batch, from which the gradient does not flow into the towers.
@@ -265,9 +267,9 @@ def compute_gradients(
     share = processes.share(n_items)
     gradients = [value.grad[share] for value in gathered if value.grad is not None]
     for number, part in enumerate(chunks):
-        embedded_again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
+        with_activations = embedded[0] if is_single else embed(network, part, arithmetic)
         rows = slice(number * chunk_size, number * chunk_size + len(part))
-        torch.autograd.backward(embedded_again, [gradient[rows] for gradient in gradients])
+        torch.autograd.backward(with_activations, [gradient[rows] for gradient in gradients])
     # Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
     # whole gradient. That of the towers is the sum over the processes.
     outside = (*size.matrices(), "logit_scale")
@@ -312,7 +314,7 @@ class ParameterGroup(NamedTuple):
 def group_of(original: str, rate: float, clip_scale: float) -> ParameterGroup:
     """Return a tensor's group: CLIP's tensors learn at `rate * clip_scale`, and biases do not decay."""
     peak = rate * clip_scale if original.startswith("clip.") else rate
-    return ParameterGroup(peak, 0.0 if "bias" in original else DECAY)
+    return ParameterGroup(peak, 0.0 if "bias" in original else WEIGHT_DECAY)
 
 
 class BertAdam:
@@ -361,7 +363,7 @@ class BertAdam:
             torch.nn.utils.clip_grad_norm_(value, MAX_NORM)
             m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            change = m / (v.sqrt() + EPS)
+            change = m / (v.sqrt() + EPSILON)
             if group.decay:
                 change += group.decay * value
             value.sub_(group.rate * factor * change)

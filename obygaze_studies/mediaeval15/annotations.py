@@ -22,7 +22,7 @@ CLASSES: Mapping[Axis, tuple[str, str, str]] = {
 }
 """The classes of each axis, from low scores to high."""
 
-LIMIT = 0.15
+NEUTRAL_LIMIT = 0.15
 """Scores from -0.15 to 0.15, both included, are neutral ("smaller than", "higher than" in the paper)."""
 
 SPLITS = ("dev", "test", "")
@@ -31,7 +31,7 @@ SPLITS = ("dev", "test", "")
 PIVOT_CHOICES = {"axis": AXES, "pivot": ("low", "high"), "above": ("0", "1")}
 """Column of a table of pivot judgements -> its allowed values."""
 
-JUDGEMENTS = 3
+N_JUDGEMENTS = 3
 """Number of annotators who compared each new clip with each pivot; the majority counts."""
 
 
@@ -47,9 +47,9 @@ def discretise(score: float, axis: Axis) -> str:
     if not -1.0 <= score <= 1.0:
         raise TaskError(f"{axis} score {score} is not in [-1, 1]")
     low, middle, high = CLASSES[axis]
-    if score < -LIMIT:
+    if score < -NEUTRAL_LIMIT:
         return low
-    if score > LIMIT:
+    if score > NEUTRAL_LIMIT:
         return high
     return middle
 
@@ -216,12 +216,12 @@ def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | 
         There are not three judgements of each pivot.
     """
     for pivot, judgements in (("low", low), ("high", high)):
-        if len(judgements) != JUDGEMENTS:
+        if len(judgements) != N_JUDGEMENTS:
             raise TaskError(
-                f"expected {JUDGEMENTS} judgements of the {pivot} {axis} pivot, found {len(judgements)}"
+                f"expected {N_JUDGEMENTS} judgements of the {pivot} {axis} pivot, found {len(judgements)}"
             )
-    above_low = 2 * sum(low) > JUDGEMENTS
-    above_high = 2 * sum(high) > JUDGEMENTS
+    above_low = 2 * sum(low) > N_JUDGEMENTS
+    above_high = 2 * sum(high) > N_JUDGEMENTS
     if above_high and not above_low:
         return None
     lowest, middle, highest = CLASSES[axis]

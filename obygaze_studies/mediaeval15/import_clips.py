@@ -17,19 +17,19 @@ from obygaze_studies.audit_common.inputs import read_text
 FILE_NAME = "clips.csv"
 """Name of the table of clips."""
 
-LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
+FILM_LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
 """Side -> the list of its films, one per line, which is read if the table has no column split."""
 
-EXTRAS = ("split", "valence", "arousal", "violence")
+EXTRA_COLUMNS = ("split", "valence", "arousal", "violence")
 """Columns of the manifest, in order; empty where the file has no value."""
 
 VIOLENCE: Mapping[str, str] = {"0": "nonviolent", "1": "violent"}
 """Value in the column violence -> level of the clip."""
 
-NAME = re.compile(r"ACCEDE\d{5}\.mp4")
+CLIP_NAME = re.compile(r"ACCEDE\d{5}\.mp4")
 """A clip's name in LIRIS-ACCEDE."""
 
-PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
+PUBLISHED_COUNTS = {"dev": (6144, 100), "test": (4756, 99)}
 """Side -> its numbers of clips and of films in the published corpus (section 3)."""
 
 
@@ -68,7 +68,7 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     notices = _notices(collected.clips)
     if videos:
         notices.append(manifests.videos_found(collected.clips, root, videos))
-    unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRAS}]
+    unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
     if unread:
         notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
     without_clip = sorted(sides.keys() - side_of.keys())
@@ -104,7 +104,7 @@ def _clip(
     """
     split = cells.get("split", sides.get(cells["movie"], ""))
     violence = cells.get("violence", "")
-    if split not in PUBLISHED:
+    if split not in PUBLISHED_COUNTS:
         if "split" not in cells:
             raise ManifestError(f"movie {cells['movie']!r} is in no list", "split")
         raise ManifestError(f"{split!r}; expected dev or test", "split")
@@ -115,7 +115,7 @@ def _clip(
         movie=cells["movie"],
         video=manifests.stored_path(videos / cells["clip"], root) if videos else cells["clip"],
         level=VIOLENCE.get(violence),
-        extras={column: cells.get(column, "") for column in EXTRAS} | {"split": split},
+        extras={column: cells.get(column, "") for column in EXTRA_COLUMNS} | {"split": split},
     )
 
 
@@ -128,7 +128,7 @@ def _lists(path: Path) -> dict[str, str]:
         A list is missing, or a movie is in both.
     """
     sides: dict[str, str] = {}
-    for side, name in LISTS.items():
+    for side, name in FILM_LISTS.items():
         lines = path.with_name(name)
         if not lines.is_file():
             raise ManifestError(
@@ -136,14 +136,14 @@ def _lists(path: Path) -> dict[str, str]:
             )
         for movie in read_text(lines).splitlines():
             if movie.strip() and sides.setdefault(movie.strip(), side) != side:
-                raise ManifestError(f"{lines}: movie {movie.strip()!r} is in {LISTS['dev']} as well")
+                raise ManifestError(f"{lines}: movie {movie.strip()!r} is in {FILM_LISTS['dev']} as well")
     return sides
 
 
 def _notices(clips: list[manifests.Clip]) -> list[str]:
     """Write notices on what differs from the published corpus: numbers of clips and movies, clips' names."""
     notices = []
-    for side, (n_published_clips, n_published_movies) in PUBLISHED.items():
+    for side, (n_published_clips, n_published_movies) in PUBLISHED_COUNTS.items():
         clips_of_side = [clip for clip in clips if clip.extras["split"] == side]
         n_clips = len(clips_of_side)
         n_movies = len({clip.movie for clip in clips_of_side})
@@ -151,7 +151,7 @@ def _notices(clips: list[manifests.Clip]) -> list[str]:
             counts = f"{manifests.counted(n_clips, 'clip')} of {manifests.counted(n_movies, 'movie')}"
             published = f"{n_published_clips:,} of {n_published_movies}"
             notices.append(f"{side}: {counts}; the published corpus has {published}")
-    n_other_names = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
+    n_other_names = sum(CLIP_NAME.fullmatch(clip.clip_id) is None for clip in clips)
     if n_other_names:
         named = manifests.counted(n_other_names, "clip is", "clips are")
         notices.append(f"{named} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)")

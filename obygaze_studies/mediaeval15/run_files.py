@@ -26,10 +26,10 @@ SUFFIXES: Mapping[Subtask, str] = {"violence": ".trec", "affect": ".csv"}
 TOPIC = "violence"
 """The topic in TREC run files."""
 
-COLUMNS = "topic Q0 clip rank score name"
+TREC_COLUMNS = "topic Q0 clip rank score name"
 """The columns of TREC run files, for messages."""
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """An allowed name of a run."""
 
 Calls = dict[Axis, dict[str, str]]
@@ -56,7 +56,7 @@ class RunFile:
 
     def __post_init__(self) -> None:
         """Refuse a name with other characters, since it becomes part of a file name."""
-        if not NAME.fullmatch(self.name):
+        if not RUN_NAME.fullmatch(self.name):
             raise TaskError(f"{self.name!r} is no name for a run: use letters, digits, '.', '_' and '-'")
 
     @property
@@ -113,7 +113,7 @@ def read_trec(path: Path) -> dict[str, dict[str, float]]:
         second time.
     """
     topics: dict[str, dict[str, float]] = {}
-    for where, cells in _columns(path):
+    for where, cells in _lines_in_columns(path):
         topic, _, clip_id, _, score_text, _ = cells
         score = _number(score_text)
         if score is None:
@@ -175,15 +175,15 @@ def read_record(path: Path) -> SubmissionRecord:
     return record
 
 
-def _columns(path: Path) -> list[tuple[str, list[str]]]:
+def _lines_in_columns(path: Path) -> list[tuple[str, list[str]]]:
     """Read the six columns of every line that is not empty, each with a name of the line for messages."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     rows = [(f"{path}: line {line}", text.split()) for line, text in lines if text.strip()]
     for where, cells in rows:
         if len(cells) != 6:
-            raise TaskError(f"{where}: expected 6 columns ({COLUMNS}), found {len(cells)}")
+            raise TaskError(f"{where}: expected 6 columns ({TREC_COLUMNS}), found {len(cells)}")
     if not rows:
-        raise TaskError(f"{path}: nothing but empty lines; lines of 6 columns ({COLUMNS}) were expected")
+        raise TaskError(f"{path}: nothing but empty lines; lines of 6 columns ({TREC_COLUMNS}) were expected")
     return rows
 
 

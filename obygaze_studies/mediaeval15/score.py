@@ -40,10 +40,19 @@ PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
 The paper of the task prints no values.
 """
 
-OFFICIAL = ("map", "accuracy_all")
+OFFICIAL_MEASURES = ("map", "accuracy_all")
 """The official measures of both subtasks."""
 
-SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
+SHOWN_MEASURES = (
+    "map",
+    "P_10",
+    "P_100",
+    "recall_100",
+    "Rprec",
+    "accuracy_all",
+    "accuracy_returned",
+    "coverage",
+)
 """Measures of the printed table; the CSV has all."""
 
 
@@ -124,8 +133,8 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     data = pd.DataFrame(rows)
     published = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(published)]
-    shown_rows = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
-    official = [row for row in shown_rows if row["measure"] in OFFICIAL]
+    shown_rows = data[data["measure"].isin(SHOWN_MEASURES)].to_dict(orient="records")
+    official = [row for row in shown_rows if row["measure"] in OFFICIAL_MEASURES]
     draw = bar_chart(
         labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
         series={"official measure": [row["value"] for row in official]},

@@ -29,16 +29,16 @@ from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.errors import TaskError
 from obygaze_studies.unfinished import load_or_compute
 
-SHOWN = ("average_precision", "auc")
+SHOWN_METRICS = ("average_precision", "auc")
 """Metrics of the tables; the paper gives the first."""
 
-OTHERWISE = " otherwise"
+UNEXPLAINED_SUFFIX = " otherwise"
 """End of the level of a positive segment that no concept of the modality explains."""
 
 TRAINED_ON = {"explained": "what it explains", "all": "all segments"}
 """Segments that models are trained on -> how tables say so."""
 
-MAX = "max"
+LARGEST = "max"
 """The largest of the scores of all modalities."""
 
 
@@ -126,7 +126,7 @@ def explained_report(
     if len(modalities) > 1:
         for training, of_modalities in scores.items():
             joined = largest_scores(of_modalities, target.name, models)
-            tables.append(_shown_metrics(summarise(joined), MAX, training, models))
+            tables.append(_shown_metrics(summarise(joined), LARGEST, training, models))
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
     report = _report(pd.concat(tables, ignore_index=True), modalities, target, record)
@@ -163,8 +163,8 @@ def explained_modality(
         raise TaskError(f"{name}: no positive clip has a concept that it perceives: {', '.join(concepts)}")
     levels = labels.levels.astype(object)
     is_unexplained = is_positive & ~is_explained
-    levels[is_unexplained] = levels[is_unexplained] + OTHERWISE
-    unexplained_levels = tuple(level + OTHERWISE for level in positives)
+    levels[is_unexplained] = levels[is_unexplained] + UNEXPLAINED_SUFFIX
+    unexplained_levels = tuple(level + UNEXPLAINED_SUFFIX for level in positives)
     all_segments = replace(target, classes=(negatives, (*positives, *unexplained_levels)))
     explained = replace(target, name=f"explained by {name}", title=f"{target.title}, explained by {name}")
     return ExplainedModality(
@@ -231,7 +231,9 @@ def largest_scores(tables: Sequence[pd.DataFrame], task: str, models: Sequence[s
     """
     rows = pd.concat(tables, ignore_index=True)
     rows = rows[rows["task"].str.endswith(f">{task}") & rows["model"].isin(models)]
-    rows = rows.assign(score=rows["score"] - rows["threshold"], task=f"{MAX}>{task}", threshold=0.0, store="")
+    rows = rows.assign(
+        score=rows["score"] - rows["threshold"], task=f"{LARGEST}>{task}", threshold=0.0, store=""
+    )
     key = ["model", "task", "seed", "clip_id"]
     # Of the rows of a clip, which differ in their score alone, that with the largest is kept.
     largest = rows.groupby(key, sort=False)["score"].idxmax()
@@ -242,7 +244,7 @@ def _shown_metrics(
     metrics: pd.DataFrame, features: str, training: str, models: Sequence[str]
 ) -> pd.DataFrame:
     """Return the shown metrics of the models, with columns for features, training and test."""
-    table = metrics[metrics["metric"].isin(SHOWN) & metrics["model"].isin(models)]
+    table = metrics[metrics["metric"].isin(SHOWN_METRICS) & metrics["model"].isin(models)]
     table = table.assign(
         features=features, trained_on=training, tested_on=table["task"].str.partition(">")[2]
     )
@@ -267,7 +269,7 @@ def _report(
             "A modality's segments: positive ones with a concept that it perceives, and all negative ones.",
             "; ".join(counts) + ".",
             "Every film is tested by models trained on the others: means over films, with 95 % intervals.",
-            f"{MAX}: the largest score of the modalities, counted from each one's threshold.",
+            f"{LARGEST}: the largest score of the modalities, counted from each one's threshold.",
             "Labels of several annotators are merged. The numbers of arXiv 2504.11232 are not shown.",
         ),
         blocks=tuple(_metric_block(test, data[data["tested_on"] == test]) for test in tests),
@@ -282,12 +284,12 @@ def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     for (features, training, model), metrics in rows.groupby(["features", "trained_on", "model"], sort=False):
         by_metric = metrics.set_index("metric").to_dict(orient="index")
         intervals = []
-        for metric in SHOWN:
+        for metric in SHOWN_METRICS:
             values = by_metric[metric]
             intervals.append(interval(values["movie_mean"], values["movie_low"], values["movie_high"]))
         cells.append((str(features), TRAINED_ON[str(training)], str(model), *intervals))
     chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
-    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN)))
+    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN_METRICS)))
     headers = ("features", "trained on", "model", "AUC-PR [95 %]", f"{METRICS['auc'].title} [95 %]")
     n_films = int(rows["n_movies"].max())
     return Block(f"{test}: by film, mean of {n_films}", headers, tuple(cells))

@@ -47,7 +47,7 @@ COLUMNS = (
     "clip_index", "annotator", "label", "concepts", "comment", "start_frame", "end_frame", "imdb_key",
     "movie_title", "framerate",
 )  # fmt: skip
-EXTRAS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
+EXTRA_COLUMNS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
 """Columns that clips keep as extras."""
 
 
@@ -185,7 +185,7 @@ def _clip(
         problems.add(line, f"{end} is before start_frame {start}", "end_frame")
     if len(problems.messages) > n_problems_before:
         return None
-    extras = {column: cells[column] for column in EXTRAS}
+    extras = {column: cells[column] for column in EXTRA_COLUMNS}
     extras["comment"] = _joined_remarks(cells["comment"])
     if facts:
         extras |= facts.get(cells["imdb_key"], {"year": "", "genres": ""})

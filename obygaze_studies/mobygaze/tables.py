@@ -22,13 +22,13 @@ from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.mobygaze.explained import explained_report
 from obygaze_studies.unfinished import Study, load_or_compute
 
-RULES = ("merged", "each", "soft")
+LABEL_RULES = ("merged", "each", "soft")
 """How the labels of the annotators are used by default, as `evaluate` takes it."""
 
-SHOWN = ("auc", "average_precision")
+SHOWN_METRICS = ("auc", "average_precision")
 """Metrics of the tables."""
 
-BESIDE = ("length", "other_expert")
+BASELINES = ("length", "other_expert")
 """Baselines with one row per table: the length of a clip, and the labels of the other annotator."""
 
 
@@ -39,7 +39,7 @@ def mobygaze_report(
     *,
     task: str = "",
     models: Sequence[str] = ("linear", "mlp"),
-    rules: Sequence[str] = RULES,
+    rules: Sequence[str] = LABEL_RULES,
     bags: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
@@ -96,7 +96,7 @@ def mobygaze_report(
         record: dict[str, Any] = {}
         for modality, run in _run_models(datasets, models, results_folder, **settings):
             record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
-            rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BESIDE]))
+            rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BASELINES]))
         rows += rows_of_rule
         report = _report(rows, {**record, "modalities": fingerprints})
         on_report(_report(rows_of_rule, report.record), report)
@@ -238,7 +238,7 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
     shown
         Names of the models to return.
     """
-    table = run.metrics[run.metrics["metric"].isin(SHOWN)].copy()
+    table = run.metrics[run.metrics["metric"].isin(SHOWN_METRICS)].copy()
     parts = table["model"].str.extract(r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<by>.+))?$")
     table = table.assign(
         model=parts["model"],
@@ -247,7 +247,7 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
         tested_on=table["task"].str.partition(">")[2],
     )
     # Baselines use neither features nor labels.
-    table.loc[table["model"].isin(BESIDE), ["features", "labels"]] = ""
+    table.loc[table["model"].isin(BASELINES), ["features", "labels"]] = ""
     columns = ["tested_on", "features", "labels", "model", "metric", "movie_mean", "movie_low", "movie_high"]
     return table.loc[table["model"].isin(shown), [*columns, "movie_chance", "n_movies"]]
 
@@ -255,17 +255,17 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
 def _metric_block(test: str, rows: pd.DataFrame) -> Block:
     """Make the table of a tested task: its models, then the baselines, then the chance level."""
     cells: list[tuple[str, ...]] = []
-    rows_with_kind = rows.assign(is_baseline=rows["model"].isin(BESIDE))
+    rows_with_kind = rows.assign(is_baseline=rows["model"].isin(BASELINES))
     baselines_last = rows_with_kind.sort_values("is_baseline", kind="stable")
     for keys, metrics in baselines_last.groupby(["features", "labels", "model"], sort=False):
         by_metric = metrics.set_index("metric").to_dict(orient="index")
         intervals = []
-        for metric in SHOWN:
+        for metric in SHOWN_METRICS:
             values = by_metric[metric]
             intervals.append(interval(values["movie_mean"], values["movie_low"], values["movie_high"]))
         cells.append((*map(str, keys), *intervals))
     chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
-    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN)))
+    cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN_METRICS)))
     titles = (f"{METRICS['auc'].title} [95 %]", "AUC-PR [95 %]")
     n_films = int(rows["n_movies"].iloc[0])
     headers = ("features", "labels", "model", *titles)

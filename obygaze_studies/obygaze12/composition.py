@@ -33,7 +33,7 @@ from obygaze_studies.obygaze12.statistics import (
     statistics,
 )
 
-EQUAL = 1 + 1e-7
+ROUNDING_FACTOR = 1 + 1e-7
 """Factor within which two probabilities count as equal: rounding errors are far smaller."""
 
 
@@ -72,7 +72,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         least_sum += least
         expected += n_first * n_second / n
     observed = int(tables[0].sum())
-    p = float(null[null <= null[observed - least_sum] * EQUAL].sum())
+    p = float(null[null <= null[observed - least_sum] * ROUNDING_FACTOR].sum())
     return {"clips": observed, "expected": expected, "p": min(p, 1.0)}
 
 
@@ -244,10 +244,10 @@ def _test_within_movies(
 
 # --- reports
 # ---------------------------------------------------------------------------
-N_SETS = 15
+N_SHOWN_SETS = 15
 """Number of sets of concepts that the table shows; the data hold all."""
 
-N_PAIRS = 20
+N_SHOWN_PAIRS = 20
 """Number of pairs of concepts that the table shows; the data hold all."""
 
 UNLIKE_CHANCE = "are not as frequent as by chance (adjusted p < .05)"
@@ -433,7 +433,7 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
     """Make the table of the most frequent sets of concepts, without the empty set."""
     marked = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
-    for concepts, counts in marked[:N_SETS]:
+    for concepts, counts in marked[:N_SHOWN_SETS]:
         rows.append(dict.fromkeys(levels, 0) | {"set": " + ".join(concepts)} | counts)
     columns: list[Column] = [("set", "set", str), *((level, level, str) for level in levels[1:])]
     note = f"the {len(rows)} most frequent of {len(marked)} sets"
@@ -443,7 +443,7 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
     """Make the table of the pairs of concepts whose frequencies are least like chance."""
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
-    first_pairs = by_p[:N_PAIRS]
+    first_pairs = by_p[:N_SHOWN_PAIRS]
     counts = {"shown": len(first_pairs), "all": len(pairs), "unlike": n_unlike}
     notes = [note.format(**counts) for note in COMPOSITION_NOTES["pairs"]]
     return block("Pairs of concepts", _columns("pairs"), first_pairs, notes)

@@ -17,7 +17,7 @@ from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import METRICS
 from obygaze_models.protocol import Fold
-from obygaze_studies.audit_common.findings import of
+from obygaze_studies.audit_common.findings import part_of_total
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
@@ -47,7 +47,7 @@ WRITERS: Writers = {
     "signed": reports.signed,
     "p_value": reports.p_value,
     "mean_sd": reports.mean_sd,
-    "of": of,
+    "of": part_of_total,
     "metric": METRIC_TITLES.__getitem__,
     **{f"number{digits}": partial(reports.number, digits=digits) for digits in (1, 2)},
 }

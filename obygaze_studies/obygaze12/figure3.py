@@ -23,7 +23,7 @@ N_PERMUTATIONS = 1000
 ALPHA = 0.05
 """Level of significance for a star in the figure."""
 
-AGAINST: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+NEGATIVES_TITLES: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 """Choice of negatives -> its name in tables, with the look of its bars in the paper."""
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ def _format_printed(negatives: str, concept: str) -> str:
     return "no number; hard to separate" if hard else "no number"
 
 
-WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _format_printed}
+WRITERS: Writers = {"against": NEGATIVES_TITLES.__getitem__, "printed": _format_printed}
 
 
 class _Shown(NamedTuple):
@@ -60,7 +60,7 @@ class _Shown(NamedTuple):
     high: str
 
 
-SHOWN = {
+SHOWN_COLUMNS = {
     "paper": _Shown("f1_pos", "their F1 is", "f1_pos_min", "f1_pos_max"),
     "strict": _Shown("f1_pos_low", "the interval of their F1 lies", "f1_pos_low", "f1_pos_high"),
 }
@@ -101,7 +101,7 @@ def _part(
     caption_words
         Words that the caption of the figure adds.
     """
-    shown = SHOWN[protocol]
+    shown = SHOWN_COLUMNS[protocol]
     n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
     better = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
@@ -124,7 +124,7 @@ def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], No
     low, high
         Columns of the ends of the line on each bar.
     """
-    rows_with_titles = [row | {"against": f"against {AGAINST[row['negatives']]}"} for row in rows]
+    rows_with_titles = [row | {"against": f"against {NEGATIVES_TITLES[row['negatives']]}"} for row in rows]
     values_by_negatives = partial(
         series_of, rows_with_titles, condition="against", group="concept", groups=VISUAL_CONCEPTS
     )
@@ -179,7 +179,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     undefined = []
     for concept, negatives in CONCEPT_TASKS:
         if (concept, negatives) not in targets:
-            undefined.append(f"{concept} against {AGAINST[negatives]}")
+            undefined.append(f"{concept} against {NEGATIVES_TITLES[negatives]}")
     notes = []
     if undefined:
         notes.append(f"undefined, in too few movies to leave one out: {', '.join(undefined)}")

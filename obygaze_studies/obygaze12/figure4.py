@@ -98,7 +98,7 @@ def figure4(
     refuse_other_codebook(annotations.codebook, "Figure 4")
     rows = timelines(annotations, clips, movie, threshold)
     if span is not None:
-        rows = {name: _within(spans, span) for name, spans in rows.items()}
+        rows = {name: _overlapping(spans, span) for name, spans in rows.items()}
         if not rows["Merged"]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
     counts = [_count_row(name, spans) for name, spans in rows.items()]
@@ -110,7 +110,7 @@ def figure4(
     title = first_segment.extras.get("movie_title") or movie
     about = {"title": title, "threshold": threshold}
     captions = CAPTIONS["figure4"]
-    draw = drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)
+    draw = drawn_by("draw_timelines", rows=_spans_in_minutes(rows), shades=SHADES)
     merged = ", ".join(f"{counted(counts[-1][level], 'clip')} {level}" for level in CODEBOOK.level_names)
     return Report(
         name="figure4",
@@ -170,13 +170,13 @@ def _span_rows(rows: Timelines) -> list[dict[str, Any]]:
     return span_rows
 
 
-def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
+def _overlapping(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
     """Return the clips that overlap a part of the film, from its start to its end in seconds."""
     start, end = span
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
-def _spans(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
+def _spans_in_minutes(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
     """Convert the spans to minutes: timeline -> start, end and level of each.
 
     Free segments of the lowest level are left out of the annotators' timelines: they only fill the gaps

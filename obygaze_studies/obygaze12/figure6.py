@@ -15,7 +15,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
-from obygaze_studies.audit_common.findings import bar_chart, of, series_of
+from obygaze_studies.audit_common.findings import bar_chart, part_of_total, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, SourcePart, declared_block
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
@@ -24,14 +24,14 @@ from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResul
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
 """The properties of a clip that may go with errors."""
 
-KINDS = {"false alarms": (0, (*VISUAL_CONCEPTS, "HN")), "misses": (1, VISUAL_CONCEPTS)}
+KINDS_OF_ERROR = {"false alarms": (0, (*VISUAL_CONCEPTS, "HN")), "misses": (1, VISUAL_CONCEPTS)}
 """Kind of error -> the label of the clips in which it occurs, and the factors that are estimated for it."""
 
-AXIS = "log odds ratio of an error: fewer errors \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} more errors"
+AXIS_LABEL = "log odds ratio of an error: fewer errors \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} more errors"
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 """Level of the intervals."""
 
 PRIOR_SD = 2.5
@@ -72,7 +72,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
                 f"{n_clips:,} in {counted(len(rows), 'film')}"
             )
         ],
-        draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if panels else None,
+        draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS_LABEL) if panels else None,
         caption_words=f": {leaks}",
     )
 
@@ -86,7 +86,7 @@ def _weight_of_error(weight: float) -> str:
 
 WEIGHTS: Sequence[Column] = (
     ("movie", "title", str),
-    ("failed", ("n_failed", "n_clips"), of),
+    ("failed", ("n_failed", "n_clips"), part_of_total),
     *((factor, factor, _weight_of_error) for factor in FACTORS),
 )
 
@@ -136,7 +136,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     all_rows: list[dict[Any, Any]] = []
     blocks = []
     answers = []
-    for kind in KINDS:
+    for kind in KINDS_OF_ERROR:
         rows = _effect_rows(result, kind)
         all_rows += rows
         n_errors = rows[0]["n_errors"]
@@ -156,14 +156,14 @@ def _strict_part(result: StrictResults) -> SourcePart:
         rows=all_rows,
         blocks=blocks,
         answers=answers,
-        draw=bar_chart(labels=factors, series=values_by_kind("effect"), intervals=intervals, axis=AXIS),
+        draw=bar_chart(labels=factors, series=values_by_kind("effect"), intervals=intervals, axis=AXIS_LABEL),
     )
 
 
 def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
     """Estimate the effect of each factor on a kind of error: a row per factor."""
     source = result.source
-    label_of_kind, names = KINDS[kind]
+    label_of_kind, names = KINDS_OF_ERROR[kind]
     clips = result.pair_rows()
     clips = clips[clips["label"] == label_of_kind]
     errors = (clips["label"] != clips["called"]).to_numpy()
@@ -251,10 +251,10 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         if names.size > 1:
             without_movie = [coefficients((movies != name).astype(np.float64)) for name in names]
             standard_error = jackknife_error(np.stack(without_movie))
-            freedom = names.size - 1
-            reach = student.ppf((1 + LEVEL) / 2, freedom) * standard_error
+            degrees_of_freedom = names.size - 1
+            reach = student.ppf((1 + INTERVAL_LEVEL) / 2, degrees_of_freedom) * standard_error
             low[varies] = estimates - reach
             high[varies] = estimates + reach
             t = np.abs(estimates) / np.maximum(standard_error, 1e-300)
-            p[varies] = 2 * student.sf(t, freedom)
+            p[varies] = 2 * student.sf(t, degrees_of_freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})

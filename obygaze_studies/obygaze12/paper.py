@@ -32,7 +32,7 @@ from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus, refuse_other_codebook
 from obygaze_studies.obygaze12.figure4 import figure4
-from obygaze_studies.obygaze12.paper_folds import CLEAN
+from obygaze_studies.obygaze12.paper_folds import CAPTION_WITHOUT_LEAK
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
 from obygaze_studies.obygaze12.statistics import clips_onto, figure2
 from obygaze_studies.unfinished import VERSIONS, Study
@@ -310,4 +310,4 @@ def index_page(
 def leak_notes(report: Report) -> list[tuple[str, str]]:
     """List a report's notes that say whether its folds leak, each with the title of its table."""
     notes = [(block.title, note) for block in report.blocks for note in block.notes]
-    return [(title, note) for title, note in notes if "LEAKS" in note or CLEAN in note]
+    return [(title, note) for title, note in notes if "LEAKS" in note or CAPTION_WITHOUT_LEAK in note]

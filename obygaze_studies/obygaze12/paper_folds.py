@@ -47,7 +47,7 @@ MOVIE_SET_TASKS = ("hn_s", "enhn_s")
 CONCEPT_COLUMN = "fold_en_hn_s"
 """Column of the folds that the CAVs, and the heads on their projections, are trained on."""
 
-CLEAN = "no test clip is in training or validation"
+CAPTION_WITHOUT_LEAK = "no test clip is in training or validation"
 """The caption of folds without a leak."""
 
 Rows = dict[str, NDArray[Any]]
@@ -70,7 +70,7 @@ class Negatives(StrEnum):
     HN_S = "hn_s"
 
 
-LEVELS: Mapping[Negatives, tuple[str, ...]] = {
+NEGATIVE_LEVELS: Mapping[Negatives, tuple[str, ...]] = {
     Negatives.EN: ("EN",),
     Negatives.ALL: (),
     Negatives.HN_S: ("HN", "S"),
@@ -113,7 +113,7 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     trained = [leak.in_training for leak in leaks]
     validated = [leak.in_validation for leak in leaks]
     if not any(trained) and not any(validated):
-        return CLEAN
+        return CAPTION_WITHOUT_LEAK
     tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
         f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "
@@ -154,9 +154,14 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
         smallest = min(map(len, clips_of_class.values()), default=0)
         training_ids: tuple[str, ...] = ()
         for clips in clips_of_class.values():
-            training_ids += _ids(clips, *draw_folds(len(clips), smallest, validation))
+            training_ids += _ids_in_folds(clips, *draw_folds(len(clips), smallest, validation))
         folds.append(
-            Fold(validation, training_ids, _ids(train_clips, validation), _ids(test_clips, TEST_FOLD))
+            Fold(
+                validation,
+                training_ids,
+                _ids_in_folds(train_clips, validation),
+                _ids_in_folds(test_clips, TEST_FOLD),
+            )
         )
     return tuple(folds)
 
@@ -211,8 +216,10 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
     folds = []
     for tested, validated in permutations(held_out, 2):
         name = f"test {tested} {movie_of_fold[tested]}, validation {validated} {movie_of_fold[validated]}"
-        training_ids = _all_but(train_clips, tested, validated)
-        folds.append(Fold(name, training_ids, _ids(train_clips, validated), _ids(test_clips, tested)))
+        training_ids = _ids_outside_folds(train_clips, tested, validated)
+        folds.append(
+            Fold(name, training_ids, _ids_in_folds(train_clips, validated), _ids_in_folds(test_clips, tested))
+        )
     return tuple(folds)
 
 
@@ -228,8 +235,10 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
     clips = [clip for clip in _clips_with_fold(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
     folds = []
     for validation in CONCEPT_VALIDATION_FOLDS:
-        training_ids = _all_but(clips, TEST_FOLD, validation)
-        folds.append(Fold(validation, training_ids, _ids(clips, validation), _ids(clips, TEST_FOLD)))
+        training_ids = _ids_outside_folds(clips, TEST_FOLD, validation)
+        folds.append(
+            Fold(validation, training_ids, _ids_in_folds(clips, validation), _ids_in_folds(clips, TEST_FOLD))
+        )
     return tuple(folds)
 
 
@@ -247,7 +256,9 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     clips = _clips_with_fold(manifest, CONCEPT_COLUMN)
     train_clips = [clip for clip in clips if clip.level in train.levels]
     test_clips = [clip for clip in clips if clip.level in test.levels]
-    return Fold(TEST_FOLD, _all_but(train_clips, TEST_FOLD), (), _ids(test_clips, TEST_FOLD))
+    return Fold(
+        TEST_FOLD, _ids_outside_folds(train_clips, TEST_FOLD), (), _ids_in_folds(test_clips, TEST_FOLD)
+    )
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
@@ -315,7 +326,7 @@ def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
         clips.append(ClipInFold(clip.clip_id, clip.movie, clip.level, int(text)))
     if clips:
         return clips
-    n_without_video = without_video(manifest, [column])
+    n_without_video = count_without_video(manifest, [column])
     if n_without_video:
         raise ProtocolError(
             f"all {counted(n_without_video, 'clip')} with a fold in column {column} lack a "
@@ -330,17 +341,17 @@ def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
     )
 
 
-def _ids(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
+def _ids_in_folds(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
     """Return the ids of the clips of some folds."""
     return tuple(clip.clip_id for clip in clips if clip.fold in folds)
 
 
-def _all_but(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
+def _ids_outside_folds(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
     """Return the ids of the clips of all folds except some."""
     return tuple(clip.clip_id for clip in clips if clip.fold not in folds)
 
 
-def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
+def count_without_video(manifest: Manifest, columns: Sequence[str]) -> int:
     """Count the clips that have a fold in one of the columns but are left out because they have no video."""
     n_clips = 0
     for clip in manifest:
@@ -350,17 +361,17 @@ def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
     return n_clips
 
 
-def positive(data: Dataset) -> NDArray[np.int64]:
+def s_labels(data: Dataset) -> NDArray[np.int64]:
     """Label the clips: 1 for S clips, 0 for the others [N]."""
     return TASKS["enhn_s"].labels(data.levels)
 
 
-def labels_of_s(data: Dataset) -> dict[str, int]:
+def s_label_of_clip(data: Dataset) -> dict[str, int]:
     """Label the clips by id: 1 for S clips, 0 for the others."""
-    return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
+    return dict(zip(data.clip_ids.tolist(), s_labels(data).tolist(), strict=True))
 
 
-def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: str) -> None:
+def check_sides(data: Dataset, fold: Fold, label_of_clip: Mapping[str, int], subject: str) -> None:
     """Check that enough clips of a fold have features to train, validate and test on.
 
     Parameters
@@ -369,7 +380,7 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: 
         The features.
     fold
         The fold.
-    present
+    label_of_clip
         Clip id -> its label, 0 or 1.
     subject
         What the fold is used for, for the message.
@@ -384,7 +395,7 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: 
         clips_with_features = [clip_id for clip_id in clips if clip_id in data.row_of]
         if clips and not clips_with_features:
             problem = "no clip"
-        elif side == "training" and len({present[clip_id] for clip_id in clips_with_features}) < 2:
+        elif side == "training" and len({label_of_clip[clip_id] for clip_id in clips_with_features}) < 2:
             problem = "clips of one class only"
         else:
             continue
@@ -421,7 +432,7 @@ def prediction_rows(
         "seed": 0,
         "clip_id": data.clip_ids[rows],
         "movie": data.movies[rows],
-        "label": positive(data)[rows],
+        "label": s_labels(data)[rows],
         "score": score.astype(np.float64),
         "threshold": ABOVE_ZERO,
         "store": data.store,
@@ -480,7 +491,7 @@ def list_folds(
         labelled = clips
         published = published_folds(clips, trained, tested, movies=movies)
         folds = published.folds
-        n_without_video = without_video(clips, published.columns)
+        n_without_video = count_without_video(clips, published.columns)
         notes = [
             f"paper: {leak_caption(folds)}",
             f"left out, having no video: {counted(n_without_video, 'clip')} of the split files",
@@ -603,7 +614,7 @@ def published_folds(
 def _negatives_of(levels: Sequence[str]) -> Negatives | None:
     """Return the choice of negatives that takes them from these levels; None if the papers have none."""
     against = tuple(sorted(levels))
-    for choice, levels_of_choice in LEVELS.items():
+    for choice, levels_of_choice in NEGATIVE_LEVELS.items():
         if levels_of_choice == against:
             return choice
     return None

@@ -30,9 +30,9 @@ from obygaze_studies.unfinished import load_or_compute
 
 Progress = Callable[[int, int], None]
 
-TESTS: dict[str, list[str]] = {}
+TEST_TASKS_OF: dict[str, list[str]] = {}
 for _train, _test in CELLS:
-    TESTS.setdefault(_train, []).append(_test)
+    TEST_TASKS_OF.setdefault(_train, []).append(_test)
 """Task that is trained on -> the tasks that are tested, in Table 2."""
 
 
@@ -41,7 +41,7 @@ for _train, _test in CELLS:
 CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
 """Concept -> C of its SVM; class weights are balanced."""
 
-SEED = 42
+SEED_OF_HEADS = 42
 """Random state of the heads in the original code."""
 
 NEGATIVES = (paper_folds.Negatives.EN, paper_folds.Negatives.ALL)
@@ -181,8 +181,8 @@ def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _C
 def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegression:
     """Make the head of a bottleneck, PCBM-DT or PCBM-LR, with the settings for a training task."""
     if name == "pcbm_dt":
-        return DecisionTreeClassifier(**TREES[task], random_state=SEED)
-    return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED)
+        return DecisionTreeClassifier(**TREES[task], random_state=SEED_OF_HEADS)
+    return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED_OF_HEADS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,13 +203,13 @@ class PaperHeads:
 
 def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
     """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
-    y = paper_folds.positive(data)
-    labels = paper_folds.labels_of_s(data)
+    y = paper_folds.s_labels(data)
+    labels = paper_folds.s_label_of_clip(data)
     blocks = []
     trees = {}
     # float64 as in the original code, [N, concepts] each.
     decisions_of = {negatives: concepts.hyperplanes[negatives].decisions(data.X) for negatives in NEGATIVES}
-    for negatives, name, train in product(NEGATIVES, ("pcbm_dt", "pcbm_lr"), TESTS):
+    for negatives, name, train in product(NEGATIVES, ("pcbm_dt", "pcbm_lr"), TEST_TASKS_OF):
         decisions = decisions_of[negatives]
         training_fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
         paper_folds.check_sides(data, training_fold, labels, f"the bottlenecks of {train}")
@@ -217,7 +217,7 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
         head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
         if name == "pcbm_dt":
             trees[train, negatives] = head
-        for test in TESTS[train]:
+        for test in TEST_TASKS_OF[train]:
             fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
             paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
             test_rows = data.rows(fold.test)
@@ -354,7 +354,7 @@ def train_perceptrons(
     progress
         Called with the number of trained models and the number of all models.
     """
-    labels = paper_folds.labels_of_s(data)
+    labels = paper_folds.s_label_of_clip(data)
     rows = data.rows
     first_job_of: dict[tuple[str, ...], int] = {}  # training clips -> the first job with them
     probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
@@ -366,7 +366,7 @@ def train_perceptrons(
     fit_many(
         list(probes.values()),
         data.X,
-        paper_folds.positive(data),
+        paper_folds.s_labels(data),
         [rows(train) for train, _ in probes],
         validation=[rows(validation) for _, validation in probes],
         progress=progress,
@@ -387,7 +387,9 @@ class StrictResults(Results):
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
-        return {train: self._evaluate_or_load(train, None, train, tests) for train, tests in TESTS.items()}
+        return {
+            train: self._evaluate_or_load(train, None, train, tests) for train, tests in TEST_TASKS_OF.items()
+        }
 
     @cached_property
     def concepts(self) -> Mapping[ConceptTask, Run]:
@@ -440,7 +442,7 @@ class StrictResults(Results):
         """The targets of the concepts that enough movies have clips with and clips without."""
         targets = {}
         for concept, negatives in CONCEPT_TASKS:
-            target = concept_target(concept, self.source.codebook, paper_folds.LEVELS[negatives])
+            target = concept_target(concept, self.source.codebook, paper_folds.NEGATIVE_LEVELS[negatives])
             if is_learnable(target, self.source):
                 targets[concept, negatives] = target
         return targets

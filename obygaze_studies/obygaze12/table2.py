@@ -20,10 +20,10 @@ from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_c
 from obygaze_studies.obygaze12.printed_values import CELLS, TABLE2, TRIVIAL, Cell, Printed, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
-AVERAGES: Mapping[str, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
+F1_OF_AVERAGE: Mapping[str, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
 """The two F1 that the papers may mean: averaged over the classes, or of S."""
 
-CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
+CAV_TITLES = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 """Negatives of the CAVs, as in the name of a model -> as in its title."""
 
 ALPHA = 0.05
@@ -32,7 +32,7 @@ ALPHA = 0.05
 CHANCE = "(chance)"
 """What stands in the column of models in the row of chance levels."""
 
-SHOWN: Mapping[str, bool] = {
+SHOWN_METRICS: Mapping[str, bool] = {
     "average_precision": True,
     "f1_pos": True,
     "f1_weighted": False,
@@ -53,7 +53,7 @@ def model_title(model: str) -> str:
         return model
     name, _, against = model.partition("|")
     title = BUILTIN_MODELS[name].title if name in BUILTIN_MODELS else name.capitalize()
-    return f"{title}, {CAVS[against]}" if against else title
+    return f"{title}, {CAV_TITLES[against]}" if against else title
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -258,7 +258,7 @@ def _measured_rows(
     for model in predictions.table["model"].unique():
         name = model.partition("|")[0]
         values = f1_by_fold(predictions, model, ">".join(cell))
-        for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
+        for metric in F1_OF_AVERAGE if kind == "mlp" else ("f1_pos",):
             printed = None
             if metric == papers_metric(name):
                 printed = TABLE2.get((name, backbone), {}).get(cell)
@@ -316,7 +316,7 @@ def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.Data
     for _, fold in part.groupby("fold"):
         labels = fold["label"].to_numpy()
         predicted = fold["called"].to_numpy()
-        rows.append({name: f1(labels, predicted) for name, f1 in AVERAGES.items()})
+        rows.append({name: f1(labels, predicted) for name, f1 in F1_OF_AVERAGE.items()})
     return pd.DataFrame(rows)
 
 
@@ -379,7 +379,7 @@ def _is_in_papers_table(row: Mapping[str, Any]) -> bool:
 def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> list[dict[str, Any]]:
     """List the rows of a cell, one per source and model; a baseline has one row, as it reads no features.
 
-    A row has the columns of `compact_block`, and the metrics of `SHOWN` as text.
+    A row has the columns of `compact_block`, and the metrics of `SHOWN_METRICS` as text.
     """
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
@@ -400,7 +400,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
                 "prevalence": metrics[metric]["prevalence"],
                 "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
             }
-            for shown_metric, with_interval in SHOWN.items():
+            for shown_metric, with_interval in SHOWN_METRICS.items():
                 row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
             rows.append(row)
     return rows
@@ -410,7 +410,7 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     """Make the table of a cell under `strict`, with the chance levels in its last row."""
     part = summary[summary["task"] == ">".join(cell)]
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
-    chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN}
+    chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN_METRICS}
     chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_cell": NOTHING}
     first = part.iloc[0]
     note = (

@@ -15,12 +15,12 @@ from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, SourceP
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
-from obygaze_studies.obygaze12.table2 import AVERAGES, f1_by_fold
+from obygaze_studies.obygaze12.table2 import F1_OF_AVERAGE, f1_by_fold
 
 TASK = ">".join(MOVIE_PAIRS)
 """The cell of Table 4: its training task and its test task."""
 
-SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
+SHOWN_METRICS = ("average_precision", "f1_pos", "f1_weighted", "auc")
 """Metrics of the table under the `strict` protocol."""
 
 
@@ -51,14 +51,14 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
         printed = TABLE4.get(str(movie)) if printed_for else None
         row = _film_row(source, str(movie), part["n_clips"].iloc[0], part["prevalence"].iloc[0])
         row["n_pairs"] = len(part)
-        for name in AVERAGES:
+        for name in F1_OF_AVERAGE:
             row[name] = part[name].mean()
             row[f"{name}_sd"] = part[name].std(ddof=0)
             row[f"_{name}_values"] = part[name].tolist()
         row["printed"] = printed.mean if printed else NAN
         row["printed_sd"] = printed.sd if printed else NAN
         rows.append(row)
-    means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
+    means = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
     mean_weighted = number(float(means["f1_weighted"].mean()))
     mean_positive = number(float(means["f1_pos"].mean()))
     mean_printed = str(TABLE4_MEAN) if printed_for else NOTHING
@@ -144,12 +144,12 @@ def _strict_part(result: StrictResults) -> SourcePart:
         scores = clips["score"].to_numpy()
         predicted = clips["called"].to_numpy()
         row = _film_row(source, str(movie), len(labels), labels.mean())
-        row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN}
+        row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN_METRICS}
         row["printed"] = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
         rows.append(row)
     metrics = result.runs[MOVIE_PAIRS[0]].metrics
     metrics_of_mlp = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
-    shown = metrics_of_mlp.loc[list(SHOWN)]
+    shown = metrics_of_mlp.loc[list(SHOWN_METRICS)]
     intervals = shown[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
     printed_mean = str(TABLE4_MEAN) if printed_for else NOTHING
     last = [
@@ -161,5 +161,5 @@ def _strict_part(result: StrictResults) -> SourcePart:
         source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _format_printed}
     )
     return SourcePart(
-        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN[0])
+        source=source, rows=rows, blocks=[table], answers=_mean_and_range(source, rows, SHOWN_METRICS[0])
     )

@@ -110,9 +110,11 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         last_block = len(model.vision_model.encoder.layers) - 1
         name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
         patches_a_side = model.config.image_size // model.config.patch_size
-        return MappedLayer(ImageHalf(model), name, model.get_submodule(name), _patches(patches_a_side))
+        return MappedLayer(
+            ImageHalf(model), name, model.get_submodule(name), _tokens_to_picture(patches_a_side)
+        )
 
-    return _halves("clip", source, compute, find_layer, "transformers")
+    return _load_both_halves("clip", source, compute, find_layer, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
@@ -136,12 +138,12 @@ def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwo
             raise BackboneError(f"{weights}: its embedding is not that of a class token, so it is not mapped")
         blocks = visual.transformer.resblocks
         name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
-        return MappedLayer(visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0]))
+        return MappedLayer(visual, name, blocks[-1].ln_1, _tokens_to_picture(visual.grid_size[0]))
 
-    return _halves("openclip", source, compute, find_layer, "open_clip_torch")
+    return _load_both_halves("openclip", source, compute, find_layer, "open_clip_torch")
 
 
-def _halves(
+def _load_both_halves(
     backbone: str,
     source: str,
     compute: networks.Compute,
@@ -268,7 +270,7 @@ class ImageHalf(nn.Module):
         return embeddings
 
 
-def _patches(side: int) -> Reshape:
+def _tokens_to_picture(side: int) -> Reshape:
     """Return the function that arranges a vision transformer's tokens as an image.
 
     The tokens [1, 1 + side * side, C] become [1, C, side, side]; the first one, the class token, has no place
@@ -279,7 +281,7 @@ def _patches(side: int) -> Reshape:
 
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
-PAIR = ("image_id", "text", "group")
+PAIR_KEYS = ("image_id", "text", "group")
 """Keys of a pair."""
 
 Pair = Mapping[str, str]
@@ -298,7 +300,7 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     for row in read_rows(path, ["image_id", "text"], unique=["image_id", "text"]):
         if row["image_id"] not in images.by_id:
             raise AuditError(f"{path}: the manifest has no image {row['image_id']!r}")
-        cells = {name: row[name] for name in PAIR if name in row}
+        cells = {name: row[name] for name in PAIR_KEYS if name in row}
         pairs.append({"group": ""} | cells)
     return tuple(pairs)
 

@@ -26,7 +26,7 @@ SIDE = 224
 MAP_BYTES = SIDE * SIDE * 4
 """Size of the file of a map: float32 values."""
 
-PLAIN = {
+UNCOMPRESSED = {
     "data_type": "float32",
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, SIDE, SIDE]}},
     "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
@@ -181,7 +181,7 @@ def _attributes(path: Path) -> _Attributes | None:
 def _is_uncompressed_array(path: Path, n_maps: int) -> bool:
     """Return whether the array has the shape, type and layout that `write_maps` gives it."""
     array = _read_json_file(path, "raw/zarr.json", dict[str, Any]) or {}
-    expected = {"shape": [n_maps, SIDE, SIDE], **PLAIN}
+    expected = {"shape": [n_maps, SIDE, SIDE], **UNCOMPRESSED}
     return {name: array.get(name) for name in expected} == expected
 
 

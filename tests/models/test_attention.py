@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from obygaze_models.models.attention import SPECS, AttentionPooling
-from obygaze_models.models.attention_network import DECAY, N_PAIRS, AttentionNetwork
+from obygaze_models.models.attention_network import N_PAIRS, PROJECTION_PENALTY, AttentionNetwork
 from obygaze_models.models.linear import make_frames_probe
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.training import N_TRIAL_EPOCHS
@@ -55,7 +55,7 @@ def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
     losses = cross_entropy(logits, torch.from_numpy(y), reduction="none")
     weighted_loss = (losses * torch.from_numpy(weights)).mean()
-    penalty = DECAY / 2 * (projection**2).sum()
+    penalty = PROJECTION_PENALTY / 2 * (projection**2).sum()
     (weighted_loss + penalty).backward()
 
     np.testing.assert_allclose(scores, logits.detach().numpy(), rtol=1e-10)

@@ -13,7 +13,7 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.attentive import AttentiveProbe, most_cpu_hours
-from obygaze_models.models.attentive_training import DECAY, ProbesInTraining, TrainingSettings
+from obygaze_models.models.attentive_training import QUERY_PENALTY, ProbesInTraining, TrainingSettings
 from obygaze_models.models.choices import log_loss
 from obygaze_models.prediction import reading
 from obygaze_models.prediction.final import save_models
@@ -61,7 +61,7 @@ def loss_by_definition(probes, X, y, rows):
                 logits.append((weights * (tokens @ evidence.T)).sum())
             logits = np.array(logits) + biases[probe]
             total += np.logaddexp(0, logits).mean() - (labels * logits).mean()
-            total += penalty / 2 * (evidence**2).sum() + DECAY / 2 * (queries**2).sum()
+            total += penalty / 2 * (evidence**2).sum() + QUERY_PENALTY / 2 * (queries**2).sum()
     return total
 
 
@@ -175,7 +175,7 @@ def test_a_probe_on_tokens_is_evaluated_kept_and_applied(tmp_path, monkeypatch):
     (path,) = save_models(run, data, ["attentive_tokens"], tmp_path).values()
     model = load_model(path)
     scores = model.estimator.decision_function(store["toy"].tokens())
-    monkeypatch.setattr(reading, "PART", 200 * 16 * 2 * 7)  # seven clips at a time
+    monkeypatch.setattr(reading, "BYTES_OF_TOKENS", 200 * 16 * 2 * 7)  # seven clips at a time
     predicted = predict(model, store).table.set_index("clip_id")["logit"]
     np.testing.assert_array_equal(predicted.loc[list(store["toy"].clip_ids)], scores)
 

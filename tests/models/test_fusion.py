@@ -10,7 +10,7 @@ import obygaze_models as om
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
-from obygaze_models.models.joined_model import HOW
+from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
 from tests.planted_modalities import planted
 
@@ -59,7 +59,7 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_both_are_worth_more_than_each(evaluated, how):
     aucs = auc(evaluated(how, "seen", "heard"))
     best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
@@ -104,7 +104,7 @@ def test_a_clip_without_a_modality_is_scored_by_a_model_of_the_others(corpus):
     assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(data.X[is_unheard, :6]))
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_a_clip_that_a_model_has_nothing_of_is_scored_as_the_mean_clip(corpus, how):
     """At 0 it would be called more surely positive than most, and lacking would tell the label."""
     data = load(corpus, "seen", "heard")

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from obygaze_models.models import Grid, GroupedSelection, RidgeLogistic
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.models.ridge_path import BLOCK
+from obygaze_models.models.ridge_path import NUMBERS_OF_BLOCK
 
 STRENGTHS = PENALTIES.values
 
@@ -124,7 +124,7 @@ def test_correlated_features_do_not_cost_more_passes():
 
 def test_clips_are_read_in_blocks_and_the_last_may_be_short():
     n_features = 512
-    rows = BLOCK // n_features
+    rows = NUMBERS_OF_BLOCK // n_features
     X, y = drawn(2 * rows + 7, n_features)
     model = RidgeLogistic(0.01, tol=1e-9).fit(X, y)
     reference = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from obygaze_models.prediction.calibration import Calibration, calibration_error
-from obygaze_models.prediction.out_of_distribution import LEVELS, LIMIT, OutOfDistribution
+from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, QUANTILE_LEVELS, OutOfDistribution
 from obygaze_models.protocol import HeldOut
 
 
@@ -166,7 +166,7 @@ def test_clips_of_a_film_like_the_others_are_hardly_ever_flagged():
         films = draw_films(seed, 9)
         is_unseen = films.movies == "8"
         training = OutOfDistribution.fit(films.X[~is_unseen], films.movies[~is_unseen])
-        shares_flagged.append((training.shares(films.X[is_unseen]) > LIMIT).mean())
+        shares_flagged.append((training.shares(films.X[is_unseen]) > LARGEST_SHARE).mean())
     assert np.mean(shares_flagged) < 0.05
 
 
@@ -174,21 +174,21 @@ def test_strange_clips_are_always_flagged():
     for seed in range(20):
         films = draw_films(seed, 8)
         training = OutOfDistribution.fit(films.X, films.movies)
-        assert (training.shares(strange_clips(seed)) > LIMIT).all()
+        assert (training.shares(strange_clips(seed)) > LARGEST_SHARE).all()
 
 
 def test_a_strange_training_clip_does_not_switch_the_flag_off():
     films = draw_films(0, 6)
     films.X[0] = 1000
     training = OutOfDistribution.fit(films.X, films.movies)
-    assert (training.shares(strange_clips(1)) > LIMIT).all()
+    assert (training.shares(strange_clips(1)) > LARGEST_SHARE).all()
 
 
 def test_a_share_counts_the_training_clips_that_are_nearer():
     films = draw_films(0, 6)
     training = OutOfDistribution.fit(films.X, films.movies)
     assert np.all(np.diff(training.distances) >= 0)
-    median = np.interp(0.5, LEVELS, training.distances)
+    median = np.interp(0.5, QUANTILE_LEVELS, training.distances)
     at_the_median = median * training.scale + training.mean
     assert training.shares(at_the_median[None])[0] == pytest.approx(0.5, abs=1e-6)
 
@@ -197,5 +197,5 @@ def test_a_clip_as_far_as_half_of_the_training_clips_is_not_unlike_them():
     """Planted: answers yes and no, as often in every film, whose distances are all equal."""
     X = np.tile(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), (30, 1))
     training = OutOfDistribution.fit(X, np.repeat([f"film{number}" for number in range(6)], 10))
-    assert training.shares(X[:2]).max() < LIMIT
-    assert training.shares(2 * X[:2]).min() > LIMIT
+    assert training.shares(X[:2]).max() < LARGEST_SHARE
+    assert training.shares(2 * X[:2]).min() > LARGEST_SHARE

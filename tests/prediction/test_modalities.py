@@ -8,7 +8,7 @@ import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
-from obygaze_models.models.joined_model import HOW
+from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.prediction.explain import describe, explain
 from tests.planted_modalities import planted
@@ -35,7 +35,7 @@ def model_files(corpus, tmp_path_factory):
     """The file of a model of each way to fuse."""
     data = corpus.dataset()
     files = {}
-    for how in HOW:
+    for how in WAYS_TO_FUSE:
         specs = om.fused(["linear"], data, how)
         run = om.evaluate(data, specs, "en_s")
         folder = tmp_path_factory.mktemp(how)
@@ -43,7 +43,7 @@ def model_files(corpus, tmp_path_factory):
     return files
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_a_kept_model_scores_as_the_one_that_was_trained(corpus, model_files, how, tmp_path):
     data = corpus.dataset()
     (spec, *_) = om.fused(["linear"], data, how)

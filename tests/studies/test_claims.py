@@ -14,9 +14,9 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures, nulls
 from obygaze_studies.claims.claims_report import (
     CLAIMS,
-    CONSTANT,
+    CONSTANT_NULL,
     DATA,
-    NONE,
+    NO_NULL,
     OPEN,
     Part,
     claims,
@@ -255,9 +255,9 @@ def test_a_manifest_of_other_clips_is_refused(tmp_path):
         claims([tmp_path / "other.csv"])
 
 
-ABOVE = Part(statistic="", measure="", null=CONSTANT, least=0.1, says_alike=False)
+ABOVE = Part(statistic="", measure="", null=CONSTANT_NULL, least=0.1, says_alike=False)
 """A sentence that says: more than .1."""
-ALIKE = Part(statistic="", measure="", null=CONSTANT, least=0.1, says_alike=True)
+ALIKE = Part(statistic="", measure="", null=CONSTANT_NULL, least=0.1, says_alike=True)
 """A sentence that says that two things are alike, within .1."""
 
 
@@ -489,12 +489,12 @@ def test_every_part_names_its_null_and_its_measure_has_that_one(files, monkeypat
             continue
         for part in claim.parts:
             finding = getattr(measures, part.measure)(inputs[claim.needs], **part.arguments)
-            if part.null in {NONE, CONSTANT}:
+            if part.null in {NO_NULL, CONSTANT_NULL}:
                 assert finding.null is None
             else:
                 assert finding.null.kind == part.null
-            assert (part.null == NONE) == (finding.unit in measures.COUNTED)
-            assert (part.null == CONSTANT) == bool(part.argued)
+            assert (part.null == NO_NULL) == (finding.unit in measures.COUNTED_UNITS)
+            assert (part.null == CONSTANT_NULL) == bool(part.argued)
 
 
 def null_around(chance):
@@ -560,7 +560,7 @@ def test_two_readings_that_disagree_are_both_given():
 
 
 BESIDE = Part(
-    statistic="", measure="", null=CONSTANT, above=0.0, added_because="more of it would be expected"
+    statistic="", measure="", null=CONSTANT_NULL, above=0.0, added_because="more of it would be expected"
 )
 """A number that its sentence does not name."""
 

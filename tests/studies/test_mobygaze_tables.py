@@ -74,7 +74,7 @@ def mean_auc(report):
     return rows.set_index(["tested_on", "features", "labels", "model"])["movie_mean"]
 
 
-RULES = ("merged", "of annotator1", "of annotator2", "soft")
+LABEL_RULES = ("merged", "of annotator1", "of annotator2", "soft")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_there_is_a_table_for_each_expert_and_for_what_they_agree_on(linear_repo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", LABEL_RULES)
 def test_sound_tells_the_planted_level_and_pictures_hardly(linear_report, rule):
     auc = mean_auc(linear_report)
     heard = auc["en_s@agreed", "audio", rule, "linear"]
@@ -105,7 +105,7 @@ def test_sound_tells_the_planted_level_and_pictures_hardly(linear_report, rule):
 @pytest.mark.long
 def test_the_other_expert_and_chance_stand_below_the_models(linear_report):
     rows = linear_report.blocks[0].rows
-    assert len(rows) == 3 * len(RULES) + 2  # pictures, sound and both by each rule
+    assert len(rows) == 3 * len(LABEL_RULES) + 2  # pictures, sound and both by each rule
     assert rows[-2][:3] == ("", "", "other_expert")
     assert rows[-1][:3] == ("", "", "(chance)")
     assert 0.6 < mean_auc(linear_report)["en_s@annotator1", "", "", "other_expert"] < 0.85

@@ -5,7 +5,7 @@ import pytest
 from obygaze_models.report import records
 from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.cooc import ALL, audit_cooc, share
+from obygaze_studies.gender_score.cooc import ALL_CAPTIONS, audit_cooc, share
 from obygaze_studies.gender_score.published_values import TOTALS
 from tests.files import rows_of
 
@@ -26,7 +26,7 @@ def cut(part, other):
 
 def test_words_are_counted_by_caption_and_labels_word_by_word():
     whole, scooter, none = records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)
-    assert (whole["object"], whole["n_captions"], whole["man"], whole["woman"]) == (ALL, 5, 2, 2)
+    assert (whole["object"], whole["n_captions"], whole["man"], whole["woman"]) == (ALL_CAPTIONS, 5, 2, 2)
     counts = ("n_captions", "man", "woman", "both", "plural_only")
     assert [scooter[name] for name in counts] == [3, 2, 1, 1, 1]
     assert scooter["to_man"] == pytest.approx(2 / 3)
@@ -36,7 +36,9 @@ def test_words_are_counted_by_caption_and_labels_word_by_word():
 def test_the_counts_of_the_first_800_karpathy_captions(shared_data):
     rows = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
     (whole,) = (
-        row for row in records(audit_cooc(rows, ["skateboard"], model="Vilbert").data) if row["object"] == ALL
+        row
+        for row in records(audit_cooc(rows, ["skateboard"], model="Vilbert").data)
+        if row["object"] == ALL_CAPTIONS
     )
     alone = [f" {row['caption']} " for row in rows]
     assert whole["man"] == sum(" man " in one for one in alone) == 112

@@ -11,17 +11,17 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Fold
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import (
-    CLEAN,
+    CAPTION_WITHOUT_LEAK,
     Negatives,
     classifier_folds,
     concept_folds,
     concept_labels,
     count_leaks,
+    count_without_video,
     draw_folds,
     head_fold,
     leak_caption,
     movie_folds,
-    without_video,
 )
 
 NEGATIVES = {
@@ -102,7 +102,7 @@ def test_a_leak_is_counted_on_each_side_and_told():
     folds = [Fold(0, ("a", "b"), ("c",), ("b", "c", "d")), Fold(1, ("a",), (), ("b", "c", "d"))]
     assert count_leaks(folds[0]) == (1, 1)
     assert leak_caption(folds) == "LEAKS: 0 to 1 of 3 test clips are in training, 0 to 1 in validation"
-    assert leak_caption(folds[1:]) == CLEAN
+    assert leak_caption(folds[1:]) == CAPTION_WITHOUT_LEAK
     seen = leak_caption([Fold(0, ("a",), ("b",), ("b", "c"))])
     assert seen == "LEAKS: 0 of 2 test clips are in training, 1 in validation"
 
@@ -117,7 +117,7 @@ def test_a_heads_fold_is_disjoint_and_has_the_originals_sizes(obygaze12):
 def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
     fold = classifier_folds(obygaze12, TASKS["enhn_s"], TASKS["enhn_s"])[0]
     assert all(obygaze12.by_id[clip_id].video for clip_id in fold.train + fold.validation + fold.test)
-    assert without_video(obygaze12, ["fold_enhn_s"]) == 51
+    assert count_without_video(obygaze12, ["fold_enhn_s"]) == 51
 
 
 def test_a_manifest_without_the_split_files_is_refused_with_the_way_out(obygaze12):

@@ -24,7 +24,7 @@ from obygaze_studies.obygaze12 import (
 )
 from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
-from obygaze_studies.obygaze12.paper_folds import Negatives, positive
+from obygaze_studies.obygaze12.paper_folds import Negatives, s_labels
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults, cell_folds
 
@@ -205,7 +205,7 @@ def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     folds = protocol_results.pair_folds(narrow.corpus.manifest)
     table = narrow.movie_pairs.table
     X = narrow.source.X
-    y = positive(narrow.source)
+    y = s_labels(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
         train = narrow.source.rows(folds[place].train)
         validation = narrow.source.rows(folds[place].validation)

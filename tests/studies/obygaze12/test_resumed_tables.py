@@ -83,9 +83,9 @@ def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkey
 def test_tables_that_were_killed_at_their_first_write_begin_anew(tmp_path):
     partial = tmp_path / "out.partial"
     partial.mkdir()
-    (partial / f".{unfinished.INPUTS}.0123456789ab.partial").touch()
+    (partial / f".{unfinished.INPUTS_FILE}.0123456789ab.partial").touch()
     with unfinished.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
-        assert sorted(path.name for path in folder.iterdir()) == [unfinished.INPUTS, "trained"]
+        assert sorted(path.name for path in folder.iterdir()) == [unfinished.INPUTS_FILE, "trained"]
 
 
 def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):

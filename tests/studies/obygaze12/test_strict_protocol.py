@@ -16,7 +16,7 @@ from obygaze_models.protocol import concept_target, labels_of
 from obygaze_models.report import markdown, write_report
 from obygaze_studies.obygaze12 import figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
-from obygaze_studies.obygaze12.paper_folds import LEVELS, Negatives
+from obygaze_studies.obygaze12.paper_folds import NEGATIVE_LEVELS, Negatives
 from obygaze_studies.obygaze12.protocol_results import StrictResults, is_learnable
 from obygaze_studies.obygaze12.statistics import figure2
 
@@ -220,7 +220,7 @@ def test_negatives_of_the_two_protocols_are_the_same_clips(learnt):
 
     labels = learnt.source.labels
     for negatives in (Negatives.EN, Negatives.ALL):
-        ours = concept_target("Body", CODEBOOK, LEVELS[negatives]).of(labels)
+        ours = concept_target("Body", CODEBOOK, NEGATIVE_LEVELS[negatives]).of(labels)
         theirs = concept_labels(learnt.corpus.manifest, "Body", negatives)
         pairs = zip(labels.clip_ids.tolist(), ours.tolist(), strict=True)
         assert {clip_id: code for clip_id, code in pairs if code >= 0} == theirs
