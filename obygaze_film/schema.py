@@ -495,7 +495,7 @@ class JudgesAgreement(Struct, frozen=True):
         Windows that both judged and were sure of, and those that both call positive or both negative.
     kappa, low, high : float or None
         Cohen's kappa and its 95 % interval (`kappa_interval`); None of fewer windows than it needs
-        (`judged_windows.LEAST`), and where both say one thing of all.
+        (`judged_windows.LEAST_SURE`), and where both call all positive, or all negative.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     definition : str

@@ -56,7 +56,7 @@ def next_(
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
     from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
-    from obygaze_film.judged_windows import LEAST
+    from obygaze_film.judged_windows import LEAST_SURE
     from obygaze_film.windows_to_judge import choose_next, content_notices
     from obygaze_film.workspace.decisions import codebook_of
 
@@ -74,7 +74,8 @@ def next_(
     n_films = len({clip.movie for clip in clips})
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     if blind:
-        then = f"obygaze film rate, which needs {LEAST} of a film of which their judge is sure, or all of it"
+        needed = f"{LEAST_SURE} of a film of which their judge is sure, or all of it"
+        then = f"obygaze film rate, which needs {needed}"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
     drawn = f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}"
     summary = f"{out}: {drawn}, {n_random} drawn at random"
