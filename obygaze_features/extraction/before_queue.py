@@ -35,11 +35,11 @@ from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.shares import other_cluster_message, shares_elsewhere
 
-IN_MEMORY = ("tmpfs", "ramfs")
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 """Types of file systems that hold files in memory."""
 
-OF_THE_MACHINE = ("device", "clips_at_once")
-"""What the record of a network takes from the machine that it runs on."""
+MACHINE_FIELDS = ("device", "clips_at_once")
+"""Fields of a network's record that depend on the machine that it runs on."""
 
 
 def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
@@ -206,8 +206,8 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
     recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded:
         return backbone
-    merged = {name: value for name, value in compute.items() if name not in OF_THE_MACHINE}
-    for name in OF_THE_MACHINE:
+    merged = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
+    for name in MACHINE_FIELDS:
         if name in recorded:
             merged[name] = recorded[name]
     return replace(backbone, provenance={**backbone.provenance, "compute": merged})
@@ -230,7 +230,8 @@ def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
         return
     refusal = None
-    if mount_of(folder).kind not in IN_MEMORY:  # there a reservation would take this process's memory
+    # In memory, a reservation would take that of this process.
+    if mount_of(folder).kind not in MEMORY_FILE_SYSTEMS:
         refusal = refused_reservation(folder, needed_bytes)
     if refusal is None:
         yield Diagnosis("room", "ok", text)
