@@ -154,10 +154,13 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
     """Report how many rows of a stage are left to do; it is a fault if its store is sealed already."""
-    left = counted(len(stage.missing()), work.unit)
+    rows_left = counted(len(stage.missing()), work.unit)
     if not work.sealed_path.exists():
-        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
-    text = f"{work.sealed_path} is sealed already ({left} left to do); another needs another --store-version"
+        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
+    text = (
+        f"{work.sealed_path} is sealed already ({rows_left} left to do); "
+        "another needs another --store-version"
+    )
     return Diagnosis("stage", "fault", text)
 
 

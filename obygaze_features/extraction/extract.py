@@ -495,10 +495,10 @@ def extract(work: Extraction) -> Store | MaybeNone:
     sealed = work.seal(stage)
     if sealed is not None:
         return open_store(sealed)
-    left = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
+    message = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
     if work.limit is None:
-        raise ExtractError(left)
-    work.note(left)
+        raise ExtractError(message)
+    work.note(message)
     return None
 
 

@@ -31,6 +31,7 @@ from obygaze_features.video import Sampling, fps, is_still, keyframes, uniform
 from obygaze_features.video.sampling import pairs
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
+"""Name of a policy -> the function that chooses the frames of a clip."""
 
 
 @dataclass(frozen=True, slots=True)
