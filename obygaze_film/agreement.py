@@ -54,9 +54,10 @@ def second_f1(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> flo
 
 def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
     """Compute Cohen's kappa of marked seconds [n]; NaN if the expected agreement is 1."""
-    first, second, alike = np.stack([reference, estimated, reference == estimated]).mean(axis=1)
+    shares = np.stack([reference, estimated, reference == estimated]).mean(axis=1)
+    marked_in_reference, marked_in_estimate, alike = shares
     with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN that is promised
-        return float(kappa_of(first, second, alike))
+        return float(kappa_of(marked_in_reference, marked_in_estimate, alike))
 
 
 def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
@@ -96,12 +97,18 @@ class Overlaps(NamedTuple):
 def find_overlaps(reference: Spans, estimated: Spans) -> Overlaps:
     """Find the pairs of a reference span and an estimated one that have time in common."""
     near = overlapping(reference, estimated)  # also pairs that only touch
-    one, other = reference[near.first], estimated[near.second]
-    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
-    lengths = (one[:, 1] - one[:, 0]) + (other[:, 1] - other[:, 0])
-    union = lengths - common
-    shared = common > 0
-    return Overlaps(Pairs(near.first[shared], near.second[shared]), common[shared] / union[shared])
+    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
+    common_s = _common_s(of_reference, of_estimate)
+    lengths_s = (of_reference[:, 1] - of_reference[:, 0]) + (of_estimate[:, 1] - of_estimate[:, 0])
+    union_s = lengths_s - common_s
+    shares_time = common_s > 0
+    pairs = Pairs(near.first[shares_time], near.second[shares_time])
+    return Overlaps(pairs, common_s[shares_time] / union_s[shares_time])
+
+
+def _common_s(spans: Spans, others: Spans) -> Floats:
+    """Compute how many seconds each span [N] has in common with the one in the same row; below 0 if apart."""
+    return np.asarray(np.minimum(spans[:, 1], others[:, 1]) - np.maximum(spans[:, 0], others[:, 0]))
 
 
 def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pairs:
@@ -114,10 +121,10 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     reach_s = collar_s * (1 + ROUNDING) + ROUNDING
     around_onsets = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
     near = overlapping(around_onsets, estimated[:, [0, 0]])
-    one, other = reference[near.first], estimated[near.second]
-    onsets_agree = np.abs(one[:, 0] - other[:, 0]) <= collar_s
-    allowed_s = np.maximum(collar_s, OFFSET_SHARE * (one[:, 1] - one[:, 0]))
-    offsets_agree = np.abs(one[:, 1] - other[:, 1]) <= allowed_s
+    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
+    onsets_agree = np.abs(of_reference[:, 0] - of_estimate[:, 0]) <= collar_s
+    allowed_s = np.maximum(collar_s, OFFSET_SHARE * (of_reference[:, 1] - of_reference[:, 0]))
+    offsets_agree = np.abs(of_reference[:, 1] - of_estimate[:, 1]) <= allowed_s
     agree = onsets_agree & offsets_agree
     return Pairs(near.first[agree], near.second[agree])
 
@@ -187,9 +194,8 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
 def _seconds_marked(listed: Spans, marked: Spans) -> Floats:
     """Compute how many seconds of each listed span [N] lie in marked ones, which don't overlap."""
     pairs = overlapping(listed, marked)
-    one, other = listed[pairs.first], marked[pairs.second]
-    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
-    return np.asarray(np.bincount(pairs.first, common, len(listed)), np.float64)
+    common_s = _common_s(listed[pairs.first], marked[pairs.second])
+    return np.asarray(np.bincount(pairs.first, common_s, len(listed)), np.float64)
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:

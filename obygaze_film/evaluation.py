@@ -405,11 +405,12 @@ def film_metrics(
     """
     metrics = _measured(reference, estimated, collars)
     if estimated.listed is not None:
-        p = estimated.listed["p"]
+        probabilities = estimated.listed["p"]
         listed = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-        metrics["segment_map"] = float(
-            np.mean([segment_ap(reference.segments, listed, p, t) for t in THRESHOLDS])
-        )
+        precisions = [
+            segment_ap(reference.segments, listed, probabilities, threshold) for threshold in THRESHOLDS
+        ]
+        metrics["segment_map"] = float(np.mean(precisions))
         metrics[f"top{TOP}_precision"] = top_precision(references, listed, TOP)
         metrics[f"top{TOP}_best"] = best_top_precision(references, listed, TOP)
     metrics["rate"] = estimated.rate
@@ -421,15 +422,15 @@ def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> d
     """Compute the metrics that depend on where in the film the seconds and segments lie."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
-    y = reference.seconds[is_scored].astype(np.int64)
+    is_marked = reference.seconds[is_scored].astype(np.int64)
     segments = (reference.segments, estimated.segments)
     return {
-        "second_ap": average_precision(y, scores[is_scored]),
-        "second_auc": auc(y, scores[is_scored]),
+        "second_ap": average_precision(is_marked, scores[is_scored]),
+        "second_auc": auc(is_marked, scores[is_scored]),
         "second_f1": second_f1(reference.seconds, estimated.seconds),
         "kappa": kappa(reference.seconds, estimated.seconds),
-        **{f"segment_f1_{t:g}": segment_f1(*segments, t) for t in THRESHOLDS},
-        **{f"boundary_f1_{c:g}s": boundary_f1(*segments, c) for c in collars},
+        **{f"segment_f1_{threshold:g}": segment_f1(*segments, threshold) for threshold in THRESHOLDS},
+        **{f"boundary_f1_{collar_s:g}s": boundary_f1(*segments, collar_s) for collar_s in collars},
     }
 
 

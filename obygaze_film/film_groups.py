@@ -451,7 +451,7 @@ def compare_films(
     for film in films_with_facts:
         cells = cells_of_films[film.movie]
         group = _group_of(film.movie, cells, by, group_by_staging)
-        x = _number(cells, trend, film.movie) if trend else np.nan
+        trend_value = _number(cells, trend, film.movie) if trend else np.nan
         model = film.model(key)
         if model.is_trained_on and labels is None:
             left_out.add(said("films_trained"), film.movie)
@@ -462,7 +462,7 @@ def compare_films(
         if not group:
             left_out.add(said("films_no_group", column=by), film.movie)
             continue
-        if trend and np.isnan(x):  # it stays in the groups
+        if trend and np.isnan(trend_value):  # it stays in the groups
             left_out.add(said("films_no_trend", column=trend), film.movie)
         judged = _judged(film, judgements, key, labels)
         notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
@@ -474,7 +474,7 @@ def compare_films(
             timeline=film,
             facts=cells,
             group=group,
-            x=x,
+            x=trend_value,
             sample=judged.sample,
             rate=judged.rate,
             expected=expected,

@@ -161,16 +161,16 @@ def rates_by_definition(
     for definition in definitions:
         clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
         try:
-            found = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
+            film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
             notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
             continue
-        found = _with_definition(found, definition)
-        rates += found.rates
-        too_few += found.too_few
-        agreement += found.agreement
-        known = {"definition": definition[:12]}
-        notices += [said("note_definition", **known, notice=notice) for notice in found.notices]
+        film_rates = _with_definition(film_rates, definition)
+        rates += film_rates.rates
+        too_few += film_rates.too_few
+        agreement += film_rates.agreement
+        short = definition[:12]
+        notices += [said("note_definition", definition=short, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
         s = "" if n_unknown == 1 else "s"
@@ -360,22 +360,24 @@ class _Estimator:
         if self.labelled is not None:
             cells = replace(windows.cells, p=self.labelled.p, counted=self.labelled.counted)
             windows = replace(windows, cells=cells)
-        judged, y, _ = votes(windows.by_cell)
-        found = estimate_windows(windows)
+        judged, positive_shares, _ = votes(windows.by_cell)
+        estimates = estimate_windows(windows)
+        uses_model = estimates.gain[0] > 0
+        method = "census" if windows.is_census else _method(uses_model, windows.law, positive_shares)
         calls_of_cells = windows.by_cell.values()
         content = windows.sure_cells.content
         n_windows = int((content > 0).sum())
         return CorrectedRate(
             model=self.name,
-            value=float(found.value[0]),
-            low=float(found.low[0]),
-            high=float(found.high[0]),
+            value=float(estimates.value[0]),
+            low=float(estimates.low[0]),
+            high=float(estimates.high[0]),
             level=LEVEL,
-            method="census" if windows.is_census else _method(found.gain[0] > 0, windows.law, y),
+            method=method,
             n=len(judged),
-            n_positive_by_all=int((y == 1).sum()),
+            n_positive_by_all=int((positive_shares == 1).sum()),
             n_rows=int((windows.cells.content > 0).sum()),
-            worth=_worth(found, len(judged), n_windows),
+            worth=_worth(estimates, len(judged), n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
             is_of_labels=self.labelled is not None,
@@ -389,7 +391,7 @@ class _Estimator:
         )
 
 
-def _worth(found: Estimates, n: int, n_windows: int) -> float | None:
+def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
     """Compute how many windows, judged without the model, would give as narrow an interval.
 
     The squared width of the interval from n of a film's N windows is proportional to 1 / n - 1 / N. The
@@ -398,15 +400,15 @@ def _worth(found: Estimates, n: int, n_windows: int) -> float | None:
 
     Parameters
     ----------
-    found : Estimates
+    estimates : Estimates
         Of one draw.
     n : int
         Windows judged.
     n_windows : int
         Windows of the film, N.
     """
-    width = float(found.high[0] - found.low[0])
-    width_alone = float(found.alone_high[0] - found.alone_low[0])
+    width = float(estimates.high[0] - estimates.low[0])
+    width_alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     if n == n_windows or width >= width_alone:
         return None
     worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)

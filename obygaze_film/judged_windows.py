@@ -94,8 +94,8 @@ class JudgedWindows:
         """How many were judged, judged surely, and are left."""
         with_content = np.flatnonzero(self.cells.content > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
-        left = sum(cell not in judged for cell in with_content)
-        return WindowCounts(len(judged), len(self.by_cell), left, least_judged(self.cells))
+        n_left = sum(cell not in judged for cell in with_content)
+        return WindowCounts(len(judged), len(self.by_cell), n_left, least_judged(self.cells))
 
     @property
     def is_census(self) -> bool:

@@ -15,6 +15,7 @@ from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
+"""Name of the format of a film's folder, as its record states it."""
 
 NUMBER: Final = 4
 """Format number of a film's folder; raised when readers of one format would misread the other."""
@@ -23,14 +24,16 @@ COLUMNS = (
     "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
     "flags",
 )  # fmt: skip
-"""First columns of `timeline.csv`, followed by those of the concepts and `LAST`."""
+"""First columns of `timeline.csv`, followed by those of the concepts and `LAST_COLUMNS`."""
 
-LAST = ("base_contribution", "n_windows", "status")
+LAST_COLUMNS = ("base_contribution", "n_windows", "status")
+"""Last columns of `timeline.csv`."""
 
 DETECTORS: Final = ("own", "transnet", "scenedetect")
 """Names of the programs that find shots: what is black or credits there nobody looked at."""
 
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
+"""Columns of `shots.csv`."""
 
 TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
 """Columns of `frames.csv`, followed by ``<concept>_p``."""

@@ -21,7 +21,7 @@ from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model
 from obygaze_film.schema import (
     COLUMNS,
     FORMAT,
-    LAST,
+    LAST_COLUMNS,
     MISSING,
     MOST_UNRELIABLE,
     NO_CONTENT,
@@ -316,8 +316,8 @@ def _score(
     models = [_describe(each, rows, grid) for each, rows in zip(loaded, tables, strict=True)]
     concept_columns: dict[str, None] = {}  # of all models, each once, in order
     for rows in tables:
-        concept_columns |= dict.fromkeys(rows.columns.difference([*COLUMNS, *LAST], sort=False))
-    table = pd.concat(tables, ignore_index=True).reindex(columns=[*COLUMNS, *concept_columns, *LAST])
+        concept_columns |= dict.fromkeys(rows.columns.difference([*COLUMNS, *LAST_COLUMNS], sort=False))
+    table = pd.concat(tables, ignore_index=True).reindex(columns=[*COLUMNS, *concept_columns, *LAST_COLUMNS])
     predicted_ids = {clip_id for each in loaded for clip_id in each.windows.index}
     n_missing = sum(clip_id not in predicted_ids for clip_id in windows.clip_ids)
     detector = "+".join(dict.fromkeys(shots["detector"].tolist()))

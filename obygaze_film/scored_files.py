@@ -21,7 +21,7 @@ from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     COLUMNS,
-    LAST,
+    LAST_COLUMNS,
     MOST_S,
     NO_CLASSES,
     NO_TEXTS,
@@ -197,7 +197,7 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
         raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
     record = read_record(bytes_of(path), str(path))
     concept_columns = [name for model in record.models for name in model.columns]
-    timeline_columns = (*COLUMNS, *concept_columns, *LAST)
+    timeline_columns = (*COLUMNS, *concept_columns, *LAST_COLUMNS)
     timeline = _read_table(folder / TIMELINE, timeline_columns, record, end_s=record.duration_s)
     _check_rows(timeline, record, folder / TIMELINE)
     tables = [timeline, _read_table(folder / SHOTS, SHOT_COLUMNS, record)]

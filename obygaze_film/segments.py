@@ -108,7 +108,7 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     columns = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
     cells = [str(segment[name]).split(";") for name in columns]
     present = str(segment["present"]).split(";")
-    found = []
+    reasons_of_row = []
     for name, p, contribution, usual_p, amount, change in zip(*cells, strict=True):
         reason = Reason(
             concept=name,
@@ -119,8 +119,8 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
             amount=amount,
             change=float(change) if change else None,
         )
-        found.append(reason)
-    return tuple(found)
+        reasons_of_row.append(reason)
+    return tuple(reasons_of_row)
 
 
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:

@@ -26,6 +26,7 @@ DRAW = "draw"
 
 UNCERTAIN = "uncertain"
 RANDOM = "random"
+"""Reasons in that column: the model was unsure of the window, or it was drawn at random."""
 
 Window = tuple[int, int]
 """Index of a film, and index of one of its cells."""

@@ -159,13 +159,13 @@ def rate(
                 without_rate.append(f"{key}: {error}" if len(keys) > 1 else str(error))
         if not estimates:
             continue
-        rates = [rate for found in estimates.values() for rate in found.rates]
+        rates = [rate for film_rates in estimates.values() for rate in film_rates.rates]
         if labels is None:
             write_rates(scored_folder, [*estimates.values()])
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
         lines.append(titles_sentence([film_title(timeline, key) for key in estimates], words))
-        for key, found in estimates.items():
-            claims_of_model = rate_claims(found)
+        for key, film_rates in estimates.items():
+            claims_of_model = rate_claims(film_rates)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in claims_of_model]
             if len(keys) > 1:
                 lines.append(f"  model {key}:")
@@ -182,8 +182,8 @@ def rate(
 def _notices_of_models(movie: str, estimates: "Mapping[str, FilmRates]") -> list[str]:
     """Write the notices of a film's rates, by each model's key; one not of all models names its models."""
     models_of: dict[str, list[str]] = {}
-    for key, found in estimates.items():
-        for notice in found.notices:
+    for key, film_rates in estimates.items():
+        for notice in film_rates.notices:
             models_of.setdefault(notice, []).append(key)
     notes = []
     for notice, models in models_of.items():

@@ -26,6 +26,7 @@ FORMATS = (
 )  # fmt: skip
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
+"""Names of the formats that installed packages add."""
 
 
 @command()
