@@ -231,7 +231,7 @@ def checked_network(model_type: str, cls: Any, processor: Any, recipe: Recipe, f
     name = "video_preprocessor_config.json" if is_video else "preprocessor_config.json"
     settings = small_processor(json.loads(processor.to_json_string()), recipe)
     (folder / name).write_text(json.dumps(settings), encoding="utf-8")
-    return check(inspect_type(find_weights(folder), model_type, "image"), again=True).conformance
+    return check(inspect_type(find_weights(folder), model_type, "image"), even_if_passed=True).conformance
 
 
 def small_processor(settings: dict[str, Any], recipe: Recipe) -> dict[str, Any]:

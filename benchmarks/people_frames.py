@@ -38,7 +38,7 @@ from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.planted.people import networks
-from obygaze_features.backbones.people import MORE, SCALES, UNDECIDED, FrameMeasures, prepare
+from obygaze_features.backbones.people import MORE_THAN_TWO, SCALES, UNDECIDED, FrameMeasures, prepare
 
 LABELS = Path(__file__).with_suffix(".csv")
 SECOND = "second_"
@@ -122,7 +122,7 @@ def table(frames: Sequence[Seen]) -> list[str]:
         ("profile or not, of a face found alone", turned,
          lambda frame: (frame.found.profiles == 1) == (frame.cells["profile"] == "profile")),
         ("number as 1, 2, more", counted,
-         lambda frame: min(frame.found.persons, MORE) == int(frame.cells["persons"])),
+         lambda frame: min(frame.found.persons, MORE_THAN_TWO) == int(frame.cells["persons"])),
         ("somebody is found whose head is outside", kinds["head outside"], found),
         ("somebody is found, all below .3", kinds["small"], found),
         ("a drawn rabbit on two legs is found", kinds["drawn"], found),

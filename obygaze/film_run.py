@@ -603,14 +603,14 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
         Their video files.
     """
     from obygaze_film import read_films
-    from obygaze_film.commands.film_open import make_all, matched
+    from obygaze_film.commands.film_open import make_media_of_films, matched
     from obygaze_film.workspace.proxy import cache_folder
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
     video_of_movie = matched(films, [*timelines.values()])
     timeline_of_video = {video: timelines[movie] for movie, video in video_of_movie.items()}
-    make_all(timeline_of_video, lambda error: click.echo(error, err=True))
+    make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 
 
 def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> None:

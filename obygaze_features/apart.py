@@ -42,27 +42,53 @@ from obygaze_features.workers import Event, Parent, WorkerPool
 PART: Final = b"p"
 DONE: Final = b"d"
 FAILED: Final = b"f"
+"""Kinds of messages from a child: a part of the answer, the end of a request, and its failure."""
+
 GIVEN_UP: Final = (
     "divide a long file into several; one that is damaged, or made to take long, get or write again"
 )
+"""Advice at the end of messages on a file that took too much, or crashed its reader."""
+
 MOST_BYTES: Final = 1 << 32
-"""Of a part of an answer, which the memory of the child limits too."""
-NEARLY_ALL: Final = 0.6
-"""Share of its memory in use from which on a child that crashes has most likely got no more."""
+"""Size of the largest part of an answer, which the memory of the child limits too."""
+
+CRASH_MEMORY_SHARE: Final = 0.6
+"""Share of the memory that a child may use from which on a crash is put down to its lack of memory."""
+
 WALL_FACTOR: Final = 10.0
 """Seconds by the clock for each of processor time: a child that waits is given up too."""
+
 WATCH_S: Final = 0.2
+"""Seconds between two measurements of a worker."""
+
 FIRST_KEPT_FILE: Final = 200
+"""Number of the first of the two files that a fork keeps, its pipes; it closes all with other numbers."""
+
 MOST_FILES: Final = 1 << 16
-"""Numbers of the files that a fork keeps, from the first on; and the end of those that it closes."""
+"""End of the numbers of files that a fork closes."""
 
 _HEAD = struct.Struct("<cQ")
+"""Head of a message in a pipe: its kind and its size in bytes."""
+
 _keys = count()
+"""Numbers of the requests to workers."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is to do: call a function, importable by name, with arguments; it yields parts."""
+    """What a child is to do.
+
+    Attributes
+    ----------
+    work
+        Function to call, importable by name; it yields the parts of the answer.
+    arguments
+        Its arguments.
+    folder
+        Working directory of the call.
+    limits
+        Time and memory that the child may use.
+    """
 
     work: Callable[..., Iterable[bytes]]
     arguments: tuple[object, ...]
@@ -71,7 +97,13 @@ class Request:
 
 
 class Child:
-    """A child that answers requests; `readers_apart` makes and ends it."""
+    """A child that answers requests; `readers_apart` makes and ends it.
+
+    Parameters
+    ----------
+    ask
+        Called with a request and what messages call its file; yields the parts of the answer.
+    """
 
     def __init__(self, ask: Callable[[Request, str], Iterable[bytes]]) -> None:
         self._ask = ask
@@ -155,23 +187,23 @@ def _do_request(request: Request, send: Callable[[bytes], None]) -> tuple[bytes,
         for part in request.work(*request.arguments):
             send(part)
     except ObygazeError as error:
-        told: dict[str, Any] = {
+        failure: dict[str, Any] = {
             "refused": str(error),
             "error": _nearest_known_class(error),
             "column": getattr(error, "column", ""),
         }
     except MemoryError:
-        told = {"memory": "1"}
+        failure = {"memory": "1"}
     except OSError as error:
         if error.errno == errno.ENOMEM:
-            told = {"memory": "1"}
+            failure = {"memory": "1"}
         else:
-            told = {"system": [error.errno, error.strerror, error.filename and str(error.filename)]}
+            failure = {"system": [error.errno, error.strerror, error.filename and str(error.filename)]}
     except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
-        told = {"bug": "".join(traceback.format_exception(error))}
+        failure = {"bug": "".join(traceback.format_exception(error))}
     else:
         return DONE, b""
-    return FAILED, json.dumps(told).encode()
+    return FAILED, json.dumps(failure).encode()
 
 
 def _nearest_known_class(error: ObygazeError) -> str:
@@ -199,21 +231,21 @@ def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> 
     """
     if kind == DONE:
         return
-    told = json.loads(answer)
-    if "refused" in told:
-        message = str(told["refused"])
-        if told["error"] == ManifestError.__name__:
-            raise ManifestError(message, str(told["column"]))
-        error_class = getattr(errors, str(told["error"]), ObygazeError)
+    failure = json.loads(answer)
+    if "refused" in failure:
+        message = str(failure["refused"])
+        if failure["error"] == ManifestError.__name__:
+            raise ManifestError(message, str(failure["column"]))
+        error_class = getattr(errors, str(failure["error"]), ObygazeError)
         is_ours = isinstance(error_class, type) and issubclass(error_class, ObygazeError)
-        if not is_ours:
+        if not is_ours:  # what a child sends is not trusted
             error_class = ObygazeError
         raise error_class(message)
-    if "system" in told:
-        raise OSError(*told["system"])
-    if "memory" in told:
+    if "system" in failure:
+        raise OSError(*failure["system"])
+    if "memory" in failure:
         raise _memory_error(request, where)
-    raise RuntimeError(f"in the process that reads {where}:\n{told['bug']}")
+    raise RuntimeError(f"in the process that reads {where}:\n{failure['bug']}")
 
 
 def _memory_error(request: Request, where: str) -> InputError:
@@ -253,9 +285,14 @@ def _crash_error(how: str, request: Request, where: str) -> InputError:
 
 
 class _ProcessEnd(NamedTuple):
-    """How a child has ended: its exit code as `subprocess` has it, and the most memory in bytes that it used.
+    """How a child has ended.
 
-    The memory is what it had in use beyond what it began with; 0 where that is not known.
+    Attributes
+    ----------
+    code
+        Its exit code, or -N if signal N ended it, as `subprocess` has it.
+    peak
+        The most memory in bytes that it used beyond what it began with; 0 if that is not known.
     """
 
     code: int
@@ -264,9 +301,9 @@ class _ProcessEnd(NamedTuple):
     @classmethod
     def of(cls, text: str, peak: int) -> "_ProcessEnd":
         """Parse how a process ended, given as `signal 11` or `exit code 1`; `peak` is its memory in bytes."""
-        number = text.rpartition(" ")[2]
-        code = int(number) if number.isdecimal() else 1
-        return cls(-code if text.startswith("signal ") else code, peak)
+        _, _, last_word = text.rpartition(" ")
+        number = int(last_word) if last_word.isdecimal() else 1
+        return cls(-number if text.startswith("signal ") else number, peak)
 
     def how(self, limits: Limits) -> str:
         """Return why the child ended without an answer.
@@ -278,8 +315,8 @@ class _ProcessEnd(NamedTuple):
             return "time"
         if sys.platform != "win32" and self.code in {-signal.SIGKILL, -signal.SIGABRT}:
             return "memory"  # the system had none left, or a library could get no more
-        if self.code < 0 and self.peak > NEARLY_ALL * limits.memory:
-            return "memory"  # a library did not look whether it got more
+        if self.code < 0 and self.peak > CRASH_MEMORY_SHARE * limits.memory:
+            return "memory"  # a library used memory without a check that it had got it
         return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
@@ -290,10 +327,10 @@ class _Forked:
 
     def __init__(self) -> None:
         """Hold no process yet; `ask` forks one when it is needed."""
-        self._pid = 0
-        self._memory_before = 0
-        self._requests: BinaryIO | None = None
-        self._answers: BinaryIO | None = None
+        self._pid = 0  # of the fork
+        self._memory_before = 0  # bytes that the fork had in use before its first request
+        self._requests: BinaryIO | None = None  # pipe to the fork; None while there is no fork
+        self._answers: BinaryIO | None = None  # pipe from the fork
 
     def ask(self, request: Request, where: str) -> Iterator[bytes]:
         """Send a request to the forked process, and start it if need be; yield the parts of its answer."""
@@ -302,7 +339,7 @@ class _Forked:
         assert self._requests is not None and self._answers is not None  # noqa: S101, PT018
         n_bytes = 0
         try:
-            with suppress(BrokenPipeError):  # its end says more
+            with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
                 _send(self._requests, DONE, pickle.dumps(request))
             message = _receive(self._answers)
             while message.kind == PART:
@@ -428,20 +465,22 @@ def _receive(stream: BinaryIO) -> _Message:
 # --- a new Python
 # ---------------------------------------------------------------------------
 _pools: dict[tuple[str, ...], WorkerPool] = {}
-"""By where modules are looked for: at most one, which is kept for the next file."""
+"""Search path of modules (`sys.path`) -> the pool of one worker; at most one, kept for the next file."""
+
 _asking = threading.Lock()
+"""Held by the thread whose request the worker does."""
 
 
 def _ask_worker(request: Request, where: str) -> list[bytes]:
     """Send a request to a worker process, where forks are not possible; return the parts of its answer."""
     with _asking:
-        places = tuple(sys.path)
-        if places not in _pools:
+        search_path = tuple(sys.path)
+        if search_path not in _pools:
             end_children()
-            _pools[places] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
-        watch = _Watch(_pools[places], request.limits)
+            _pools[search_path] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
+        watch = _Watch(_pools[search_path], request.limits)
         try:
-            answer = _answer_of_worker(_pools[places], request, where, watch)
+            answer = _answer_of_worker(_pools[search_path], request, where, watch)
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
@@ -449,9 +488,10 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         raise _time_error(request, where)
     if answer.last.kind == "died":
         end = _ProcessEnd.of(str(answer.last.value), watch.peak)
-        raise _crash_error(watch.over or end.how(request.limits), request, where)
-    *parts, said = answer.parts
-    _raise_failure(said[:1], said[1:], request, where)
+        raise _crash_error(watch.exceeded or end.how(request.limits), request, where)
+    *parts, ending = answer.parts
+    kind, failure = ending[:1], ending[1:]  # as `_do_worker_task` joins them
+    _raise_failure(kind, failure, request, where)
     return parts
 
 
@@ -463,41 +503,42 @@ class _Answer(NamedTuple):
 
 
 class _Watch:
-    """Watches a worker; ends one that uses more than its limits, where the system does not keep it to them.
+    """Measures what a worker uses for one request, and ends a worker that uses more than its limits.
+
+    Where the system itself ends such a worker (`IS_KEPT`), the largest memory alone is noted.
 
     Attributes
     ----------
-    before
-        What it had used before its task; None until it has said so.
+    used_before
+        Time and memory that the worker had used before the request, as it tells at the beginning; None until
+        then. Nothing is measured before.
     peak
-        The most memory in bytes that it was seen to use for its task, where the system keeps it to limits.
-    over
-        Of what it has used more: `time` or `memory`; "" while it keeps to its limits.
+        The most memory in bytes that it was seen to use for the request; 0 where the system does not keep
+        the limits.
+    exceeded
+        The limit that it exceeded, "time" or "memory"; "" while it keeps to its limits.
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits) -> None:
-        """Begin to watch the worker of a pool; nothing is measured before `before` is set."""
-        self._pool, self._limits = pool, limits
-        self._next_s = time.monotonic() + WATCH_S
-        self.before: Used | None = None
+        """Begin to watch the one worker of a pool."""
+        self._pool = pool
+        self._limits = limits
+        self._next_measurement_s = time.monotonic() + WATCH_S  # by the clock of `time.monotonic`
+        self.used_before: Used | None = None
         self.peak = 0
-        self.over = ""
+        self.exceeded = ""
 
-    def look(self) -> None:
-        """Measure the worker's use of time and memory, at most every `WATCH_S` seconds.
-
-        Where the system itself keeps the limits, the largest memory is noted in `peak`. Elsewhere a worker
-        that exceeds its limits is ended, and `over` says which limit it was.
-        """
-        if self.before is None or self.over or time.monotonic() < self._next_s:
+    def measure(self) -> None:
+        """Measure the worker's use of time and memory, if the last measurement is `WATCH_S` seconds ago."""
+        if self.used_before is None or self.exceeded or time.monotonic() < self._next_measurement_s:
             return
-        self._next_s = time.monotonic() + WATCH_S
+        self._next_measurement_s = time.monotonic() + WATCH_S
         for pid in self._pool.pids():
             if IS_KEPT:
-                self.peak = max(self.peak, used_by(pid).memory - self.before.memory)
+                self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
                 continue
-            self.over = self.over or excess(pid, self._limits, self.before)
-            if self.over:
+            self.exceeded = self.exceeded or excess(pid, self._limits, self.used_before)
+            if self.exceeded:
                 with suppress(OSError):  # it has just ended
                     os.kill(pid, signal.SIGTERM)
 
@@ -513,13 +554,13 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
     n_bytes = 0
     while True:
         event = pool.get(WATCH_S)
-        watch.look()
-        if event is None or event.key != key:
+        watch.measure()
+        if event is None or event.key != key:  # nothing came in time, or it is of an earlier request
             continue
         if event.kind != "item":
             return _Answer(parts, event)
-        if watch.before is None:
-            watch.before = Used(*json.loads(event.value))
+        if watch.used_before is None:  # the first item
+            watch.used_before = Used(*json.loads(event.value))
             continue
         parts.append(event.value)
         n_bytes += len(event.value)
@@ -547,4 +588,5 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
 def end_children() -> None:
     """End the worker that reads files."""
     while _pools:
-        _pools.popitem()[1].close()
+        _, pool = _pools.popitem()
+        pool.close()

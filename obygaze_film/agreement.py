@@ -14,7 +14,8 @@ from obygaze_film.schema import Spans
 Floats = NDArray[np.float64]
 
 ROUNDING = 1e-9
-"""By how much further onsets are looked for than may match."""
+"""Share of a tolerance, and seconds, by which it is exceeded where candidates are searched, so that rounding
+loses none."""
 
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
@@ -32,12 +33,12 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
-    """Mark the seconds [n] whose middle lies in a span; spans don't overlap."""
+    """Mark the seconds [n] whose middle lies in a span; spans are in time order and don't overlap."""
     middles = np.arange(n) + 0.5
-    before = np.searchsorted(spans[:, 0], middles, side="right") - 1
+    last_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1  # -1 before the first span
     marked: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
-    after_start = before >= 0
-    marked[after_start] = middles[after_start] < spans[before[after_start], 1]
+    has_begun = last_begun >= 0
+    marked[has_begun] = middles[has_begun] < spans[last_begun[has_begun], 1]
     return marked
 
 
@@ -54,18 +55,23 @@ def second_f1(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> flo
 def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
     """Compute Cohen's kappa of marked seconds [n]; NaN if the expected agreement is 1."""
     shares = np.stack([reference, estimated, reference == estimated]).mean(axis=1)
-    with np.errstate(invalid="ignore"):
-        return float(kappa_of(*shares))
+    marked_in_reference, marked_in_estimate, alike = shares
+    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN that is promised
+        return float(kappa_of(marked_in_reference, marked_in_estimate, alike))
 
 
 def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
-    """Compute Cohen's kappa from shares; NaN if the expected agreement is 1.
+    """Compute Cohen's kappa from shares of all seconds or windows; NaN if the expected agreement is 1.
 
-    `first` and `second` are the shares that each of two annotators marks, `alike` that of which both say the
-    same.
+    Parameters
+    ----------
+    first, second : ndarray
+        Share that the first annotator marks, and that the second does.
+    alike : ndarray
+        Share that both mark, or both do not.
     """
-    chance = first * second + (1 - first) * (1 - second)
-    return np.asarray((alike - chance) / (1 - chance))
+    expected = first * second + (1 - first) * (1 - second)
+    return np.asarray((alike - expected) / (1 - expected))
 
 
 class Overlaps(NamedTuple):
@@ -84,19 +90,25 @@ class Overlaps(NamedTuple):
 
     def reaching(self, threshold: float) -> "Overlaps":
         """Keep the pairs whose tIoU reaches a threshold."""
-        enough = self.shares >= threshold
-        return Overlaps(Pairs(self.pairs.first[enough], self.pairs.second[enough]), self.shares[enough])
+        reaches = self.shares >= threshold
+        return Overlaps(Pairs(self.pairs.first[reaches], self.pairs.second[reaches]), self.shares[reaches])
 
 
 def find_overlaps(reference: Spans, estimated: Spans) -> Overlaps:
-    """Find the pairs of spans that have time in common."""
-    near = overlapping(reference, estimated)
-    one, other = reference[near.first], estimated[near.second]
-    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
-    lengths = (one[:, 1] - one[:, 0]) + (other[:, 1] - other[:, 0])
-    shared = common > 0
-    shares = common[shared] / (lengths - common)[shared]
-    return Overlaps(Pairs(near.first[shared], near.second[shared]), shares)
+    """Find the pairs of a reference span and an estimated one that have time in common."""
+    near = overlapping(reference, estimated)  # also pairs that only touch
+    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
+    common_s = _common_s(of_reference, of_estimate)
+    lengths_s = (of_reference[:, 1] - of_reference[:, 0]) + (of_estimate[:, 1] - of_estimate[:, 0])
+    union_s = lengths_s - common_s
+    shares_time = common_s > 0
+    pairs = Pairs(near.first[shares_time], near.second[shares_time])
+    return Overlaps(pairs, common_s[shares_time] / union_s[shares_time])
+
+
+def _common_s(spans: Spans, others: Spans) -> Floats:
+    """Compute how many seconds each span [N] has in common with the one in the same row; below 0 if apart."""
+    return np.asarray(np.minimum(spans[:, 1], others[:, 1]) - np.maximum(spans[:, 0], others[:, 0]))
 
 
 def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pairs:
@@ -105,18 +117,20 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
-    # Slightly more than the collar: rounding loses no pair here, and `agree` leaves out the pairs too many.
-    reach = collar_s * (1 + ROUNDING) + ROUNDING
-    onsets = np.column_stack([reference[:, 0] - reach, reference[:, 0] + reach])
-    near = overlapping(onsets, estimated[:, [0, 0]])
-    one, other = reference[near.first], estimated[near.second]
-    allowed = np.maximum(collar_s, OFFSET_SHARE * (one[:, 1] - one[:, 0]))
-    agree = (np.abs(one[:, 0] - other[:, 0]) <= collar_s) & (np.abs(one[:, 1] - other[:, 1]) <= allowed)
+    # Candidates have onsets apart by hardly more than the collar; those too far apart are left out below.
+    reach_s = collar_s * (1 + ROUNDING) + ROUNDING
+    around_onsets = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
+    near = overlapping(around_onsets, estimated[:, [0, 0]])
+    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
+    onsets_agree = np.abs(of_reference[:, 0] - of_estimate[:, 0]) <= collar_s
+    allowed_s = np.maximum(collar_s, OFFSET_SHARE * (of_reference[:, 1] - of_reference[:, 0]))
+    offsets_agree = np.abs(of_reference[:, 1] - of_estimate[:, 1]) <= allowed_s
+    agree = onsets_agree & offsets_agree
     return Pairs(near.first[agree], near.second[agree])
 
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
-    """Compute the size of the largest one-to-one matching of pairs."""
+    """Compute how many pairs can be kept at most so that each span is in one pair alone."""
     if not len(pairs.first):
         return 0
     links = csr_array((np.ones(len(pairs.first), np.int8), pairs), shape=(n_reference, n_estimated))
@@ -147,21 +161,21 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
         return np.nan
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     pairs, shares = find_overlaps(reference, estimated[order]).reaching(threshold)
+    # Of each estimated segment, by rank: its references as (-tIoU, index), so that the largest sorts first.
     candidates: list[list[tuple[float, int]]] = [[] for _ in order]
-    for place, rank, share in zip(pairs.first.tolist(), pairs.second.tolist(), shares.tolist(), strict=True):
-        candidates[rank].append((-share, place))
-    free = np.ones(len(reference), dtype=np.bool_)
-    right = np.zeros(len(order), dtype=np.bool_)
-    for rank, of_segment in enumerate(candidates):
-        for _, place in sorted(of_segment):
-            if free[place]:
-                right[rank] = True
-                free[place] = False
+    for index, rank, share in zip(pairs.first.tolist(), pairs.second.tolist(), shares.tolist(), strict=True):
+        candidates[rank].append((-share, index))
+    is_free = np.ones(len(reference), dtype=np.bool_)
+    is_right = np.zeros(len(order), dtype=np.bool_)
+    for rank, references_of_segment in enumerate(candidates):
+        for _, index in sorted(references_of_segment):
+            if is_free[index]:
+                is_right[rank] = True
+                is_free[index] = False
                 break
-    n_right = np.cumsum(right)
-    precision = n_right / np.arange(1, len(order) + 1)
-    best_after = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((best_after * right).sum() / len(reference))
+    precision = np.cumsum(is_right) / np.arange(1, len(order) + 1)
+    best_from_here_on = np.maximum.accumulate(precision[::-1])[::-1]
+    return float((best_from_here_on * is_right).sum() / len(reference))
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
@@ -172,29 +186,29 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     listed = estimated[:k]
     if not len(listed):
         return np.nan
-    common = _seconds_marked(listed, _marked_by_any(references))
-    return float((common >= 0.5 * (listed[:, 1] - listed[:, 0])).mean())
+    marked_s = _seconds_marked(listed, _marked_by_any(references))
+    lengths_s = listed[:, 1] - listed[:, 0]
+    return float((marked_s >= 0.5 * lengths_s).mean())
 
 
 def _seconds_marked(listed: Spans, marked: Spans) -> Floats:
-    """Compute how many seconds of each span lie in marked ones, which don't overlap."""
+    """Compute how many seconds of each listed span [N] lie in marked ones, which don't overlap."""
     pairs = overlapping(listed, marked)
-    one, other = listed[pairs.first], marked[pairs.second]
-    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
-    return np.asarray(np.bincount(pairs.first, common, len(listed)), np.float64)
+    common_s = _common_s(listed[pairs.first], marked[pairs.second])
+    return np.asarray(np.bincount(pairs.first, common_s, len(listed)), np.float64)
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
     """Compute the highest `top_precision` that a list of this length can be expected to have.
 
-    It is that of a list that begins with each segment that any annotator marked, and so is below 1 if fewer
-    are marked than listed. Where the list itself has a higher one, as several of its segments lie in one that
-    is marked, it is that. NaN if the list is empty.
+    It is that of a list that begins with each segment that any annotator marked: below 1 if fewer are marked
+    than listed. The list itself may have a higher one, if several of its segments lie in one marked segment:
+    then it is that. NaN if the list is empty.
     """
-    n = min(k, len(estimated))
-    if not n:
+    n_listed = min(k, len(estimated))
+    if not n_listed:
         return np.nan
-    precision_of_marked = min(len(_marked_by_any(references)) / n, 1.0)
+    precision_of_marked = min(len(_marked_by_any(references)) / n_listed, 1.0)
     return max(precision_of_marked, top_precision(references, estimated, k))
 
 

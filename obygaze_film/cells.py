@@ -41,17 +41,19 @@ class Cells:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Mark the cells of which more than half counts in the rate that the model expects."""
-        return np.asarray(self.counted > (self.spans[:, 1] - self.spans[:, 0]) / 2)
+        """Mark the cells [C] of whose time more than half counts in the rate that the model expects."""
+        lengths_s = self.spans[:, 1] - self.spans[:, 0]
+        return np.asarray(self.counted > lengths_s / 2)
 
     def find(self, start_s: float, end_s: float) -> int | None:
-        """Find the cell of this span; None if no cell with content has it."""
+        """Find the cell that has content and this span; None if there is none."""
         cell = self.at(start_s, end_s)
         return cell if cell is not None and self.content[cell] > 0 else None
 
     def at(self, start_s: float, end_s: float) -> int | None:
-        """Find the cell of this span, with content or without; None if none has it."""
-        is_same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S
+        """Find the cell of this span, with or without content; None if there is none."""
+        distances_s = np.abs(self.spans - (start_s, end_s)).max(axis=1)
+        is_same = distances_s <= SLACK_S
         return int(np.argmax(is_same)) if is_same.any() else None
 
     def drawn(self, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
@@ -83,26 +85,34 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     record = timeline.record
     rows = timeline.rows(key)
     longest_s = max(record.windows.window_s, *(model.clip_s or 0.0 for model in record.models))
-    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000  # up to milliseconds; 1e-6 of one is rounding
+    # Rounded up to whole milliseconds; a millionth of one too many is an error of floating point.
+    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
     end_s = max(record.duration_s, float(rows["end_s"].max()))
-    starts = np.round(cell_s * np.arange(max(1, int((end_s + SLACK_S) // cell_s))), 3)
+    n_cells = max(1, int((end_s + SLACK_S) // cell_s))
+    starts = np.round(cell_s * np.arange(n_cells), 3)
     spans = np.column_stack([starts, [*starts[1:], end_s]])
     has_content = ~has_flag(rows, *NO_CONTENT)
     has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
+    # A film without any probability says nothing: 0.5 is as good as any other number.
     film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
-    # Seconds of each cell in each row: a product with values of rows adds them up over each cell's time.
-    covered = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    content = covered @ has_content.astype(np.float64)
-    sums_of_p = covered @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
-    means = np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0)
-    return Cells(spans, content, covered @ has_p.astype(np.float64), means)
+    # [C, R]: seconds of each cell in each row. Times values of rows [R], it sums these over each cell's time.
+    overlap_s = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    content = overlap_s @ has_content.astype(np.float64)
+    sums_of_p = overlap_s @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
+    return Cells(
+        spans=spans,
+        content=content,
+        counted=overlap_s @ has_p.astype(np.float64),
+        p=np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0),
+    )
 
 
 def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
-    """Put an annotator's labels of a film, such as a machine's, in place of a model's probabilities.
+    """Cut a film into cells whose `p` is made of an annotator's labels, such as a machine's.
 
-    A cell has the share of its labelled seconds that is positive; one without a label the film's mean.
+    The `p` of a cell is the positive share of its labelled seconds; where it has none, the film's mean.
+    `counted` are its labelled seconds, at most its content.
 
     Raises
     ------
@@ -115,25 +125,21 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     if len(names) > 1:
         raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
     levels = labels.codebook.labels
-    named = labels.spelled_as([timeline.movie])
-    of_film = [clip for clip in named if clip.movie == timeline.movie]
+    of_film = [clip for clip in labels.spelled_as([timeline.movie]) if clip.movie == timeline.movie]
     clips_of_film = [clip for clip in of_film if positive.calls(clip, levels) is not None]
     if positive.never_named(clips_of_film):
         raise FilmError(
             f"film {timeline.movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
         )
-    timed = [
-        (clip.start_s, clip.end_s, bool(positive.calls(clip, levels)))
-        for clip in clips_of_film
-        if clip.end_s is not None
-    ]
-    spans = np.array(timed, dtype=np.float64).reshape(-1, 3)
-    covered = overlaps(cells.spans, spans[:, :2])
-    seconds = covered.sum(axis=1)
-    positive_s = covered @ spans[:, 2]
-    if not seconds.any():
+    with_times = [clip for clip in clips_of_film if clip.end_s is not None]
+    spans = np.array([(clip.start_s, clip.end_s) for clip in with_times], dtype=np.float64).reshape(-1, 2)
+    is_positive = np.array([bool(positive.calls(clip, levels)) for clip in with_times], dtype=np.float64)
+    overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
+    labelled_s = overlap_s.sum(axis=1)
+    positive_s = overlap_s @ is_positive
+    if not labelled_s.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
-    mean = positive_s.sum() / seconds.sum()
-    p = np.divide(positive_s, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
-    return replace(cells, counted=np.minimum(seconds, cells.content), p=p)
+    mean = positive_s.sum() / labelled_s.sum()
+    p = np.divide(positive_s, labelled_s, out=np.full(len(labelled_s), mean), where=labelled_s > 0)
+    return replace(cells, counted=np.minimum(labelled_s, cells.content), p=p)

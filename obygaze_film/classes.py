@@ -17,7 +17,7 @@ from obygaze_film.rows import Windows
 from obygaze_film.schema import CLASS_COLUMNS, NO_CLASSES
 
 LEAST_KEPT = 0.01
-"""Probability from which on a class of a window is kept; of each window the most probable one is."""
+"""Probability from which on a class of a window is kept; the most probable one of a window always is."""
 
 
 def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
@@ -35,10 +35,10 @@ def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
 
 
 def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
-    """Take the probable classes of the windows that have answers, of one classifier."""
+    """Take the probable classes of the windows that have answers of one classifier, a group of a store."""
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     rows = []
-    spans = []
+    spans = []  # of the windows of these rows
     for clip_id, span in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
         row = row_of.get(clip_id)
         if row is not None and group.usable[row]:
@@ -46,15 +46,17 @@ def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
             spans.append(span)
     if not rows:
         return NO_CLASSES
-    p = group.pooled()[rows].astype(np.float64)
+    p = group.pooled()[rows].astype(np.float64)  # [windows, classes]
     usual_p = p.mean(axis=0)
-    is_kept = (p >= LEAST_KEPT) | (p == p.max(axis=1, keepdims=True))
+    is_most_probable = p == p.max(axis=1, keepdims=True)
+    is_kept = (p >= LEAST_KEPT) | is_most_probable
     names = classes_of(group)
     classifier = classifier_of(group)
     table = []
-    for window, place in zip(*np.nonzero(is_kept), strict=True):
+    for window, class_index in zip(*np.nonzero(is_kept), strict=True):
         start_s, end_s = spans[window]
-        table.append((start_s, end_s, classifier, names[place], p[window, place], usual_p[place]))
+        name, mean_p = names[class_index], usual_p[class_index]
+        table.append((start_s, end_s, classifier, name, p[window, class_index], mean_p))
     return pd.DataFrame(table, columns=list(CLASS_COLUMNS))
 
 
@@ -72,15 +74,15 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
     Returns
     -------
     dict of str to list of LikelyClass
-        By classifier, those that name one; of each the most probable first.
+        Classifier -> its likely classes, the most probable first; without classifiers that have none.
     """
     seconds = _seconds_inside(classes, start_s, end_s)
     inside = classes[seconds > 0].assign(seconds=seconds[seconds > 0])
-    found = {}
+    likely_by_classifier = {}
     for classifier, rows in inside.groupby("classifier", sort=False):
-        windows = rows.drop_duplicates(["start_s", "end_s"])
-        whole_s = float(windows["seconds"].sum())
-        weighted = rows.assign(p=rows["p"] * rows["seconds"] / whole_s)
+        windows = rows.drop_duplicates(["start_s", "end_s"])  # there is a row for each class of a window
+        windows_s = float(windows["seconds"].sum())
+        weighted = rows.assign(p=rows["p"] * rows["seconds"] / windows_s)
         means = weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
         likely = likely_classes(
             means.index.tolist(),
@@ -88,12 +90,12 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
             means["usual_p"].to_numpy(dtype=np.float64),
         )
         if likely:
-            found[str(classifier)] = likely
-    return found
+            likely_by_classifier[str(classifier)] = likely
+    return likely_by_classifier
 
 
 def _seconds_inside(classes: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
-    """Compute how many seconds of each row's window lie in a span."""
+    """Compute how many seconds of each row's window [N] lie in a span."""
     starts = classes["start_s"].to_numpy(dtype=np.float64)
     ends = classes["end_s"].to_numpy(dtype=np.float64)
     return np.asarray((np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0))

@@ -25,21 +25,28 @@ class InLanguages(str):
 
 
 def in_languages(text: str, translations: Mapping[str, str]) -> InLanguages:
-    """Put translations beside a text, by language."""
-    both = InLanguages(text)
-    both.translations = dict(translations)
-    return both
+    """Make a text that knows its translations, by language."""
+    in_all = InLanguages(text)
+    in_all.translations = dict(translations)
+    return in_all
 
 
 def told_in(text: str, language: str) -> str:
-    """Return a text in a language; in English where it is not translated."""
+    """Return a text in a language; in English if it has no translation into it."""
     if isinstance(text, InLanguages):
         return text.translations.get(language, str(text))
     return text
 
 
 def composed(write: Callable[..., str], *texts: str) -> InLanguages:
-    """Make a text of several, in each language that one of them has.
+    """Make one text of several, in English and in each language that one of them has.
+
+    Parameters
+    ----------
+    write : callable
+        Makes the text of these texts in one language.
+    texts : str
+        Those of them that are `InLanguages` are put into each language, the others stay as they are.
 
     Examples
     --------
@@ -75,11 +82,12 @@ class CodebookNames:
     builtin: Codebook | None = None
 
     def level(self, name: str) -> InLanguages:
-        """Return what a level is called."""
-        return in_languages(name, {} if self.titles.get(name) else self._translated_titles(name))
+        """Return what a level is called: its name, or where it has no English title, its translated title."""
+        has_english_title = bool(self.titles.get(name))
+        return in_languages(name, {} if has_english_title else self._translated_titles(name))
 
     def title(self, name: str) -> InLanguages:
-        """Return the title of a level that keeps its name; empty where it has none in English."""
+        """Return the title that stands beside a level's name; empty where it has none in English."""
         title = self.titles.get(name, "")
         translated = self._translated_titles(name) if title else {}
         return in_languages("" if title == name else title, translated)
@@ -99,10 +107,11 @@ class CodebookNames:
     def means(self, name: str, text: str, *, is_concept: bool) -> InLanguages:
         """Return what a level or a concept means; `text` is that in English, as a model's record has it.
 
-        A text that a built-in codebook does not have, as of an earlier version of it, is not translated.
+        If a built-in codebook now says something else, the text is that of an earlier version, and stays
+        without the translations of the present one.
         """
-        is_other = self.builtin is not None and text != self.builtin.means.get(name, "")
-        if not text or is_other:
+        is_of_earlier_version = self.builtin is not None and text != self.builtin.means.get(name, "")
+        if not text or is_of_earlier_version:
             return in_languages(text, {})
         meanings = {}
         for language, texts in self.texts.items():
@@ -117,6 +126,7 @@ class CodebookNames:
         return in_languages(text, constructs)
 
     def _translated_titles(self, name: str) -> dict[str, str]:
+        """Return the titles of a level by language, in those that have one."""
         titles = {}
         for language, texts in self.texts.items():
             if name in texts.levels and texts.levels[name].title:
@@ -140,6 +150,6 @@ def names_of(model: ModelRecord) -> CodebookNames:
 
 
 def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
-    """Return the names of those concepts that have another one in a language, by name."""
+    """Return name -> title in a language, of the concepts whose title there differs from their name."""
     names = {concept.name: concept.in_language(language).title for concept in codebook.concepts}
     return {name: title for name, title in names.items() if title != name}

@@ -51,10 +51,10 @@ LEAST_OF_TREND: Final = 10
 """Minimum number of judged films of a trend."""
 
 POWER: Final = 1.5
-"""Of R (1 - R) in the variance at a rate R of films' estimates."""
+"""The variance of films' estimates at a rate R is (R (1 - R)) to this power, times a factor (`_interval`)."""
 
 MIN_SPREAD = 1e-9
-"""Of a rate that is neither 0 nor 1; below it is rounding."""
+"""A difference of shares, or a residual's part of a variance, that is smaller is an error of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class FilmSample:
     drawn : float
         Mean probability over the judged windows.
     covariance, variance : float
-        Of the judged windows' means: of `judged` with `drawn`, and of `drawn`, by the draw of the windows.
+        Covariance of `judged` and `drawn`, and variance of `drawn`, over draws of the judged windows.
     n : int
         Number of judged windows.
     judges : mapping of str to float
@@ -117,7 +117,8 @@ def sample_of(
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p = float(weights @ p)
-    # Variance of a weighted mean of independent draws, less what a finite film takes away.
+    # A variance between windows times this factor is that of their weighted mean over draws: the sum of
+    # squared weights, each times 1 - chance, as windows are drawn from a finite film.
     draw_factor = float(((1 - chances) * weights**2).sum())
     covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
     variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
@@ -172,57 +173,62 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     with_model = _fit(design, films, use_model=True)
     alone = _fit(design, films, use_model=False)
     estimates = []
-    for place, group in enumerate(groups):
+    for index, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
-        value = min(max(float(with_model.values[place]), 0.0), 1.0)
-        low, high = _interval(with_model, place, shares)
-        low_alone, high_alone = _interval(alone, place, shares)
-        # Squared widths are as 1 / n: without the model so many times as many windows would be needed.
+        value = min(max(float(with_model.values[index]), 0.0), 1.0)
+        low, high = _interval(with_model, index, shares)
+        low_alone, high_alone = _interval(alone, index, shares)
+        # An interval's squared width is proportional to 1 / n: so many times n windows are needed without it.
         worth = ((high_alone - low_alone) / (high - low)) ** 2 if high > low else 1.0
         estimates.append(Estimate(value, low, high, worth, n_any=_n_any(np.array(shares))))
     return estimates
 
 
 def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
-    """Estimate the least-squares slope of films' rates on a number [N], as on a group's 0 and 1.
+    """Estimate the least-squares slope of films' rates on a number x [N]: a year, or 0 and 1 for two groups.
 
-    It is refused where the judged films of a group, or all of a trend, are alike, as nothing is known then of
-    how films differ; and where one judged film or none tells the number from the judges.
+    It is refused where the judged films of a group, or all of a trend, have the same share, as nothing is
+    known then of how films differ. It is refused too where judges and x vary together, so that the slope on x
+    is not determined, or by a single judged film.
     """
     is_judged = np.array([film.n > 0 for film in films])
     shares = np.array([film.judged for film in films])[is_judged]
     n_any = _n_any(shares)
     judges = _judge_covariates(films)
-    # In units of its own: which coefficients are told must not depend on the number's.
+    n_judge_columns = judges.shape[1]
+    # x is scaled to at most 1, so that `MIN_SPREAD` means the same for years as for shares.
     unit = float(np.abs(x - x.mean()).max()) or 1.0
     design = np.column_stack([np.ones(len(x)), (x - x.mean()) / unit])
+    slope = 1  # the second coefficient: the first is the mean
     fit = _fit(design, films, use_model=True, judges=judges)
     reason = _why_all_alike(shares, x[is_judged])
-    if not reason and judges.shape[1] and not fit.is_told[1]:
+    if not reason and n_judge_columns and not fit.is_determined[slope]:
         names = sorted({name for film in films for name in film.judges})
         reason = said("reason_judges", names=", ".join(map(judge_name, names)))
     if reason:
         return Estimate(reason=reason, n_any=n_any)
-    robust = _half_interval(fit.variances[1], fit.freedom[1])
-    classical = _half_interval(fit.classical[1], len(shares) - 2 - judges.shape[1])
+    robust = _half_interval(fit.variances[slope], fit.freedom[slope])
+    classical = _half_interval(fit.classical[slope], freedom=len(shares) - 2 - n_judge_columns)
     half = float(max(robust, classical)) / unit
-    value = float(fit.values[1]) / unit
+    value = float(fit.values[slope]) / unit
     # Rates lie between 0 and 1, and so no group's mean is more than 1 above the other's.
     is_of_two_groups = len(np.unique(x)) == 2
     most = 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
     value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
-    return Estimate(value, low, high, n_any=n_any, accounts_for_judges=judges.shape[1] > 0)
+    return Estimate(value, low, high, n_any=n_any, accounts_for_judges=n_judge_columns > 0)
 
 
 def _n_any(shares: Floats) -> int:
-    """Count the films whose judged share is above 0, or below 1: the fewer of both."""
-    return int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
+    """Count the films with any positive window, and those with any negative one; return the smaller count."""
+    n_with_positives = (shares > MIN_SPREAD).sum()
+    n_with_negatives = (shares < 1 - MIN_SPREAD).sum()
+    return int(min(n_with_positives, n_with_negatives))
 
 
 def _why_all_alike(shares: Floats, x: Floats) -> str:
-    """Say why nothing is known of how films differ: their shares are alike; "" if they are not.
+    """Say that the judged films' shares [n] are alike, so that nothing is known of how films differ.
 
-    Of two groups (x has two values) it is enough that one group's shares are alike.
+    Return "" if they differ. Of two groups (x [n] has two values) the shares of each must differ.
     """
     groups = np.unique(x)
     is_alike = np.ptp(shares) < MIN_SPREAD
@@ -233,7 +239,7 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
 
 
 def _half_interval(variance: float, freedom: float) -> float:
-    """Give half the width of Student's interval of a mean with this variance and degrees of freedom."""
+    """Give half the width of Student's interval for a coefficient with this variance."""
     return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
 
 
@@ -263,16 +269,16 @@ class _Fit:
     values, variances, freedom : ndarray, shape [k]
         Robust variances, and their degrees of freedom.
     classical : ndarray, shape [k]
-        Variances if all films' residuals have one.
-    is_told : ndarray of bool, shape [k]
-        Whether the judged films tell a coefficient, and go on doing so without any one of them.
+        Variances under the assumption that the residuals of all films have the same variance.
+    is_determined : ndarray of bool, shape [k]
+        Whether the judged films determine a coefficient, even without any single one of them.
     """
 
     values: Floats
     variances: Floats
     freedom: Floats
     classical: Floats
-    is_told: NDArray[np.bool_]
+    is_determined: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -304,9 +310,9 @@ class _LeastSquares:
     ----------
     design : ndarray, shape [n, k]
     inverse : ndarray, shape [k, n]
-        The design's pseudo-inverse: it makes coefficients of values [n].
+        The design's pseudo-inverse: times values [n], it gives their coefficients [k].
     free : ndarray, shape [n]
-        1 less each row's leverage: the share of a row's value that stays in its residual.
+        1 - leverage of each row: the part of a row's value that stays in its residual.
     """
 
     def __init__(self, design: Floats) -> None:
@@ -315,22 +321,24 @@ class _LeastSquares:
         self.free: Floats = 1 - (design * self.inverse.T).sum(axis=1)
 
     def residuals(self, values: Floats) -> Floats:
-        """Return what the design leaves of values [n]."""
+        """Return the residuals of values [n]: what the design does not fit of them."""
         residuals: Floats = values - self.design @ (self.inverse @ values)
         return residuals
 
-    def told(self, n_columns: int) -> NDArray[np.bool_]:
-        """Tell which of the first coefficients the rows determine, and still do without any one row.
+    def is_determined(self, n_columns: int) -> NDArray[np.bool_]:
+        """Tell which of the first `n_columns` coefficients the rows determine, even without any single row.
 
-        A row without which a coefficient is not determined has no residual, and so says nothing of its error.
+        A row without which a coefficient is not determined is fitted exactly: it has no residual, and so says
+        nothing of the coefficient's error.
         """
-        is_determined = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
-        of_indispensable = self.inverse[:n_columns, self.free < MIN_SPREAD]
-        is_spared = np.all(np.abs(of_indispensable) < MIN_SPREAD, axis=1)
-        return np.logical_and(is_determined, is_spared)
+        is_estimable = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
+        is_fitted_exactly = self.free < MIN_SPREAD
+        weights_of_such_rows = self.inverse[:n_columns, is_fitted_exactly]
+        needs_no_such_row = np.all(np.abs(weights_of_such_rows) < MIN_SPREAD, axis=1)
+        return np.logical_and(is_estimable, needs_no_such_row)
 
     def degrees_of_freedom(self, n_columns: int) -> Floats:
-        """Return Satterthwaite's degrees of freedom of the first coefficients' robust variances.
+        """Return Satterthwaite's degrees of freedom of the first `n_columns` coefficients' robust variances.
 
         Bell and McCaffrey, Survey Methodology 28, 2002.
         """
@@ -402,16 +410,18 @@ def _fit(
     variance_model = np.maximum(variances - variance_judged, 0)
 
     # Degrees of freedom of the sum of both parts, each part's weighted by its share (Satterthwaite).
-    rest = len(films) - n_columns
-    total = np.maximum(variance_judged + variance_model, 1e-300)
-    share_judged = np.maximum(variance_judged, 1e-300) / total
+    freedom_model = len(films) - n_columns
+    tiny = 1e-300  # if both variances are 0, the share of the first is 1: nothing is divided by 0
+    total = np.maximum(variance_judged + variance_model, tiny)
+    share_judged = np.maximum(variance_judged, tiny) / total
     share_model = variance_model / total
-    freedom = 1 / (share_judged**2 / of_judged.degrees_of_freedom(n_columns) + share_model**2 / rest)
+    freedom_judged = of_judged.degrees_of_freedom(n_columns)
+    freedom = 1 / (share_judged**2 / freedom_judged + share_model**2 / freedom_model)
 
     # The classical variance, of the same two parts: residuals of judged films, and the model's means of all.
     n_free = max(len(own_design) - own_design.shape[1], 1)
     residual_variance = residuals @ residuals / n_free
-    model_variance = from_model @ from_model / max(rest, 1)
+    model_variance = from_model @ from_model / max(freedom_model, 1)
     covariance = residuals @ from_model[is_judged] / n_free
     classical = (
         residual_variance * (weights**2).sum(axis=1)
@@ -419,7 +429,11 @@ def _fit(
         + 2 * covariance * (weights * weights_of_all[:, is_judged]).sum(axis=1)
     )
     return _Fit(
-        weights @ rates, variances, freedom, np.maximum(classical, 0), is_told=of_judged.told(n_columns)
+        values=weights @ rates,
+        variances=variances,
+        freedom=freedom,
+        classical=np.maximum(classical, 0),
+        is_determined=of_judged.is_determined(n_columns),
     )
 
 
@@ -429,7 +443,7 @@ def _slopes_of_others(
     sum_of_products: float | None = None,
     sum_of_squares: float | None = None,
 ) -> Floats:
-    """Give each film the slope of all the others [n], cut at 0 and 1; 0 where the others don't vary.
+    """Give each of n films the slope of all the others, cut at 0 and 1; 0 where the others don't vary.
 
     Parameters
     ----------
@@ -440,28 +454,38 @@ def _slopes_of_others(
     """
     numerator = products.sum() if sum_of_products is None else sum_of_products
     denominator = squares.sum() if sum_of_squares is None else sum_of_squares
-    above = numerator - products
-    below = denominator - squares
-    slopes = np.divide(above, below, out=np.zeros_like(above), where=below > 1e-12)
+    numerators = numerator - products
+    denominators = denominator - squares
+    varies = denominators > 1e-12  # smaller ones are errors of rounding
+    slopes = np.divide(numerators, denominators, out=np.zeros_like(numerators), where=varies)
     return np.clip(slopes, 0, 1)
 
 
-def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, float]:
-    """Find the rates that are at most t standard errors from a mean, where an error depends on the rate.
+def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> tuple[float, float]:
+    """Find the interval of a group's mean rate: all rates at most t standard errors from it.
 
-    The variance at rate R is (R (1 - R))^1.5 times a factor, known from the judged films' `shares`: the power
-    is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
+    The standard error is that which the estimate would have at each of these rates: its variance at rate R is
+    (R (1 - R))^1.5 times a factor, known from the judged films. The power is between 1, of windows (Wilson's
+    interval), and 2, of films that differ in their odds.
+
+    Parameters
+    ----------
+    fit : _Fit
+    index : int
+        Of the group's coefficient.
+    shares : sequence of float
+        Of the group's judged films.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
-    variance = float(fit.variances[place])
-    freedom = float(fit.freedom[place])
-    mean = min(max(float(fit.values[place]), 0.0), 1.0)
+    variance = float(fit.variances[index])
+    freedom = float(fit.freedom[index])
+    mean = min(max(float(fit.values[index]), 0.0), 1.0)
     share = float(np.mean(shares))
     spread = share * (1 - share)
     power = POWER
-    # Where all judged films are alike, the variance is unknown: each counts as one judgement. Shares are sums
-    # of weights, which rounding may bring above 1, and `spread` then below 0.
+    # Where all judged films are alike, the variance is unknown: R (1 - R) / n of n films is taken, as if each
+    # were one judgement. Shares are sums of weights, which rounding may bring above 1, and `spread` below 0.
     if spread < MIN_SPREAD or variance < MIN_VARIANCE:
         variance, spread, power = 1 / len(shares), 1.0, 1.0
     t_squared = float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2

@@ -75,9 +75,10 @@ def random_order(content: Floats, name: str, seed: int, law: Law = SUCCESSIVE) -
         How a window's place follows from u, uniform and fixed by seed, name and window.
     """
     u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
-    u = np.maximum(u, np.finfo(np.float64).tiny)
-    keys = (-np.log(u) if law == SUCCESSIVE else u) / np.maximum(content, LEAST_S)
-    order = np.argsort(keys, kind="stable").tolist()
+    u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
+    waits = -np.log(u) if law == SUCCESSIVE else u
+    sort_keys = waits / np.maximum(content, LEAST_S)
+    order = np.argsort(sort_keys, kind="stable").tolist()
     return [window for window in order if content[window] > 0]
 
 
@@ -110,19 +111,23 @@ def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     def excess(log_t: float) -> float:
+        """Say by how much the chances, 1 - exp(-content t), add up to more than n."""
         return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
 
-    # 1 - exp(-x) is at most x, so that this t is too low.
+    # 1 - exp(-x) is at most x: with this t the chances add up to at most n.
     low = float(np.log(n / content.sum()))
     high = low + 1
     while excess(high) < 0:
         high += 1
-    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))
+    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))  # low - 1, as rounding may bring low's sum above n
     return np.asarray(-np.expm1(-content * t))
 
 
 def _proportional(content: Floats, n: int) -> Floats:
-    """Compute chances proportional to content; windows too large for that are certain."""
+    """Compute chances [C] that are proportional to content [C] and add up to n.
+
+    Windows that would have a chance above 1 have 1, and the others share what is left.
+    """
     certain = np.zeros(len(content), dtype=np.bool_)
     while True:
         uncertain = content[~certain].sum()

@@ -54,10 +54,16 @@ TOP = 10
 """Number of best-ranked segments whose precision is measured."""
 
 ALL = "all"
+"""Baseline that marks every second."""
+
 NONE = "none"
+"""Baseline that marks no second."""
+
 PRIOR = "movie_prior"
+"""Baseline that knows the annotator's mean share in the other films, and no places."""
+
 SHIFTED = "shifted"
-"""Baselines: every second, no second, the other films' share, the model's own timeline shifted."""
+"""Baseline: the model's own timeline, shifted in time."""
 
 TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
 """Titles of metrics and baselines."""
@@ -74,9 +80,9 @@ class Marks:
     segments : ndarray, shape [S, 2]
         The segments marked.
     rate : float
-        Share of the film; NaN if it is refused.
+        Share of the film that is marked, or that a model expects; NaN if a model's rate is refused.
     scores : ndarray, shape [n], optional
-        A score for each second, NaN where it is missing.
+        A score for each second, NaN where it is missing; without them `seconds` are the scores, 0 and 1.
     listed : DataFrame, optional
         Segments (`Timeline.segments`), best first, including those below the threshold.
     """
@@ -105,23 +111,23 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
-    by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    signed: dict[str, tuple[object, str]] = {}
+    spans_of: dict[str, dict[str, list[tuple[float, float]]]] = {}  # movie -> annotator -> positive spans
+    found_in: dict[str, tuple[object, str]] = {}  # annotator -> where the name was found, for an error
     for clip in truth.spelled_as(ids):
         if clip.level is None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         annotator = clip.annotator or "annotator"
-        signed.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
-        spans_of_annotator = by_movie.setdefault(clip.movie, {}).setdefault(annotator, [])
+        found_in.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        spans_of_annotator = spans_of.setdefault(clip.movie, {}).setdefault(annotator, [])
         if positive.calls(clip, truth.codebook.labels):
             spans_of_annotator.append((clip.start_s, clip.end_s))
-    refuse_twins("annotator", signed)
-    merged_by_movie = {}
-    for movie, spans_of in by_movie.items():
-        merged_by_movie[movie] = {annotator: merged(spans) for annotator, spans in spans_of.items()}
-    return merged_by_movie
+    refuse_twins("annotator", found_in)
+    merged_spans_of = {}
+    for movie, by_annotator in spans_of.items():
+        merged_spans_of[movie] = {annotator: merged(spans) for annotator, spans in by_annotator.items()}
+    return merged_spans_of
 
 
 def ends(spans: Spans) -> float:
@@ -231,29 +237,30 @@ def evaluate_films(
     model = films[0].model(key)
     ids = [film.movie for film in films]
     positive = positive_of(model)
-    people = annotated(truth, positive, ids)
+    people = annotated(truth, positive, ids)  # movie -> annotator -> spans
     annotated_films = [film for film in films if film.movie in people]
-    # A film that has annotations of its own is not another one that was spelled otherwise.
-    without = [movie for movie in ids if movie not in people]
-    unknown_names = [f"{name}{name_hint(name, without)}" for name in people if name not in ids]
+    # An annotated name that is no film's may be a misspelled one of a film without annotations.
+    not_annotated = [movie for movie in ids if movie not in people]
+    unknown_names = [f"{name}{name_hint(name, not_annotated)}" for name in people if name not in ids]
     if not annotated_films:
         raise FilmError(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(unknown_names[:5])}"
         )
-    machine = {}
-    humans = {}
-    cut = []
+    machine = {}  # movie -> the model's marks
+    humans = {}  # movie -> annotator -> marks
+    cut = []  # films that are marked beyond their end
     for film in annotated_films:
         spans_of = people[film.movie]
         whole_s = film.record.duration_s
+        latest_s = whole_s + 1  # an end may be rounded up to the next second
         for annotator, spans in spans_of.items():
-            if len(spans) and spans[-1, 0] > whole_s + 1:
+            if len(spans) and spans[-1, 0] > latest_s:
                 where = (
                     f"film {film.movie} lasts {whole_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
                 )
                 raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-            if ends(spans) > whole_s + 1:
+            if ends(spans) > latest_s:
                 cut.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
         n = int(np.ceil(whole_s))
         machine[film.movie] = marks_of(film, key, n)
@@ -398,11 +405,12 @@ def film_metrics(
     """
     metrics = _measured(reference, estimated, collars)
     if estimated.listed is not None:
-        p = estimated.listed["p"]
+        probabilities = estimated.listed["p"]
         listed = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-        metrics["segment_map"] = float(
-            np.mean([segment_ap(reference.segments, listed, p, t) for t in THRESHOLDS])
-        )
+        precisions = [
+            segment_ap(reference.segments, listed, probabilities, threshold) for threshold in THRESHOLDS
+        ]
+        metrics["segment_map"] = float(np.mean(precisions))
         metrics[f"top{TOP}_precision"] = top_precision(references, listed, TOP)
         metrics[f"top{TOP}_best"] = best_top_precision(references, listed, TOP)
     metrics["rate"] = estimated.rate
@@ -414,15 +422,15 @@ def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> d
     """Compute the metrics that depend on where in the film the seconds and segments lie."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
-    y = reference.seconds[is_scored].astype(np.int64)
+    is_marked = reference.seconds[is_scored].astype(np.int64)
     segments = (reference.segments, estimated.segments)
     return {
-        "second_ap": average_precision(y, scores[is_scored]),
-        "second_auc": auc(y, scores[is_scored]),
+        "second_ap": average_precision(is_marked, scores[is_scored]),
+        "second_auc": auc(is_marked, scores[is_scored]),
         "second_f1": second_f1(reference.seconds, estimated.seconds),
         "kappa": kappa(reference.seconds, estimated.seconds),
-        **{f"segment_f1_{t:g}": segment_f1(*segments, t) for t in THRESHOLDS},
-        **{f"boundary_f1_{c:g}s": boundary_f1(*segments, c) for c in collars},
+        **{f"segment_f1_{threshold:g}": segment_f1(*segments, threshold) for threshold in THRESHOLDS},
+        **{f"boundary_f1_{collar_s:g}s": boundary_f1(*segments, collar_s) for collar_s in collars},
     }
 
 
@@ -433,29 +441,32 @@ def _shifts(
 
     A shifted timeline marks as much as the original and in runs as long, but in other places.
     """
-    size = len(estimated.seconds)
+    n_seconds = len(estimated.seconds)
     values: dict[str, list[float]] = {}
-    if size < 2:  # nothing can be shifted
+    if n_seconds < 2:  # nothing can be shifted
         return {}
-    for by in rng.integers(1, size, size=n):
-        scores = None if estimated.scores is None else np.roll(estimated.scores, by)
-        segments = _moved(estimated.segments, float(by), size)
-        moved = Marks(np.roll(estimated.seconds, by), segments, estimated.rate, scores)
+    for shift_s in rng.integers(1, n_seconds, size=n):
+        moved = Marks(
+            seconds=np.roll(estimated.seconds, shift_s),
+            segments=_moved(estimated.segments, float(shift_s), n_seconds),
+            rate=estimated.rate,
+            scores=None if estimated.scores is None else np.roll(estimated.scores, shift_s),
+        )
         for metric, value in _measured(reference, moved, collars).items():
             values.setdefault(metric, []).append(value)
     return {metric: np.array(metric_values) for metric, metric_values in values.items()}
 
 
-def _moved(spans: Spans, by: float, size: float) -> Spans:
-    """Shift spans [S, 2] circularly by some seconds in a film of `size` seconds.
+def _moved(spans: Spans, shift_s: float, film_s: float) -> Spans:
+    """Shift spans [S, 2] circularly in a film.
 
     A span that passes the film's end is cut there, and its rest begins at 0.
     """
-    starts = (spans[:, 0] + by) % size
+    starts = (spans[:, 0] + shift_s) % film_s
     ends = starts + spans[:, 1] - spans[:, 0]
-    passes_end = ends > size
-    until_end = np.column_stack([starts, np.minimum(ends, size)])
-    rests = np.column_stack([np.zeros(passes_end.sum()), ends[passes_end] - size])
+    passes_end = ends > film_s
+    until_end = np.column_stack([starts, np.minimum(ends, film_s)])
+    rests = np.column_stack([np.zeros(passes_end.sum()), ends[passes_end] - film_s])
     return np.concatenate([until_end, rests])
 
 
@@ -474,17 +485,17 @@ def _summary(
         Name of the model.
     """
     rows: list[tuple[object, ...]] = []
-    for (truth, who, metric), part in by_film.groupby(["truth", "who", "metric"], sort=False):
-        values = part["value"].to_numpy(dtype=np.float64)
+    for (truth, rater, metric), of_films in by_film.groupby(["truth", "who", "metric"], sort=False):
+        values = of_films["value"].to_numpy(dtype=np.float64)
         lowest = -1.0 if metric == "kappa" else 0.0
         mean = t_interval(values, bounds=(lowest, 1.0))
         p = np.nan
-        if who == name and (str(truth), str(metric)) in shifted and not np.isnan(mean.mean):
+        if rater == name and (str(truth), str(metric)) in shifted and not np.isnan(mean.mean):
             shifted_values = pd.DataFrame(shifted[str(truth), str(metric)])  # [films, shifts]
-            shifted_means = shifted_values.mean().dropna()
+            shifted_means = shifted_values.mean().dropna()  # [shifts]
             n_as_good = int((shifted_means >= mean.mean - ROUNDING).sum())
             p = (1 + n_as_good) / (1 + len(shifted_means))
-        rows.append((truth, who, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
+        rows.append((truth, rater, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
     rows += _ranks(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
@@ -494,21 +505,22 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
     The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
     """
-    rates = by_film[(by_film["metric"] == "rate") & ~by_film["who"].isin([ALL, NONE, PRIOR])]
-    for truth, part in rates.groupby("truth", sort=False):
-        table = part.pivot_table(index="movie", columns="who", values="value", sort=False)
-        true = table.pop(f"human: {truth}")
-        for who, column in table.items():
-            pairs = np.column_stack([column, true])
+    has_order = ~by_film["who"].isin([ALL, NONE, PRIOR])  # these baselines do not order films
+    rates = by_film[(by_film["metric"] == "rate") & has_order]
+    for truth, rates_by_truth in rates.groupby("truth", sort=False):
+        table = rates_by_truth.pivot_table(index="movie", columns="who", values="value", sort=False)
+        reference = table.pop(f"human: {truth}")
+        for rater, column in table.items():
+            pairs = np.column_stack([column, reference])  # [films, 2]
             pairs = pairs[~np.isnan(pairs).any(axis=1)]
 
-            def ranked(rows: NDArray[np.bool_], pairs: NDArray[np.float64] = pairs) -> float:
-                return spearman(*pairs[rows].T)
+            def correlation(films: NDArray[np.bool_], pairs: NDArray[np.float64] = pairs) -> float:
+                return spearman(*pairs[films].T)
 
-            interval = jackknife_interval(ranked, np.arange(len(pairs)), bounds=(-1.0, 1.0))
+            interval = jackknife_interval(correlation, np.arange(len(pairs)), bounds=(-1.0, 1.0))
             # The correlation of two films is always 1 or -1, whatever their rates.
             value = interval.mean if len(pairs) > 2 else np.nan
-            yield truth, who, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
+            yield truth, rater, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
 
 
 def evaluation_report(measured: FilmEvaluation) -> Report:
@@ -546,10 +558,11 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
     for metric in dict.fromkeys(summary["metric"]):
         cells = [_title(str(metric))]
         for rater in raters:
-            mean: Any = summary_of.get((rater, metric))
-            cells.append("" if mean is None else interval(mean.value, mean.low, mean.high))
+            of_rater: Any = summary_of.get((rater, metric))
+            cells.append("" if of_rater is None else interval(of_rater.value, of_rater.low, of_rater.high))
         of_model: Any = summary_of.get((model, metric))
-        cells.append("" if of_model is None or pd.isna(of_model.p) else number(of_model.p))
+        has_p = of_model is not None and not pd.isna(of_model.p)
+        cells.append(number(of_model.p) if has_p else "")
         rows.append(tuple(cells))
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     notes = ["mean over films and its 95% interval; p: how often the model, moved in time, does as well"]
@@ -592,12 +605,12 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
         "short ones too, and those that touch are one."
     )
-    for what, words in (
+    for field_of_record, words in (
         ("left_out", "not annotated, left out"),
         ("not_scored", "annotated, not scored"),
         ("cut", "annotated to behind the film's end, cut there (another cut?)"),
         ("without_rate", "no rate (most of it unlike)"),
     ):
-        films: Sequence[str] = record.get(what, ())
+        films: Sequence[str] = record.get(field_of_record, ())
         if films:
             yield f"{words}: {', '.join(films)}"

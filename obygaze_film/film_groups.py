@@ -55,31 +55,43 @@ ALL: Final = said("all_films_name")
 """Name of the only group, where no column is given."""
 
 LEAST_VALUES: Final = 3
-"""Of a trend's number, among judged films; two are a difference of groups."""
+"""Minimum number of values of a trend's column among judged films; two are a difference of groups."""
 
 MOST: Final = 1e9
-"""Largest number of a trend: of larger ones rounding would decide."""
+"""Largest number of a trend's column: of larger ones rounding would decide."""
 
 FEW: Final = 3
-"""Judged films with any positive judgement (or without one), of fewer than which a contrast says so."""
+"""If fewer judged films have any positive window, or any negative one, a note says how few they are."""
 
 KEYS: Final = ("movie", "title")
-"""Columns that say which film a row is of; the first that there is counts."""
+"""Columns that say which film a row is of; the first of them that the table has is used."""
+
 KNOWN: Final = ("title", "year", "sha256")
+"""Further columns with a meaning; all others may be groups or trends."""
 
 SHOWN: Final = 50
 """Films that a note names; a table of all films there are has thousands that were not scored."""
 
 _DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
+"""A title with its year: `Title (1999)` or `Title, (1999)`."""
 
 Row = dict[str, Any]
+"""Row of the table of groups or of changes: column -> cell (`FilmComparison`)."""
 
 Facts = Mapping[str, Mapping[str, str]]
 """Cells of a table of films, by column, of each film."""
 
 
 class ShareWindows(NamedTuple):
-    """The windows that a share rests on, and those that its judges judged and it leaves out as not sure."""
+    """How many windows a share rests on.
+
+    Attributes
+    ----------
+    n : int
+        Windows of which its judges were sure.
+    n_unsure : int
+        Windows that they judged and were not sure of: they are left out.
+    """
 
     n: int
     n_unsure: int
@@ -87,10 +99,24 @@ class ShareWindows(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedFilm:
-    """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
+    """A film in a comparison.
 
-    `expected` is the rate by the model alone; NaN where the model has none. `counts` are of the windows that
-    anybody judged, and of those of which somebody was sure; None where nobody judged any.
+    Attributes
+    ----------
+    timeline : Timeline
+    facts : mapping
+        Column -> cell; `title` and `year` among them.
+    group : str
+    x : float
+        Its number in the trend's column; NaN without one.
+    sample : FilmSample
+        What the group's estimate is made of.
+    rate : CorrectedRate or None
+        Its own share; None if no judge, or panel, judged enough of it.
+    expected : float
+        The rate by the model alone; NaN if the model has none.
+    counts : WindowCounts or None
+        Of the windows that anybody judged, and those of which anybody was sure; None if nobody judged any.
     """
 
     timeline: Timeline
@@ -106,7 +132,7 @@ class ComparedFilm:
     def windows_of_group(self) -> ShareWindows:
         """Its windows of which anybody was sure: the share of its group rests on these.
 
-        Left out are those of which nobody was sure. Where too few were judged it counts for nothing.
+        A film with too few judged windows adds none.
         """
         if self.counts is None or not self.sample.n:
             return ShareWindows(0, 0)
@@ -114,9 +140,9 @@ class ComparedFilm:
 
     @property
     def windows_of_share(self) -> ShareWindows:
-        """The windows that its own share rests on: of several judges those of which each was sure.
+        """The windows that its own share rests on: of several judges, those of which each was sure.
 
-        A film without a share of its own counts in its group alone.
+        A film without a share of its own has those that count in its group.
         """
         if self.rate is None:
             return self.windows_of_group
@@ -231,11 +257,11 @@ def match_rows(
     known_ids = absent if key == "movie" else []
     known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in absent]
     not_scored = []
-    for place_in_note, row_name in enumerate(unmatched):
-        # Searching near names takes time; a note shows no more of them.
-        is_shown = place_in_note < SHOWN
-        hint = row_name.hint(known_ids, known_titles) if is_shown else ""
-        not_scored.append(row_name.name + hint)
+    for index, unmatched_row in enumerate(unmatched):
+        # Searching similar names takes time: it is done for those alone that the note shows.
+        is_shown = index < SHOWN
+        hint = unmatched_row.hint(known_ids, known_titles) if is_shown else ""
+        not_scored.append(unmatched_row.name + hint)
     notes = _note(said("films_not_scored", path=path.name), not_scored)
     notes += _note(said("films_not_there", path=path.name), absent)
     notes += _note(said("films_by_title"), undated)
@@ -243,13 +269,21 @@ def match_rows(
 
 
 class _Unmatched(NamedTuple):
-    """A row of a table of films that is of none of these films: what a note calls it, and its own cell."""
+    """A row of a table of films that is of none of the compared films.
+
+    Attributes
+    ----------
+    name : str
+        What a note calls it.
+    cell : str
+        Its cell of the column that says which film it is of.
+    """
 
     name: str
     cell: str
 
     def hint(self, known_ids: Sequence[str], known_titles: Sequence[str]) -> str:
-        """Name a film without a row whose id or title is spelled nearly so, for the note; "" without one."""
+        """Ask, for the note, whether a film with a similar id or title is meant; "" without such a film."""
         return name_hint(self.cell, known_ids) or name_hint(self.name, known_titles)
 
 
@@ -270,12 +304,13 @@ def _with_year(row: TableRow, path: Path) -> TableRow:
     FilmError
         The cell is filled, and no year.
     """
-    year, written = _year(row), row.cells.get("year", "").strip()
-    if not written:
+    text = row.cells.get("year", "").strip()
+    if not text:
         return row
+    year = _year(row)
     if math.isnan(year):
         place = f"{path}: line {row.line}, column year"
-        raise FilmError(f"{place}: {written!r} is no year: write four digits, or leave it empty")
+        raise FilmError(f"{place}: {text!r} is no year: write four digits, or leave it empty")
     return replace(row, cells={**row.cells, "year": str(round(year))})
 
 
@@ -285,7 +320,7 @@ def _dated_title(title: str, year: float | None) -> str:
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a film's row; NaN if the cell is empty or no year.
+    """Read the year of a row, from 1870 to 2100; NaN if the cell is empty or no such year.
 
     What is no year is refused only where the row is of a film that is compared (`_with_year`).
     """
@@ -294,44 +329,56 @@ def _year(row: TableRow) -> float:
 
 
 class _Match(NamedTuple):
-    """The film of a row, empty if it is none of these; and what a note calls the row, empty without one."""
+    """What was found of a row of a table of films.
+
+    Attributes
+    ----------
+    movie : str
+        The film that it is of; "" if it is of none of the compared films.
+    title : str
+        What a note calls the row: a row of no compared film, or one that matches by its title without a year,
+        although the film's year is known; "" of other rows.
+    """
 
     movie: str
     title: str
 
 
 def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
-    """Find the film of a row by its id, else by its title, and the year beside it or at the title's end."""
+    """Find the film of a row by its id, else by its title and a year.
+
+    The year is that of the column `year`, or else one at the title's end.
+    """
     year = _year(row)
-    if KEYS[0] in row.cells:
-        text = row.cells[KEYS[0]].strip()
+    if "movie" in row.cells:
+        text = row.cells["movie"].strip()
         movie = find_film(text, titles)
         if movie:
             return _Match(movie, "")
     else:
-        text = row.cells[KEYS[1]].strip()
-    readings = [(text, year)]
-    dated = _DATED.fullmatch(text)  # a year in brackets may also be part of the title: both are tried
-    if dated:
+        text = row.cells["title"].strip()
+    readings = [(text, year)]  # titles that the text may stand for, with their years
+    dated = _DATED.fullmatch(text)
+    if dated:  # the brackets may also be a part of the title: both are tried
         readings.append((dated[1], float(dated[2]) if math.isnan(year) else year))
-    for title, of_year in readings:
-        near = _of_about(of_year, titles, years)
-        movie = find_film(title, near, near)
+    for title, title_year in readings:
+        titles_near = _titles_near(title_year, titles, years)
+        movie = find_film(title, titles_near, titles_near)
         if movie:
-            is_undated = math.isnan(of_year) and bool(years.get(movie))
+            is_undated = math.isnan(title_year) and bool(years.get(movie))
             return _Match(movie, title if is_undated else "")
     title, year = readings[-1]
     return _Match("", title if math.isnan(year) else _dated_title(title, year))
 
 
-def _of_about(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
-    """Keep the titles of films of a year, of one beside it, or of an unknown one; all if `year` is NaN."""
-    near = {}
+def _titles_near(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
+    """Keep the titles of films whose year is at most one from `year`, or unknown; all if `year` is NaN."""
+    titles_near = {}
     for movie, title in titles.items():
-        known = years.get(movie)
-        if math.isnan(year) or not known or abs(year - known) <= 1:
-            near[movie] = title
-    return near
+        known_year = years.get(movie)
+        if math.isnan(year) or not known_year or abs(year - known_year) <= 1:
+            titles_near[movie] = title
+    return titles_near
 
 
 @checked
@@ -390,19 +437,21 @@ def compare_films(
     models = [film.model(key) for film in films]
     if len({(model.key, model.sha256) for model in models}) > 1:
         raise FilmError("the films were scored by different models: score them by one")
-    staged = _staged(films, by, facts)
-    kept = [film for film in films if facts is None or film.movie in facts]
-    cells_of_films = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
-    _refuse_unknown((None if staged else by, trend), cells_of_films)
-    _refuse_copies(kept)
+    group_by_staging = _groups_by_staging(films, by, facts)
+    films_with_facts = [film for film in films if facts is None or film.movie in facts]
+    cells_of_films = {
+        film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
+    }
+    _refuse_unknown((None if group_by_staging else by, trend), cells_of_films)
+    _refuse_copies(films_with_facts)
     left_out = _LeftOut()
     notes: list[str] = []
     compared: list[ComparedFilm] = []
     judged_films: list[JudgedFilm] = []
-    for film in kept:
+    for film in films_with_facts:
         cells = cells_of_films[film.movie]
-        group = _group_of(film.movie, cells, by, staged)
-        x = _number(cells, trend, film.movie) if trend else np.nan
+        group = _group_of(film.movie, cells, by, group_by_staging)
+        trend_value = _number(cells, trend, film.movie) if trend else np.nan
         model = film.model(key)
         if model.is_trained_on and labels is None:
             left_out.add(said("films_trained"), film.movie)
@@ -413,7 +462,7 @@ def compare_films(
         if not group:
             left_out.add(said("films_no_group", column=by), film.movie)
             continue
-        if trend and np.isnan(x):  # it stays in the groups
+        if trend and np.isnan(trend_value):  # it stays in the groups
             left_out.add(said("films_no_trend", column=trend), film.movie)
         judged = _judged(film, judgements, key, labels)
         notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
@@ -421,11 +470,19 @@ def compare_films(
             judged_films.append(judged.film)
         has_rate = labels is not None or model.rate.value is not None
         expected = judged.sample.expected if has_rate else np.nan
-        compared.append(
-            ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
+        compared_film = ComparedFilm(
+            timeline=film,
+            facts=cells,
+            group=group,
+            x=trend_value,
+            sample=judged.sample,
+            rate=judged.rate,
+            expected=expected,
+            counts=judged.counts,
         )
+        compared.append(compared_film)
     notes += left_out.notes()
-    notes += _names_apart(films, judgements, compared)
+    notes += _notes_of_names(films, judgements, compared)
     compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
     estimated = _estimate_groups(compared)
     changes = estimated.changes
@@ -449,24 +506,37 @@ class _LeftOut:
     """Films that a comparison leaves out, by the reason that a note gives."""
 
     def __init__(self) -> None:
-        self._movies: dict[str, list[str]] = {}
+        self._movies_by_reason: dict[str, list[str]] = {}
 
     def add(self, reason: str, movie: str) -> None:
         """Leave a film out for a reason."""
-        self._movies.setdefault(reason, []).append(movie)
+        self._movies_by_reason.setdefault(reason, []).append(movie)
 
     def notes(self) -> list[str]:
-        """Write a note for each reason, in the order in which they were met."""
+        """Write a note for each reason, in the order of each reason's first film."""
         notes = []
-        for reason, movies in self._movies.items():
+        for reason, movies in self._movies_by_reason.items():
             notes += _note(reason, movies)
         return notes
 
 
-def _group_of(movie: str, cells: Mapping[str, str], by: str | None, staged: Mapping[str, str]) -> str:
-    """Return the group of a film; empty if it has none."""
-    if staged:
-        return staged.get(movie, "")
+def _group_of(
+    movie: str, cells: Mapping[str, str], by: str | None, group_by_staging: Mapping[str, str]
+) -> str:
+    """Return the group of a film; empty if it has none.
+
+    Parameters
+    ----------
+    movie : str
+    cells : mapping
+        Column -> cell of the film.
+    by : str or None
+        Column of the groups; without one all films are one group.
+    group_by_staging : mapping
+        Movie -> group, if `by` is a variable of staging; else empty.
+    """
+    if group_by_staging:
+        return group_by_staging.get(movie, "")
     return cells.get(by, "") if by else ALL
 
 
@@ -489,17 +559,28 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Make a table whose notes stay what can be said in other languages."""
-    notes = ("group", "change", "reason", "note")
+    """Make a table of rows that have the same columns.
+
+    Notes (`Said`) are kept as objects: as texts of a column of texts they could not be put into other
+    languages.
+    """
+    columns_of_notes = ("group", "change", "reason", "note")
     columns = {}
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]
-        columns[name] = pd.Series(values, dtype=object if name in notes else None)
+        columns[name] = pd.Series(values, dtype=object if name in columns_of_notes else None)
     return pd.DataFrame(columns)
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    """Name some films in a note, or as many as one reads; no note without any."""
+    """Write a note that names the first `SHOWN` of some films, as a list of one; an empty list without any.
+
+    Parameters
+    ----------
+    what : str
+        What is said of them.
+    names : sequence of str
+    """
     if not names:
         return []
     shown = ", ".join(names[:SHOWN])
@@ -509,27 +590,37 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
-    """Return the means of a film's staging, as its page tells them."""
+    """Return variable -> mean of a film's staging, the same as on its page."""
     return staging_means(film.variables, film.rows() if len(film.shots) else None)
 
 
-def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
-    """Group films by a variable of their staging: above the median film's mean, or not."""
-    known = {}
+def _groups_by_staging(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
+    """Group films by a variable of their staging: those above the median of the films' means, and the others.
+
+    Returns
+    -------
+    dict of str to str
+        Movie -> group; empty if `by` is a column of the table of films, or no variable of staging.
+    """
+    mean_of = {}
     for film in films:
         means = _staging_of(film)
         if by in means:
-            known[film.movie] = means[by]
-    if not known or any(by in cells for cells in (facts or {}).values()):
+            mean_of[film.movie] = means[by]
+    is_column_of_table = any(by in cells for cells in (facts or {}).values())
+    if not mean_of or is_column_of_table:
         return {}
-    middle = float(np.median([*known.values()]))
-    above = said("group_above", column=by, middle=f"{middle:.3g}")
-    up_to = said("group_up_to", column=by, middle=f"{middle:.3g}")
-    return {movie: above if mean > middle else up_to for movie, mean in known.items()}
+    median = float(np.median([*mean_of.values()]))
+    above = said("group_above", column=by, middle=f"{median:.3g}")
+    up_to = said("group_up_to", column=by, middle=f"{median:.3g}")
+    return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
-    """Join what a table says of a film with its record and its staging's means; a year gives a decade."""
+    """Collect all columns of a film: those of a table, of its record, means of its staging, and its decade.
+
+    A cell of the table is used before what the record says, unless it is empty.
+    """
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
     written = {}
     for name, cell in cells.items():
@@ -537,32 +628,34 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         text = composed(" ".join(cell.split()))
         written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
-    decade = said("decade", year=f"{year[:3]}0") if len(year) == 4 and year.isdecimal() else ""
+    has_four_digits = len(year) == 4 and year.isdecimal()
+    decade = said("decade", year=f"{year[:3]}0") if has_four_digits else ""
     staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
     return {**staged, "decade": decade, **recorded, **written}
 
 
-def _refuse_unknown(columns: Sequence[str | None], every: Facts) -> None:
-    """Refuse columns that no film has."""
-    known = dict.fromkeys(column for cells in every.values() for column in cells)
+def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
+    """Refuse columns that no film has; None is no column. Without any film none is refused."""
+    known = dict.fromkeys(column for cells in facts.values() for column in cells)
     for column in columns:
-        if column is not None and every and column not in known:
+        if column is not None and facts and column not in known:
             raise FilmError(f"no column {column}: there are {', '.join(known)}")
 
 
 def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
-    """Read a film's number of a trend; NaN if it has none."""
+    """Read a film's number in a trend's column; NaN if the cell is empty."""
     text = cells.get(column, "")
-    number = number_of(text)
-    if text and not abs(number) <= MOST:
+    number = number_of(text)  # NaN if the text is no number
+    is_usable = abs(number) <= MOST
+    if text and not is_usable:
         raise FilmError(f"film {movie}, column {column}: {text!r} is no number")
     return number
 
 
-def _names_apart(
+def _notes_of_names(
     films: Sequence[Timeline], judgements: Manifest, compared: Sequence[ComparedFilm]
 ) -> list[str]:
-    """Say which judged films are not scored, and which groups differ by capitals alone."""
+    """Note which judged films are not scored, and which groups' names differ by capitals alone."""
     movies = [film.movie for film in films]
     not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
     hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
@@ -577,9 +670,19 @@ def _names_apart(
 
 
 class _Judged(NamedTuple):
-    """A film as its judges saw it: its sample, the rate that stands for it, and what was left out.
+    """What judges say of a film.
 
-    `film` is None where it counts as not judged.
+    Attributes
+    ----------
+    sample : FilmSample
+    rate : CorrectedRate or None
+        The film's own; None if no judge, or panel, judged enough.
+    counts : WindowCounts or None
+        Of all judges together; None without judgements.
+    notices : list of str
+        What was left out, and why.
+    film : JudgedFilm or None
+        Their judgements; None if they are too few, so that the film counts as not judged.
     """
 
     sample: FilmSample
@@ -606,8 +709,8 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             rate = _film_rate(film, own, key, labels)
             return _Judged(sample, rate, counts, notices, judged)
         notices.append(_why_not_counted(counts))
-    nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
-    return _Judged(nothing, None, counts, notices)
+    unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    return _Judged(unjudged_sample, None, counts, notices)
 
 
 def _why_not_counted(counts: WindowCounts) -> Said:
@@ -640,29 +743,41 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     films_of: dict[str, list[ComparedFilm]] = {}
     for film in films:
         films_of.setdefault(film.group, []).append(film)
-    counts = {name: _counts(films_of[name], LEAST_FILMS) for name in sorted(films_of)}
-    enough = [name for name, row in counts.items() if not row["reason"]]
-    samples = [[film.sample for film in films_of[name]] for name in enough]
-    estimates = estimate_groups(samples) if enough else []
-    estimate_of = dict(zip(enough, estimates, strict=True))
+    counts_of = {name: _counts(films_of[name], LEAST_FILMS) for name in sorted(films_of)}
+    with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
+    samples = [[film.sample for film in films_of[name]] for name in with_enough]
+    estimates = estimate_groups(samples) if with_enough else []
+    estimate_of = dict(zip(with_enough, estimates, strict=True))
     rows = []
-    for name, row in counts.items():
-        rows.append(_group_row(name, row, films_of[name], estimate_of.get(name, Estimate())))
+    for name, counts in counts_of.items():
+        rows.append(_group_row(name, counts, films_of[name], estimate_of.get(name, Estimate())))
     changes = []
-    for one, other in combinations(enough, 2):
+    for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, 0)}
+        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, least=0)}
         is_one = np.array([float(film.group == one) for film in both])
         changes.append(_contrasted(change, both, is_one))
     return _EstimatedGroups(rows, changes)
 
 
 def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
-    """Make the row of a group."""
+    """Make the row of a group (`FilmComparison.groups`).
+
+    Parameters
+    ----------
+    name : str
+    counts : dict
+        By `_counts`.
+    films : sequence of ComparedFilm
+        Of the group.
+    estimate : Estimate
+        Of its share; one without values if too few films are judged.
+    """
     n_windows = sum(film.windows_of_group.n for film in films)
-    known = [film.expected for film in films if not np.isnan(film.expected)]
-    # Windows that would give as narrow an interval without the model; told where they are more than these.
+    expected = [film.expected for film in films if not np.isnan(film.expected)]
+    # Windows that would give as narrow an interval without the model; told only where they are more.
     worth = n_windows * estimate.worth if estimate.worth > 1 else n_windows
+    groups_of_judges = {frozenset(film.sample.judges) for film in films if film.sample.n}
     return {
         "group": name,
         **counts,
@@ -670,15 +785,15 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
         "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
-        "expected": float(np.mean(known)) if known else np.nan,
-        "n_expected": len(known),
-        "is_mixed": len({frozenset(film.sample.judges) for film in films if film.sample.n}) > 1,
+        "expected": float(np.mean(expected)) if expected else np.nan,
+        "n_expected": len(expected),
+        "is_mixed": len(groups_of_judges) > 1,
         "note": _rests(estimate.n_any) if 0 < estimate.n_any < FEW else "",
     }
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
-    """Estimate the change by ten years, or by 1 of another column; by less where films differ by less."""
+    """Estimate the change of the share by ten years, or by a step of another column (`_step`)."""
     step = 10.0 if column == "year" else _step([film.x for film in films])
     change = LATER if column == "year" else f"{column} + {step:g}"
     row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
@@ -689,16 +804,21 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
 
 
 def _step(values: Sequence[float]) -> float:
-    """Choose the step of a trend: 1, or a lower power of ten where the films' values lie less than 1 apart.
+    """Choose the step of a trend: 1, or the largest power of ten that is no more than the values' range.
 
-    Of films whose values lie 0.02 apart nobody knows a change by 1: a share might seem to change by 7.
+    From films whose values all lie within 0.02, a change of the share by 0.14 for each 0.02 would be told as
+    one by 7 for each 1: more than a share can change.
     """
     extent = float(np.ptp(values)) if values else 0.0
     return 1.0 if extent <= 0 else min(1.0, 10.0 ** math.floor(math.log10(extent)))
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
-    """Count films and those with enough judged windows; where these are too few, draw which to judge next."""
+    """Count films, and those with enough judged windows, for a row of a table.
+
+    If fewer than `least` of them are judged, `reason` says so, and which films to judge next: these are
+    drawn at random.
+    """
     n_judged = sum(film.sample.n > 0 for film in films)
     to_judge = []
     for film in films:
@@ -709,7 +829,7 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     if n_judged < least:
         advice = said("advice_score")
         if n_judged + len(to_judge) >= least:
-            # Films that somebody chose would not stand for the others.
+            # Films that a person chose would not stand for the others: they are drawn.
             to_judge.sort(key=_place_in_draw)
             advice = said("advice_judge", names=", ".join(to_judge[: least - n_judged]))
         known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
@@ -725,12 +845,12 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
 
 
 def _place_in_draw(movie: str) -> float:
-    """Draw a number of a film, the same each time."""
+    """Draw a number from 0 to 1 for a film, the same each time: films are judged in the order of theirs."""
     return float(np.random.default_rng([*movie.encode()]).random())
 
 
 def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
-    """Estimate the slope of films' rates on a number [N], unless there is a reason not to."""
+    """Complete a row of changes by the slope of films' rates on x [N], unless its `reason` says why not."""
     if row["reason"]:
         return {**row, "note": "", **_values(Estimate())}
     contrast = estimate_contrast([film.sample for film in films], x)
@@ -757,4 +877,5 @@ def _rests(n_films: int) -> Said:
 
 
 def _values(estimate: Estimate) -> dict[str, float]:
+    """Return the cells of a table's row that hold an estimate and its interval."""
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}

@@ -26,16 +26,19 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
     for store in stores:
         if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
             return store
-    of_store = {"store": record.name, "digest": record.fingerprint[:12]}
-    raise FilmError(said("learn_store", movie=film.movie, **of_store))
+    digest = record.fingerprint[:12]
+    raise FilmError(said("learn_store", movie=film.movie, store=record.name, digest=digest))
 
 
 def stores_near(folder: Path, film: Timeline) -> list[Store]:
-    """Open the stores near a scored film's folder that have the name of the one it was scored from."""
+    """Open the stores near a scored film's folder whose names begin like the store it was scored from.
+
+    They lie one or two folders above it, or in a folder there. What is no store is passed over.
+    """
     store_name = escape(Path(film.record.store.name).name)
     stores = []
-    for up in ("..", "../.."):
-        near = Path(os.path.normpath(folder / up))
+    for steps_up in ("..", "../.."):
+        near = Path(os.path.normpath(folder / steps_up))
         paths = {*near.glob(f"{store_name}*"), *near.glob(f"*/{store_name}*")}
         for path in sorted(paths):
             with suppress(StoreError):

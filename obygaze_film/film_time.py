@@ -25,16 +25,16 @@ UNREAD: Final = "unread"
 """Parts of a film's time: with a probability; unlike what a model was trained on, or not read; black
 pictures or credits, whatever else they are. Of what is not judged a part may be unread."""
 
-SLACK_S: Final = 0.5
-"""Seconds that a part must have to be said."""
+LEAST_SAID_S: Final = 0.5
+"""Seconds that a part must have for sentences to mention it."""
 
 EDGE_S: Final = 0.01
-"""Seconds by which ends of spans may miss those of rows and shots, where they often lie, by rounding."""
+"""Seconds by which rounding may move the end of a span away from the end of a row or shot where it lies."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilmTime:
-    """The parts of a film's time by one model, in seconds; they add up to the film.
+    """The parts of a film's time by one model, in seconds; the first three add up to the film.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class FilmTime:
 
     @property
     def whole_s(self) -> float:
-        """The film."""
+        """The film's length."""
         return self.judged_s + self.unlike_s + self.nothing_s
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the film is judged."""
-        return self.unlike_s + self.nothing_s < SLACK_S
+        """Whether all of the film is judged, but for less than is worth saying."""
+        return self.unlike_s + self.nothing_s < LEAST_SAID_S
 
     @property
     def why_nothing(self) -> str:
@@ -117,25 +117,25 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
 def share_of_black(rows: pd.DataFrame) -> float:
     """Return the share of a film's time that is black, of the rows of one model.
 
-    Windows of staging overlap, and begin within black pictures: a mean over them is another number. All that
-    tell the share of black of a film with shots ask here.
+    This is the one share of black of a film with shots, wherever it is told. A mean over the windows of its
+    staging would be another number: they overlap, and begin within black pictures.
     """
     seconds = durations(rows)
     return float(seconds[has_flag(rows, schema.BLACK)].sum() / seconds.sum())
 
 
 def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> dict[str, float]:
-    """Average what was measured of a film's staging over its time, each second counted once.
+    """Average what was measured of a film's staging over its time; return variable -> mean.
 
-    The last window at a film's end begins before the one before it has ended; windows may overlap by design.
-    A variable that is known in no window has no mean.
+    A second in several windows counts once: windows may overlap, and the last one begins before the one
+    before it has ended. A variable that is known in no window is left out.
 
     Parameters
     ----------
     variables : DataFrame
         As of `Timeline`.
     rows : DataFrame, optional
-        Rows of a film with shots, by one model: their share of black is that of the film's time.
+        Rows of a film with shots, by one model: the share of black is then theirs (`share_of_black`).
     """
     means = {}
     for name in variables.columns.drop(["start_s", "end_s"]):
@@ -150,8 +150,8 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
 def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
     """Compute for how many seconds each of N rows lies in a span; returns [N].
 
-    A row that the span enters by no more than `EDGE_S`, by which rounded times may be off, counts as outside;
-    not so for a span that is hardly longer itself.
+    A row that the span enters by `EDGE_S` or less, which may be rounding, counts as outside. A span of no
+    more than twice `EDGE_S` itself keeps even these.
     """
     row_starts = rows["start_s"].to_numpy(dtype=np.float64)
     row_ends = rows["end_s"].to_numpy(dtype=np.float64)
@@ -161,20 +161,30 @@ def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[
 
 
 def is_enough(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> bool:
-    """Whether enough of a span is judged for its mean to be one of it: half a second, or half of it."""
-    return float(judged_s.sum()) >= min(SLACK_S, float(overlap_s.sum()) / 2) > 0
+    """Whether enough of a span is judged for a mean over it: half a second, or half of a shorter span.
+
+    Parameters
+    ----------
+    judged_s, overlap_s : ndarray, shape [N]
+        Seconds of each row in the span: those with a probability, and all.
+    """
+    needed_s = min(LEAST_SAID_S, float(overlap_s.sum()) / 2)
+    return needed_s > 0 and float(judged_s.sum()) >= needed_s
 
 
 def told_flags_in(rows: pd.DataFrame) -> list[str]:
-    """List the flags that are told of any of the rows, in the order of their first row."""
-    flags: dict[str, None] = {}
+    """List the flags that are told of any of the rows (`told_flags`), in the order of their first row."""
+    flags: dict[str, None] = {}  # a dict keeps the order
     for cell in rows["flags"]:
         flags |= dict.fromkeys(told_flags(cell).split(";"))
     return [flag for flag in flags if flag]
 
 
 def told_flags(cell: str) -> str:
-    """Keep the flags of a row that are told: black or credits are unlike all content.
+    """Keep the flags of a row that are worth telling.
+
+    Where pictures are black or credits, it goes without saying that they are unlike all content or that
+    nothing could be read.
 
     Examples
     --------
@@ -182,7 +192,8 @@ def told_flags(cell: str) -> str:
     >>> told_flags("unlike;black"), told_flags("unlike;bars")
     ('black', 'unlike;bars')
     """
-    every = cell.split(";")
-    if not set(every) & set(NO_CONTENT):
+    flags = cell.split(";")
+    has_content = not set(flags) & set(NO_CONTENT)
+    if has_content:
         return cell
-    return ";".join(flag for flag in every if flag not in UNRELIABLE)
+    return ";".join(flag for flag in flags if flag not in UNRELIABLE)

@@ -13,31 +13,39 @@ from obygaze_film.notes import Said, judge_name, said
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
 SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), interval)
+"""Column of a group's share."""
+
 CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), signed)
+"""Column of a difference or a trend."""
+
 WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
 COUNTS: Final[tuple[Column, ...]] = (
     ("films", "n_films", str),
     ("with enough judged", "n_judged", str),
     ("by", "judges", str),
 )
+"""Columns that groups and changes have in common."""
 
 
 def _film_share(value: float, low: float, high: float) -> str:
-    """Write a film's share; one that is counted over all of its windows has no interval."""
+    """Write a film's share with its interval; one that is counted over all of its windows has none."""
     return number(value) if math.isnan(low) else interval(value, low, high)
 
 
 FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _film_share)
+"""Column of a film's own share."""
 
 
 def notes_of_shares(compared: FilmComparison) -> list[Said]:
-    """Say of which time shares are, and what stands beside them."""
-    alone = said("note_alone")
-    if compared.is_of_labels:
-        alone = said("note_labels_alone", who=judge_name(compared.model))
-    notes = [said("note_share"), said("note_worth"), alone]
+    """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
+    notes = [said("note_share")]
     if len(compared.groups) and compared.groups["value"].notna().any():
-        notes.insert(1, said("note_together"))
+        notes.append(said("note_together"))
+    notes.append(said("note_worth"))
+    if compared.is_of_labels:
+        notes.append(said("note_labels_alone", who=judge_name(compared.model)))
+    else:
+        notes.append(said("note_alone"))
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
         notes.append(said("note_windows"))
     return notes
@@ -94,23 +102,24 @@ def comparison_report(compared: FilmComparison) -> Report:
 
 
 def _expected(value: float, n_expected: int, n_films: int) -> str:
-    """Write the mean of the shares that a model expects, and of how many films where not of all."""
+    """Write the mean of the shares that a model expects, with the number of films if it is not of all."""
+    is_of_some = 0 < n_expected < n_films
     text = number(value)
-    return f"{text} ({n_expected} of {n_films} films)" if 0 < n_expected < n_films else text
+    return f"{text} ({n_expected} of {n_films} films)" if is_of_some else text
 
 
 def _note(reason: str, note: str) -> str:
-    """Say why there is no change, or else on what it rests."""
+    """Write why there is no estimate of a change; of an estimate, the note on how few films it rests."""
     return str(reason or note)
 
 
 def _worth(value: float) -> str:
-    """Write how many windows the model saves; a dash where it saves none."""
+    """Write how many windows would be needed without the model; a dash (NaN) where no more than with it."""
     return NOTHING if math.isnan(value) else number(value, 0)
 
 
 def _films(compared: FilmComparison) -> pd.DataFrame:
-    """Make the table of films."""
+    """Make the table of films: a row for each, with its facts, its windows and its share if it has one."""
     rows = []
     for film in compared.films:
         row = {

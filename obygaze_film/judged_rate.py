@@ -19,7 +19,7 @@ from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
-    LEAST,
+    LEAST_SURE,
     JudgedFilm,
     JudgedWindows,
     WindowCounts,
@@ -46,8 +46,9 @@ MOST_PAIRS: Final = 100
 """Pairs of judges whose agreement is computed; of more, so many are drawn."""
 
 KAPPA_DRAWS: Final = 10_000
+"""Draws from the posterior of a kappa, of which its interval is made."""
 
-NO_KAPPA: Final = Interval(np.nan, np.nan, np.nan, 0, 0)
+NO_KAPPA: Final = Interval(mean=np.nan, low=np.nan, high=np.nan, n_movies=0, n_undefined=0)
 """Of two judges who judged too few windows together."""
 
 MOST_ADVISED: Final = 30
@@ -55,18 +56,19 @@ MOST_ADVISED: Final = 30
 
 
 class FilmRates(Struct, frozen=True):
-    """What the blind judgements of a film say of its rate by one model, each number with its target.
+    """What the blind judgements of a film say of its rate, corrected with one model.
 
     Attributes
     ----------
     rates : tuple of CorrectedRate
-        Each judge's own who has one, by name, and at the end the panel's, if there is one.
+        The rates of single judges, by name, and at the end that of all of them together (the panel's). A
+        judge, or the panel, that judged too few windows has none here.
     agreement : tuple of JudgesAgreement
         Of every two judges.
     alpha : JudgesAlpha or None
-        Of all judges together; None of fewer than three, of too few windows, or where it is undefined.
+        Of all judges together; None of fewer than three judges, of too few windows, or where it is undefined.
     too_few : tuple of TooFewJudged
-        Judges without a number of their own, and several who have none together.
+        The judges without a rate, and the panel if it has none.
     notices : tuple of str
         What was left out, and why.
     """
@@ -123,9 +125,9 @@ def correct_rates(
         counts = windows.counts
         if windows.is_enough:
             rate = estimator.rate(windows, judges)
-            if len(judges) > 1:
-                rate = _within_mean(rate, rates, own.values())
-            rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
+            if len(judges) > 1:  # the panel comes last: `rates` are those of its judges
+                rate = _cut_at_mean_of_judges(rate, rates, own.values())
+            rates.append(structs.replace(rate, agreement=_pairs_of_target(agreement, judges)))
         else:
             too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
     return FilmRates(tuple(rates), tuple(agreement), alpha_of_judges([film]), tuple(too_few), tuple(notices))
@@ -151,7 +153,7 @@ def rates_by_definition(
     definitions = [*judgements_of(own).definitions]
     if len(definitions) < 2:
         found = correct_rates(timeline, judgements, key, labels=labels)
-        return _under("".join(definitions), found)
+        return _with_definition(found, definitions[0] if definitions else "")
     rates: list[CorrectedRate] = []
     too_few: list[TooFewJudged] = []
     agreement: list[JudgesAgreement] = []
@@ -159,28 +161,28 @@ def rates_by_definition(
     for definition in definitions:
         clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
         try:
-            found = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
+            film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
             notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
             continue
-        found = _under(definition, found)
-        rates += found.rates
-        too_few += found.too_few
-        agreement += found.agreement
-        known = {"definition": definition[:12]}
-        notices += [said("note_definition", **known, notice=notice) for notice in found.notices]
+        film_rates = _with_definition(film_rates, definition)
+        rates += film_rates.rates
+        too_few += film_rates.too_few
+        agreement += film_rates.agreement
+        short = definition[:12]
+        notices += [said("note_definition", definition=short, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
         s = "" if n_unknown == 1 else "s"
         notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
     if not rates:
         raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
-    alpha = None  # of what was judged under several definitions there is none
+    alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices))
 
 
-def _under(definition: str, found: FilmRates) -> FilmRates:
-    """Note under which definition judges have numbers, or too few windows for one, and agree so far."""
+def _with_definition(found: FilmRates, definition: str) -> FilmRates:
+    """Set the definition in rates, agreements and counts of too few windows: what they were judged under."""
     rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
     too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
     agreement = tuple(structs.replace(pair, definition=definition) for pair in found.agreement)
@@ -239,29 +241,39 @@ def correct_rate(
     estimator = _Estimator(timeline, key, labels)
     rate = estimator.rate(windows, judges)
     if len(judges) > 1:
-        own = [film.of(name) for name in judges]
-        alone = [estimator.rate(own_windows, [name]) for name, own_windows in zip(judges, own, strict=True)]
-        rate = _within_mean(rate, alone, own)
+        windows_of_judges = [film.of(name) for name in judges]
+        rates_of_judges = []
+        for name, own_windows in zip(judges, windows_of_judges, strict=True):
+            rates_of_judges.append(estimator.rate(own_windows, [name]))
+        rate = _cut_at_mean_of_judges(rate, rates_of_judges, windows_of_judges)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
-    return structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)), notices
+    return structs.replace(rate, agreement=_pairs_of_target(agreement, rate.annotators)), notices
 
 
 def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
-    """Choose the rate that stands for a film where there is room for one: the panel's, else the longest.
-
-    Of several judges without a number together it is that of who judged most windows, under their name.
-    """
+    """Choose the one rate that stands for a film: the panel's, else that of the judge of most windows."""
     return max(rates, key=lambda rate: (rate.is_of_panel, rate.n))
 
 
 def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence[str]) -> FilmError:
-    """Say how many windows were judged by whoever judged most surely, and how to go on if any is left."""
-    nothing = JudgedWindows(film.cells, {}, (), film.law).counts
-    most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=nothing)
-    told = "; ".join(notices) or said("rate_none_out")
-    known = {"movie": film.movie, "counted": counted_windows(most), "notices": told}
+    """Make the error that a film has too few judgements for a rate.
+
+    It says how many windows the judge with most sure judgements judged, and how to go on if any is left.
+
+    Parameters
+    ----------
+    film : JudgedFilm
+    counts : sequence of WindowCounts
+        Of each judge; empty if nobody judged a window of this film.
+    notices : sequence of str
+        What was left out, and why.
+    """
+    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), law=film.law)
+    most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=no_windows.counts)
+    left_out = "; ".join(notices) or said("rate_none_out")
+    known = {"movie": film.movie, "counted": counted_windows(most), "notices": left_out}
     if not most.left:
         return FilmError(said("rate_none_left", **known))
     n_windows = most.judged + most.left
@@ -271,7 +283,7 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 
 
 def counted_windows(counts: WindowCounts) -> str:
-    """Say how many windows were judged blindly, and how many of them surely where that is fewer."""
+    """Say how many windows were judged blindly, and how many of them surely if not all."""
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:
         key += f"_{counts.judged}"
@@ -279,78 +291,98 @@ def counted_windows(counts: WindowCounts) -> str:
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
-    """Estimate the mean share of the judges of some windows, each of which all of them judged."""
-    order, y, _ = votes(windows.by_cell)
+    """Estimate the mean share of the judges of some windows, each of which all of them judged.
+
+    The estimates are arrays of one draw, shape [1].
+    """
+    judged, y, _ = votes(windows.by_cell)
     cells, judges = windows.sure_cells, windows.common_judges
-    return estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
+    return estimate_rate(cells, judged[None], y[None], law=windows.law, judges=judges)
 
 
-def _within_mean(
-    rate: CorrectedRate, alone: Sequence[CorrectedRate], own: Iterable[JudgedWindows]
+def _cut_at_mean_of_judges(
+    panel: CorrectedRate, rates: Sequence[CorrectedRate], windows: Iterable[JudgedWindows]
 ) -> CorrectedRate:
-    """Cut the interval of a panel at the mean of its judges' own ends, if all were sure of the same windows.
+    """Cut a panel's interval at the mean ends of its judges' intervals, if they judged the same windows.
 
-    The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation.
+    The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation. The
+    panel's interval stays as it is if a judge judged other windows, was sure of others, or has no rate.
 
     Parameters
     ----------
-    rate : CorrectedRate
-        The panel's.
-    alone : sequence of CorrectedRate
-        Those of its judges, as far as they have one.
-    own : iterable of JudgedWindows
-        What each of them judged.
+    panel : CorrectedRate
+    rates : sequence of CorrectedRate
+        Those of its judges who have one.
+    windows : iterable of JudgedWindows
+        What each of its judges judged.
     """
-    sets_of_windows = {(frozenset(windows.by_cell), frozenset(windows.unsure)) for windows in own}
+    sets_of_windows = {(frozenset(own.by_cell), frozenset(own.unsure)) for own in windows}
     have_same_windows = len(sets_of_windows) == 1
-    if not have_same_windows or len(alone) < len(rate.annotators):
-        return rate
-    low = max(rate.low, float(np.mean([one.low for one in alone])))
-    high = min(rate.high, float(np.mean([one.high for one in alone])))
-    return structs.replace(rate, low=min(low, rate.value), high=max(high, rate.value))
+    if not have_same_windows or len(rates) < len(panel.annotators):
+        return panel
+    low = max(panel.low, float(np.mean([rate.low for rate in rates])))
+    high = min(panel.high, float(np.mean([rate.high for rate in rates])))
+    return structs.replace(panel, low=min(low, panel.value), high=max(high, panel.value))
 
 
 class _Estimator:
-    """Estimate rates of one film, whose model's probabilities, or others in their place, are corrected."""
+    """Estimate rates of one film by correcting a model's probabilities, or labels in their place.
+
+    Attributes
+    ----------
+    name : str
+        The model's key, or the labels' annotator.
+    expected : float or None
+        The rate that the model expects, or that the labels have; None if the model has none.
+    expected_s : float
+        Seconds of the film that `expected` is a rate of.
+    positive : Positive
+    labelled : Cells or None
+        Cells with the labels' shares in place of the model's probabilities; None without labels.
+    """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
         model = timeline.model(key)
-        self.name, self.expected = model.key, model.rate.value
         self.positive = positive_of(model)
-        cells = cells_of(timeline, key)
-        self.machine: Cells | None = None
-        if labels is not None:
-            cells = self.machine = cells_by(labels, timeline, key)
+        self.labelled: Cells | None = None
+        if labels is None:
+            cells = cells_of(timeline, key)
+            self.name = model.key
+            self.expected = model.rate.value
+        else:
+            cells = self.labelled = cells_by(labels, timeline, key)
             self.name = labels.clips[0].annotator or "labels"
-            self.expected = float(np.average(self.machine.p, weights=self.machine.content))
+            self.expected = float(np.average(cells.p, weights=cells.content))
         self.expected_s = float(cells.counted.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
-        if self.machine is not None:
-            cells = replace(windows.cells, p=self.machine.p, counted=self.machine.counted)
+        if self.labelled is not None:
+            cells = replace(windows.cells, p=self.labelled.p, counted=self.labelled.counted)
             windows = replace(windows, cells=cells)
-        order, y, _ = votes(windows.by_cell)
-        found = estimate_windows(windows)
-        calls = windows.by_cell.values()
+        judged, positive_shares, _ = votes(windows.by_cell)
+        estimates = estimate_windows(windows)
+        uses_model = estimates.gain[0] > 0
+        method = "census" if windows.is_census else _method(uses_model, windows.law, positive_shares)
+        calls_of_cells = windows.by_cell.values()
         content = windows.sure_cells.content
         n_windows = int((content > 0).sum())
         return CorrectedRate(
             model=self.name,
-            value=float(found.value[0]),
-            low=float(found.low[0]),
-            high=float(found.high[0]),
+            value=float(estimates.value[0]),
+            low=float(estimates.low[0]),
+            high=float(estimates.high[0]),
             level=LEVEL,
-            method="census" if windows.is_census else _method(found.gain[0] > 0, windows.law, y),
-            n=len(order),
-            n_positive_by_all=int((y == 1).sum()),
+            method=method,
+            n=len(judged),
+            n_positive_by_all=int((positive_shares == 1).sum()),
             n_rows=int((windows.cells.content > 0).sum()),
-            worth=_worth(found, len(order), n_windows),
+            worth=_worth(estimates, len(judged), n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
-            is_of_labels=self.machine is not None,
+            is_of_labels=self.labelled is not None,
             annotators=[*judges],
-            positives=[sum(own[judge] for own in calls) for judge in judges],
+            positives=[sum(calls[judge] for calls in calls_of_cells) for judge in judges],
             positive=self.positive.text,
             is_of_concept=self.positive.is_concept,
             content_s=float(content.sum()),
@@ -359,45 +391,57 @@ class _Estimator:
         )
 
 
-def _worth(found: Estimates, n: int, n_windows: int) -> float | None:
-    """Compute how many windows, judged without the model, would give as narrow an interval; None if no more.
+def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
+    """Compute how many windows, judged without the model, would give as narrow an interval.
 
     The squared width of the interval from n of a film's N windows is proportional to 1 / n - 1 / N. The
     number m that is asked for solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_alone)^2, and is never
-    above N.
+    above N. None if m is no more than n: then the model saves nothing.
+
+    Parameters
+    ----------
+    estimates : Estimates
+        Of one draw.
+    n : int
+        Windows judged.
+    n_windows : int
+        Windows of the film, N.
     """
-    width = float(found.high[0] - found.low[0])
-    width_alone = float(found.alone_high[0] - found.alone_low[0])
+    width = float(estimates.high[0] - estimates.low[0])
+    width_alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     if n == n_windows or width >= width_alone:
         return None
     worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
     return round(worth, 1) if round(worth) > n else None
 
 
-def _of_judges(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
-    """Keep the pairs that a target has to do with: within a panel, or of a judge with others."""
+def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
+    """Keep the pairs of judges within a panel; of a single judge, the pairs with any other."""
     if len(judges) > 1:
         return [pair for pair in agreement if set(pair.annotators) <= set(judges)]
     return [pair for pair in agreement if judges[0] in pair.annotators]
 
 
 def _method(uses_model: bool, law: Law, y: Floats) -> str:
-    """Name the way an interval was found (`CorrectedRate`)."""
+    """Name the way an interval was found, as `CorrectedRate.method` has it, from judgements y [n], 0 to 1."""
     if uses_model:
         return "difference"
-    is_uniform = not y.any() or bool((y == 1).all())
-    return "exact" if is_uniform and law == SUCCESSIVE else "wilson"
+    none_is_positive = not y.any()
+    all_are_positive = bool((y == 1).all())
+    is_exact = (none_is_positive or all_are_positive) and law == SUCCESSIVE
+    return "exact" if is_exact else "wilson"
 
 
 class _NamedCalls(NamedTuple):
-    """What the judges who have a name say of each window.
+    """What J judges who have a name say of each of W windows.
 
     Attributes
     ----------
     names : list of str
-    called : ndarray, shape [J, C]
-        0, 1, or NaN where a judge is not sure or did not judge.
-    judged : ndarray of bool, shape [J, C]
+        Of the judges.
+    called : ndarray, shape [J, W]
+        1 (positive), 0, or NaN where a judge is not sure or did not judge.
+    judged : ndarray of bool, shape [J, W]
         Whether they judged it, sure or not.
     """
 
@@ -428,46 +472,62 @@ def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     """Compute Krippendorff's alpha of three judges or more of some films; of two there is kappa.
 
-    None of fewer than `LEAST` windows that two judges or more were sure of.
+    None of fewer than `LEAST_SURE` windows that two judges or more were sure of.
     """
-    every = _named_calls(films)
-    value = krippendorff_alpha(every.called)
-    n_sure = (~np.isnan(every.called)).sum(axis=0)
-    if len(every.names) < 3 or value is None or int((n_sure >= 2).sum()) < LEAST:
+    calls = _named_calls(films)
+    value = krippendorff_alpha(calls.called)
+    n_sure = (~np.isnan(calls.called)).sum(axis=0)  # [W]: judges who were sure of each window
+    n_windows = int((n_sure >= 2).sum())
+    if len(calls.names) < 3 or value is None or n_windows < LEAST_SURE:
         return None
-    n_judges = every.judged.sum(axis=0)
+    n_judges = calls.judged.sum(axis=0)  # [W]: judges of each window
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    return JudgesAlpha(len(every.names), int((n_sure >= 2).sum()), value, n_unsure)
+    return JudgesAlpha(len(calls.names), n_windows, value, n_unsure)
 
 
 class JudgePairs(NamedTuple):
-    """How far pairs of judges agree, and how many pairs there are; of many, some were drawn at random."""
+    """How far pairs of judges agree.
+
+    Attributes
+    ----------
+    agreement : list of JudgesAgreement
+        Of each pair, or of `MOST_PAIRS` that were drawn at random.
+    n_pairs : int
+        All pairs with a window of which both were sure.
+    """
 
     agreement: list[JudgesAgreement]
     n_pairs: int
 
 
 def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
-    """Compare every two judges on the cells of some films that both judged.
+    """Compare every two judges on the cells of some films of which both were sure.
 
-    Of fewer than `LEAST` cells of which both were sure there is no kappa.
+    Of fewer than `LEAST_SURE` such cells there is no kappa.
     """
-    every = _named_calls(films)
-    is_sure = ~np.isnan(every.called)  # [J judges, W windows]
-    n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]
-    pairs = np.argwhere(np.triu(n_common, 1))  # each pair with a window of which both were sure, once
-    # Of too many pairs some at random, the same ones each time, and in their own order.
+    calls = _named_calls(films)
+    is_sure = ~np.isnan(calls.called)  # [J judges, W windows]
+    n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: windows of which both were sure
+    pairs = np.argwhere(np.triu(n_common, 1))  # [pairs, 2]: judges with a common window, each pair once
+    # Of too many pairs some are drawn: the seed is fixed, so that they are the same ones each time.
     drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
     agreements = []
     for pair in pairs[np.sort(drawn)]:
         are_sure = is_sure[pair].all(axis=0)
-        a, b = every.called[pair][:, are_sure] == 1
-        who = [every.names[judge] for judge in pair]
-        found = kappa_interval(a, b) if len(a) >= LEAST else NO_KAPPA
-        value, low, high = (None if np.isnan(end) else end for end in (found.mean, found.low, found.high))
-        n_unsure = int((every.judged[pair].all(axis=0) & ~are_sure).sum())
-        alike = int((a == b).sum())
-        agreements.append(JudgesAgreement(who, len(a), alike, value, low, high, n_unsure))
+        first, second = calls.called[pair][:, are_sure] == 1
+        kappa_of_pair = kappa_interval(first, second) if len(first) >= LEAST_SURE else NO_KAPPA
+        figures = (kappa_of_pair.mean, kappa_of_pair.low, kappa_of_pair.high)
+        value, low, high = (None if np.isnan(figure) else figure for figure in figures)
+        agreement = JudgesAgreement(
+            annotators=[calls.names[judge] for judge in pair],
+            n=len(first),
+            alike=int((first == second).sum()),
+            kappa=value,
+            low=low,
+            high=high,
+            n_unsure=int((calls.judged[pair].all(axis=0) & ~are_sure).sum()),
+        )
+        agreements.append(agreement)
     return JudgePairs(agreements, len(pairs))
 
 
@@ -479,29 +539,36 @@ def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
     """
     value = kappa(a, b)
     if np.isnan(value):
-        return Interval(value, value, value, len(a), 0)
-    pairs = np.bincount(2 * a + b, minlength=4)
-    neither, second, first, both = np.random.default_rng(0).dirichlet(pairs + 0.5, KAPPA_DRAWS).T
-    low, high = np.quantile(kappa_of(both + first, both + second, both + neither), (0.025, 0.975))
-    return Interval(value, min(float(low), value), max(float(high), value), len(a), 0)
+        return Interval(mean=value, low=value, high=value, n_movies=len(a), n_undefined=0)
+    # 2 a + b of calls is 0 where neither, 1 where b alone does, 2 where a alone does, 3 where both.
+    counts = np.bincount(2 * a + b, minlength=4)
+    shares = np.random.default_rng(0).dirichlet(counts + 0.5, KAPPA_DRAWS)  # Jeffreys' prior is 0.5 of each
+    neither, only_b, only_a, both = shares.T
+    kappas = kappa_of(first=both + only_a, second=both + only_b, alike=both + neither)
+    low, high = np.quantile(kappas, (0.025, 0.975))
+    return Interval(
+        mean=value, low=min(float(low), value), high=max(float(high), value), n_movies=len(a), n_undefined=0
+    )
 
 
 class _Rates(Struct, kw_only=True):
+    """The content of `rate.json`; `number` is that of its format."""
+
     format: Literal["obygaze film rate"]
     number: int
     models: list[FilmRates]
 
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
-    """Write corrected rates beside a timeline, those of each model, for the page."""
+    """Write the corrected rates of each model into a scored film's folder, for the film's page."""
     document = _Rates(format="obygaze film rate", number=5, models=[*rates])
-    write_whole(
-        folder / RATES, json_bytes(msgspec.to_builtins(document, enc_hook=str)), links=False
-    )  # a stranger's folder
+    data = json_bytes(msgspec.to_builtins(document, enc_hook=str))
+    # A folder that came from somebody else may hold a link to any file: it is not followed.
+    write_whole(folder / RATES, data, links=False)
 
 
 def read_rates(folder: Path) -> list[FilmRates]:
-    """Read the corrected rates of a scored film, those of each model; empty without judgements.
+    """Read the corrected rates of each model from a scored film's folder; empty if none were written.
 
     Raises
     ------

@@ -29,27 +29,27 @@ from obygaze_film.positive import Positive, positive_of
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
-LEAST: Final = 10
-"""Minimum number of windows judged surely for an interval: of a rate, unless no window of the film is left to
-judge, and of the agreement of two judges, which is of windows like these."""
+LEAST_SURE: Final = 10
+"""Minimum number of windows of which judges are sure: for a rate (unless no window of the film is left to
+judge), and for a kappa of two judges."""
 
 ByCell = dict[int, dict[str, bool]]
-"""For each judged cell, in the order of the draw, whether each annotator calls it positive."""
+"""Cell -> judge -> whether they call it positive: the cells in the order of the draw, sure judges alone."""
 
 
 class WindowCounts(NamedTuple):
-    """How many windows of a film one judge judged, or each of a panel, as every sentence counts them.
+    """How many windows of a film were judged by one judge, or by every judge of a panel.
 
     Attributes
     ----------
     judged : int
-        Windows that they judged, whether or not they were sure.
+        Windows that the judge (every judge of a panel) judged, sure or not.
     sure : int
-        Those of them of which they (each of a panel) were sure: a share is estimated from these.
+        Those of them of which the judge (every judge of a panel) was sure: a share is estimated from these.
     left : int
         Windows with content that are left to judge.
     least : int
-        Windows of which they must be sure for a share, unless none is left to judge.
+        The smallest `sure` that gives a share, unless none is left to judge.
     """
 
     judged: int
@@ -65,13 +65,14 @@ class WindowCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JudgedWindows:
-    """Cells of a film that one judge, or several, judged blindly, as far as they make up a whole draw.
+    """Cells of a film that one judge, or several, judged blindly: the first ones of the draw, without a gap.
 
     Attributes
     ----------
     cells : Cells
-        With the content that judged cells had when they were drawn.
+        All cells of the film; judged ones have the content that they had when they were drawn.
     by_cell : dict
+        Judged cell -> judge -> whether they call it positive, of the judges who were sure.
     unsure : tuple of int
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
     law : str
@@ -93,13 +94,14 @@ class JudgedWindows:
         """How many were judged, judged surely, and are left."""
         with_content = np.flatnonzero(self.cells.content > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
-        left = sum(cell not in judged for cell in with_content)
-        return WindowCounts(len(judged), len(self.by_cell), left, least_judged(self.cells))
+        n_left = sum(cell not in judged for cell in with_content)
+        return WindowCounts(len(judged), len(self.by_cell), n_left, least_judged(self.cells))
 
     @property
     def is_census(self) -> bool:
-        """Whether all windows that a rate refers to were judged: then it is counted."""
-        return 0 < len(self.by_cell) == int((self.sure_cells.content > 0).sum())
+        """Whether all windows that a rate refers to were judged: then it is counted, not estimated."""
+        n_to_judge = int((self.sure_cells.content > 0).sum())
+        return len(self.by_cell) > 0 and len(self.by_cell) == n_to_judge
 
     @property
     def is_enough(self) -> bool:
@@ -108,9 +110,10 @@ class JudgedWindows:
 
     @property
     def common_judges(self) -> int:
-        """The least common multiple of how many were sure of each cell.
+        """The least common multiple of the numbers of judges who were sure of each cell.
 
-        Every cell's share of positive calls is a multiple of 1 / it.
+        Every cell's share of positive calls is then a whole multiple of 1 / `common_judges`: of cells with 2
+        and with 3 sure judges it is 6, and shares are sixths.
         """
         return math.lcm(*{len(calls) for calls in self.by_cell.values()})
 
@@ -123,8 +126,8 @@ Calls = Mapping[int, bool | None]
 class JudgedFilm:
     """The blind judgements of a film: what each judge says of each window that was drawn.
 
-    Whoever makes a number of them says whose it is: `of` one judge, of the `panel`, or of `together`, where
-    a model accounts for who judged.
+    A number is made from the windows `of` one judge, of the `panel` (windows that all of them judged), or of
+    all `together` (windows that anybody judged), where the estimate accounts for who judged.
 
     Attributes
     ----------
@@ -136,9 +139,9 @@ class JudgedFilm:
     cell_at : dict
         Place in the draw -> cell.
     asked : dict
-        Judge -> places of the windows that they judged, whether or not these are cells of the film still.
+        Judge -> places of the windows that they judged, also of those that are no cells of the film any more.
     calls : dict
-        Judge, by name -> place -> call.
+        Judge -> place in the draw -> whether they call the window positive; None where they are not sure.
     notices : tuple of str
         What was left out, and why.
     """
@@ -161,87 +164,105 @@ class JudgedFilm:
         return self._windows(_places_before_a_gap(self.asked[judge]), [judge])
 
     def panel(self) -> JudgedWindows:
-        """Return the windows that all judges judged, and were sure of."""
-        common = frozenset.intersection(*self.asked.values()) if self.asked else frozenset()
-        places = _places_before_a_gap(common)
-        every = self._windows(places, self.judges)
-        by_cell = {cell: calls for cell, calls in every.by_cell.items() if len(calls) == len(self.judges)}
-        doubted = tuple(cell for cell in every.by_cell if cell not in by_cell)
-        return replace(every, by_cell=by_cell, unsure=(*every.unsure, *doubted))
+        """Return the windows that all judges judged; those of which not all were sure are `unsure`."""
+        judged_by_all = frozenset.intersection(*self.asked.values()) if self.asked else frozenset()
+        windows = self._windows(_places_before_a_gap(judged_by_all), self.judges)
+        by_cell = {}
+        unsure = [*windows.unsure]
+        for cell, calls in windows.by_cell.items():
+            if len(calls) == len(self.judges):
+                by_cell[cell] = calls
+            else:
+                unsure.append(cell)
+        return replace(windows, by_cell=by_cell, unsure=tuple(unsure))
 
     def together(self) -> JudgedWindows:
         """Return the windows that anybody judged, up to the first of the draw that nobody did."""
-        return self._windows(_places_before_a_gap(frozenset[int]().union(*self.asked.values())), self.judges)
+        judged_by_any = frozenset[int]().union(*self.asked.values())
+        return self._windows(_places_before_a_gap(judged_by_any), self.judges)
 
     def gaps(self) -> list[str]:
-        """Say which judgements are no part of their judge's number: those after a window not judged."""
+        """Say of each judge how many judgements do not count: those after the first window not judged."""
         notices: list[str] = []
         for judge, places in self.asked.items():
-            complete = _places_before_a_gap(places)
-            n_lost = len(places) - len(complete)
-            if n_lost:
-                why = said("why_gap", column=PLACE, gap=len(complete) + 1)
-                notice = said("note_left_out", n=n_lost, s="" if n_lost == 1 else "s", why=why)
+            n_before_gap = len(_places_before_a_gap(places))
+            n_left_out = len(places) - n_before_gap
+            if n_left_out:
+                why = said("why_gap", column=PLACE, gap=n_before_gap + 1)
+                notice = _left_out(n_left_out, why)
                 if len(self.judges) > 1:
                     notice = said("note_of", movie=judge, notice=notice)
                 notices.append(notice)
         return notices
 
     def _windows(self, places: Iterable[int], judges: Iterable[str]) -> JudgedWindows:
-        """Gather what some judges say of the windows at some places, if any of them judged the window."""
+        """Gather what some judges say of the windows at some places of the draw.
+
+        Left out are windows that none of them judged, and windows that are no cells of the film any more.
+        """
         names = [*judges]
         by_cell: ByCell = {}
         unsure = []
         for place in places:
             cell = self.cell_at.get(place)
-            said_there = {name: self.calls[name][place] for name in names if place in self.calls[name]}
-            sure = {name: call for name, call in said_there.items() if call is not None}
-            if cell is None or not said_there:
+            calls = {name: self.calls[name][place] for name in names if place in self.calls[name]}
+            if cell is None or not calls:
                 continue
-            if sure:
-                by_cell[cell] = sure
+            sure_calls = {name: call for name, call in calls.items() if call is not None}
+            if sure_calls:
+                by_cell[cell] = sure_calls
             else:
                 unsure.append(cell)
         return JudgedWindows(self.cells, by_cell, tuple(unsure), self.law)
 
 
 def _places_before_a_gap(places: Collection[int]) -> list[int]:
-    """List the places of a draw from the first to the last before one that is missing."""
-    gap = next(place for place in count(1) if place not in places)
-    return [*range(1, gap)]
+    """List the places 1, 2, 3, ... of a draw up to the first that is missing: of {1, 2, 4}, [1, 2]."""
+    first_missing = next(place for place in count(1) if place not in places)
+    return [*range(1, first_missing)]
 
 
 def least_judged(cells: Cells) -> int:
-    """Return the minimum number of cells to judge surely: `LEAST`, or all with content if there are fewer."""
-    return min(LEAST, int((cells.content > 0).sum()))
+    """Return the least number of sure judgements for a rate: `LEAST_SURE`, or all windows if fewer."""
+    n_with_content = int((cells.content > 0).sum())
+    return min(LEAST_SURE, n_with_content)
 
 
 def needed_windows(judged: int, left: int, least: int) -> Said:
-    """Say how many windows a share needs: so many judged surely, or all of the film.
+    """Say how many windows must be judged for a share: `least` of them surely, or else all of the film.
 
     Parameters
     ----------
     judged, left, least : int
-        As in `WindowCounts`; some are left.
+        As in `WindowCounts`; `left` is above 0.
     """
     n_windows = judged + left
     if n_windows > least:
         return said("windows_needed", least=least, all=n_windows)
-    return said_counted("windows_needed_all" if judged else "windows_needed_none", left, all=n_windows)
+    key = "windows_needed_all" if judged else "windows_needed_none"
+    return said_counted(key, left, all=n_windows)
 
 
 def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
-    """Return the judged cells [n], of each the share of annotators who call it positive, and each's share.
+    """Turn the calls of n judged cells into arrays, in the order of the draw.
 
-    The cells are in the order of the draw.
+    Returns
+    -------
+    judged : ndarray of int, shape [n]
+        The cells.
+    positive : ndarray, shape [n]
+        Share of a cell's sure judges who call it positive.
+    shares : dict of str to ndarray, shape [n]
+        Judge -> their share of a cell's judgements: 1 / the number of its sure judges, 0 if they are none of
+        them.
     """
     judged = np.array(list(by_cell), dtype=np.int64)
-    positive = np.array([np.mean(list(votes_of_cell.values())) for votes_of_cell in by_cell.values()])
+    positive = np.array([np.mean(list(calls.values())) for calls in by_cell.values()])
+    n_judges = np.array([len(calls) for calls in by_cell.values()])
     shares: dict[str, Floats] = {}
     for name in sorted(set().union(*by_cell.values())):
-        n_judges = np.array([len(votes_of_cell) for votes_of_cell in by_cell.values()])
-        has_voted = np.array([name in votes_of_cell for votes_of_cell in by_cell.values()])
-        shares[name] = has_voted / n_judges
+        has_called = np.array([name in calls for calls in by_cell.values()])
+        shares[name] = has_called / n_judges
     return judged, positive, shares
 
 
@@ -251,20 +272,24 @@ def is_blind(clip: Clip) -> bool:
 
 
 def named_law(clip: Clip) -> str:
-    """Return the law that a window names; windows of earlier versions name none."""
+    """Return the law that a window names; sequential Poisson if it names none, as in earlier versions."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
 
 
 def named_seed(clip: Clip) -> int | None:
-    """Return the seed that a window names, as programs write numbers; None if it names none."""
-    number = number_of(clip.extras.get(SEED, "").strip().replace(",", "."))
+    """Return the seed that a window names; None if it names no whole number from 0 on.
+
+    A spreadsheet may have written 7 as 7.0 or 7,0.
+    """
+    number = number_of(clip.extras.get(SEED, "").strip().replace(",", "."))  # NaN if it is no number
     return int(number) if number.is_integer() and number >= 0 else None
 
 
 def law_of(clips: Iterable[Clip]) -> Law:
-    """Find the law by which a film's windows were drawn: a blind judgement that names none decides.
+    """Find the law by which a film's windows were drawn.
 
-    Windows that name no law were drawn by sequential Poisson sampling, and their film goes on by it.
+    It is sequential Poisson sampling if any blind judgement was drawn by it, or names no law: a film that was
+    begun by it goes on by it.
     """
     names = {named_law(clip) for clip in clips if is_blind(clip)}
     return SEQUENTIAL_POISSON if SEQUENTIAL_POISSON in names else SUCCESSIVE
@@ -273,13 +298,14 @@ def law_of(clips: Iterable[Clip]) -> Law:
 def content_at_draw(clip: Clip) -> float | None:
     """Read the seconds of content that a window had when it was drawn; None if its row does not say.
 
-    NaN if the row says what cannot be: no number above 0, or more than the window's length.
+    NaN if the row says what is impossible: no number above 0, or more seconds than the window has.
     """
     text = clip.extras.get(CONTENT_S, "").strip()
     if not text:
         return None
-    seconds = number_of(text.replace(",", "."))
-    return seconds if 0 < seconds <= (clip.duration_s or 0.0) + SLACK_S else math.nan
+    seconds = number_of(text.replace(",", "."))  # NaN if it is no number
+    window_s = clip.duration_s or 0.0
+    return seconds if 0 < seconds <= window_s + SLACK_S else math.nan
 
 
 def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None) -> JudgedFilm:
@@ -303,25 +329,28 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     model = timeline.model(key)
     cells = cells_of(timeline, key)
     positive = positive_of(model)
-    unknown = positive.unknown_to(judgements.codebook)
-    if unknown:
+    unknown_level = positive.unknown_to(judgements.codebook)
+    if unknown_level:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown, **books))
+        raise FilmError(said("rate_level", model=model.key, level=unknown_level, **books))
     sieve = _Sieve(judgements.spelled_as([timeline.movie]))
-    if model.is_trained_on:  # perhaps on these judgements: it is right where they are, not elsewhere
-        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))
+    if model.is_trained_on:
+        # It may have learnt these very judgements, and so be right in judged windows more often than in the
+        # others. One probability for all windows corrects nothing: the judgements alone count.
+        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
         sieve.notices.append(said("note_trained"))
     law = _keep_drawn(sieve, timeline.movie)
-    _keep_who_names_concepts(sieve, positive)
+    _leave_out_who_names_no_concept(sieve, positive)
     judged = judgements_of(judgements.with_clips(sieve.clips))
     judged.refuse_two_definitions()
-    windows_of: dict[str, set[int]] = {name: set() for name in judged.judges}
+    places_of: dict[str, set[int]] = {name: set() for name in judged.judges}
     for judgement in judged.every:
-        windows_of[judgement.judge].add(judgement.place)
-    clip_of = _keep_windows(sieve, cells)
-    content, n_changed = _content_when_drawn(cells, clip_of)
-    calls = _calls(sieve, judged.judges, judgements.codebook.labels, positive)
+        places_of[judgement.judge].add(judgement.place)
+    _keep_windows(sieve, cells)
+    clip_of_cell = _first_clips(sieve.clips, cells)
+    content, n_changed = _content_when_drawn(cells, clip_of_cell)
+    calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
         sieve.notices.append(said("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
     if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
@@ -330,34 +359,47 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         movie=timeline.movie,
         cells=replace(cells, content=content),
         law=law,
-        cell_at={place_in(clip): cell for cell, clip in clip_of.items()},
-        asked={judge: frozenset(places) for judge, places in windows_of.items()},
+        cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
+        asked={judge: frozenset(places) for judge, places in places_of.items()},
         calls=calls,
         notices=tuple(sieve.notices),
     )
 
 
 class _Sieve:
-    """Keep the judgements that count, and say of the others why they do not."""
+    """Judgements from which those that do not count are taken out, step by step.
+
+    Attributes
+    ----------
+    clips : list of Clip
+        The judgements that are left.
+    notices : list of str
+        How many were taken out at each step, and why.
+    """
 
     def __init__(self, clips: Iterable[Clip]) -> None:
         self.clips = list(clips)
         self.notices: list[str] = []
 
     def keep(self, counts: Callable[[Clip], bool], why: str) -> None:
-        """Leave out the clips that do not count."""
+        """Keep the clips for which `counts` is true; note how many others there were, and why not they."""
         clips = [clip for clip in self.clips if counts(clip)]
-        self.tell(len(self.clips) - len(clips), why)
+        self.note_left_out(len(self.clips) - len(clips), why)
         self.clips = clips
 
-    def tell(self, n_lost: int, why: str) -> None:
-        """Say how many judgements are left out."""
-        if n_lost:
-            self.notices.append(said("note_left_out", n=n_lost, s="" if n_lost == 1 else "s", why=why))
+    def note_left_out(self, n: int, why: str) -> None:
+        """Note how many judgements are left out, and why; nothing if there are none."""
+        if n:
+            self.notices.append(_left_out(n, why))
+
+
+def _left_out(n: int, why: str) -> Said:
+    """Say how many judgements are left out, and why."""
+    return said("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
 def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
-    """Keep the judgements of a film's windows that were drawn and judged blindly."""
+    """Keep the judgements of a film's windows that were drawn and judged blindly; return the draw's law."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [f"{name}{name_hint(name, [movie])}" for name in movies if name != movie]
     sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
@@ -370,64 +412,75 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     return law
 
 
-def _keep_who_names_concepts(sieve: _Sieve, positive: Positive) -> None:
-    """Of a concept, leave out and name the judges who name none in any window.
+def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:
+    """Leave out judges who name no concept in any window, if what is positive is a concept.
 
-    They do not say that it is absent.
+    Whoever judges levels alone does not say where a concept is absent.
     """
     clips_of: dict[str, list[Clip]] = {}
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
-    silent = [judge for judge, clips in clips_of.items() if positive.never_named(clips)]
-    for judge in silent:
-        why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
-        sieve.keep(partial(_is_not_by, judge), why)
+    for judge, clips in clips_of.items():
+        if positive.never_named(clips):
+            why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
+            sieve.keep(partial(_is_by_another, judge), why)
 
 
-def _is_not_by(judge: str, clip: Clip) -> bool:
+def _is_by_another(judge: str, clip: Clip) -> bool:
+    """Whether a clip was judged by anybody else than this judge."""
     return clip.annotator != judge
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
     """Refuse judgements of two draws: of two seeds, or with two windows at one place."""
     seeds: set[int] = set()
-    spans: dict[int, tuple[float | None, float | None]] = {}
+    span_at: dict[int, tuple[float | None, float | None]] = {}
     for clip in clips:
         place = place_in(clip)
         span = (clip.start_s, clip.end_s)
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
-        if spans.setdefault(place, span) != span or len(seeds) > 1:
-            of = {"movie": movie, "clip": clip.clip_id}
-            raise FilmError(said("rate_seeds", **of, column=PLACE, place=place))
+        has_another_span = place in span_at and span_at[place] != span
+        if has_another_span or len(seeds) > 1:
+            raise FilmError(said("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+        span_at[place] = span
 
 
-def _keep_windows(sieve: _Sieve, cells: Cells) -> dict[int, Clip]:
-    """Keep the judgements of the film's cells, in the order of the draw; return one of each cell."""
-    seconds = f"{cells.spans[0, 1]:g}"
-    find = cache(cells.at)  # many judge the same windows
+def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
+    """Keep the judgements of the film's cells with content, and put them in the order of the draw."""
+    cell_at = cache(cells.at)  # many judge the same windows
 
-    def cell_of(clip: Clip) -> int | None:
+    def is_window(clip: Clip) -> bool:
+        """Whether a clip is a cell that has content now, or names the content that it had when drawn."""
         if clip.start_s is None or clip.end_s is None:
-            return None
-        cell = find(clip.start_s, clip.end_s)
-        has_content = cell is not None and (content_at_draw(clip) is not None or cells.content[cell] > 0)
-        return cell if has_content else None
+            return False
+        cell = cell_at(clip.start_s, clip.end_s)
+        return cell is not None and (content_at_draw(clip) is not None or cells.content[cell] > 0)
 
-    sieve.keep(lambda clip: cell_of(clip) is not None, said("why_grid", seconds=seconds))
-    sieve.keep(lambda clip: not math.isnan(content_at_draw(clip) or 0), said("why_content", column=CONTENT_S))
+    def has_possible_content(clip: Clip) -> bool:
+        seconds = content_at_draw(clip)
+        return seconds is None or not math.isnan(seconds)
+
+    cell_s = cells.spans[0, 1]  # the first cell begins at 0
+    sieve.keep(is_window, said("why_grid", seconds=f"{cell_s:g}"))
+    sieve.keep(has_possible_content, said("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
+
+
+def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
+    """Return the first clip of each cell that has any, in the order of the clips."""
+    cell_at = cache(cells.at)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
-    for clip in sieve.clips:
-        cell = cell_of(clip)
+    for clip in clips:
+        cell = cell_at(clip.start_s or 0.0, clip.end_s or 0.0)
         if cell is not None:
             clip_of_cell.setdefault(cell, clip)
     return clip_of_cell
 
 
 def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple[Floats, int]:
-    """Return the content [C] that judged cells had when drawn, and of how many it is another now."""
+    """Return the content [C] with that of judged cells as it was when drawn, and how many have changed."""
     content = cells.content.copy()
     n_changed = 0
     for cell, clip in clip_of_cell.items():
@@ -438,28 +491,42 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple
     return content, n_changed
 
 
-def _calls(
+def _calls_by_judge(
     sieve: _Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
-    """Gather what each judge says of each place of the draw; of two rows the later counts."""
-    calls: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
-    n_twice = 0
+    """Gather what each judge says of the window at each place of the draw.
+
+    Judgements that are not sure, and windows that a judge calls both ways, are noted in the sieve.
+
+    A judge may have several rows for one window: the last row in which they are sure counts.
+
+    Returns
+    -------
+    dict
+        Judge -> place -> whether they call the window positive; None if they are sure in no row of it.
+    """
+    calls_by_judge: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
+    n_unsure = 0
+    n_contradictions = 0
     for clip in sieve.clips:
-        calls_of_judge = calls[clip.annotator]
+        calls = calls_by_judge[clip.annotator]
         place = place_in(clip)
         call = positive.calls(clip, labels)
-        before = calls_of_judge.get(place)
-        if before is not None and call is not None and before != call:
-            n_twice += 1
-        if call is not None or place not in calls_of_judge:  # who was sure once was sure
-            calls_of_judge[place] = call
-    sieve.tell(sum(positive.calls(clip, labels) is None for clip in sieve.clips), said("why_unsure"))
-    if n_twice:
-        sieve.notices.append(said_counted("note_twice", n_twice))
-    return calls
+        if call is None:
+            n_unsure += 1
+            calls.setdefault(place, None)  # an earlier sure call stays
+            continue
+        earlier_call = calls.get(place)
+        if earlier_call is not None and earlier_call != call:
+            n_contradictions += 1
+        calls[place] = call
+    sieve.note_left_out(n_unsure, said("why_unsure"))
+    if n_contradictions:
+        sieve.notices.append(said_counted("note_twice", n_contradictions))
+    return calls_by_judge
 
 
 def _is_alike(content: Floats) -> bool:
-    """Whether all cells with content have as much of it."""
+    """Whether all cells that have content have equally many seconds of it."""
     seconds = content[content > 0]
     return len(seconds) == 0 or bool(np.ptp(seconds) <= SLACK_S)

@@ -52,9 +52,12 @@ from obygaze_models.report import Column, Report, block, new_folder, number, wri
 Floats = NDArray[np.float64]
 
 RULES = "judgements made in sight of the score are trained on, never tested; a film tested is left out whole"
+"""Note of every report: how the test is strict."""
+
 ALONE = (
     "nothing was learnt of the only judged film where it is left out: it has no AUC until another is judged"
 )
+"""Note of a report where one film alone was judged."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,25 +99,51 @@ class Learnt:
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
         """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
 
-        Returns the name of the model's file. The folder `scored` has the films, with the shots that they had
-        and what the former model said of them.
+        The films go into the folder `scored`, with the shots that they had and what the former model said of
+        them.
+
+        Parameters
+        ----------
+        folder : Path
+        films : sequence of Timeline
+            As the former model scored them.
+        windows : sequence of Store
+            The stores that they were scored from.
+        licence : str
+            Of the model.
+
+        Returns
+        -------
+        str
+            Name of the model's file.
         """
         write_manifest(self.manifest, folder / "manifest.csv")
         om.write_run(self.before, folder / "before")
         om.write_run(self.after, folder / "after")
         model = om.save_models(self.after, self.data, [self.model], folder, licence=licence)[self.model]
-        again = []
+        scored_anew = []
         for film in films:
             facts = FilmFacts(film.record.title, film.record.year, film.record.source_sha256)
             store = windows_store(film, windows)
             scored = score_film(store, [model], movie=film.movie, shots=film.shots, facts=facts)
-            again.append(beside_former(scored, film))
-        write_films(again, folder / "scored")
+            scored_anew.append(beside_former(scored, film))
+        write_films(scored_anew, folder / "scored")
         return model.name
 
 
 def beside_former(scored: Timeline, film: Timeline) -> Timeline:
-    """Keep what a former model said of a film, and what is said in it, beside its rows by a new model."""
+    """Add to a film scored by a new model the rows of the former one, with the film's other tables.
+
+    The rows are added only where both models have the same rows and concepts: other curves cannot be
+    compared.
+
+    Parameters
+    ----------
+    scored : Timeline
+        By the new model.
+    film : Timeline
+        By the former one.
+    """
     scored = replace(scored, subtitles=film.subtitles, variables=film.variables)
     former = film.model()
     key = f"{scored.model().key}{FORMER}"
@@ -122,15 +151,17 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
     has_same_columns = set(rows) <= set(scored.table)
     if not has_same_rows or not has_same_columns or key in scored.keys:
-        return scored  # curves of other rows or concepts cannot be compared
-    windows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
+        return scored
+    former_rows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
     models = [*scored.record.models, structs.replace(former, key=key)]
     record = structs.replace(scored.record, models=models)
-    return replace(scored, record=record, table=pd.concat([scored.table, windows], ignore_index=True))
+    return replace(scored, record=record, table=pd.concat([scored.table, former_rows], ignore_index=True))
 
 
 def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
-    """Average over films (`Learnt.films`) how much higher the AUC is with the judgements than without.
+    """Average over films (`Learnt.films`) the AUC with the judgements minus the AUC without them.
+
+    The films are those of the corpus, or with `judged` the judged ones.
 
     Two trained models are compared film by film, each left out whole. The interval is of this way of
     learning, with both models trained anew: models of nearly the same films differ together, which their
@@ -224,18 +255,19 @@ def learn_from_judgements(
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     named = judgements.spelled_as(film.movie for film in films)
     named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
-    counting = [clip for clip in named if clip.level in manifest.codebook.labels]
-    if "present" in spec.requests():  # who agrees by a key names no concepts
-        counting = [clip for clip in counting if clip.concepts or clip.extras.get("judgement") != "agree"]
+    usable = [clip for clip in named if clip.level in manifest.codebook.labels]
+    if "present" in spec.requests():
+        # The model learns concepts: whoever agreed with a passage by one key was not asked for any.
+        usable = [clip for clip in usable if clip.concepts or clip.extras.get("judgement") != "agree"]
     judged: list[Clip] = []
     X = [data.X]
     for film in films:
-        of_film = [clip for clip in counting if clip.movie == film.movie]
-        if of_film:
-            rows = _features(of_film, windows_store(film, windows), data)
-            has_features = ~np.isnan(rows[:, 0])
-            judged += [of_film[index] for index in np.flatnonzero(has_features).tolist()]
-            X.append(rows[has_features].astype(np.float32))
+        clips_of_film = [clip for clip in usable if clip.movie == film.movie]
+        if clips_of_film:
+            features = _features(clips_of_film, windows_store(film, windows), data)
+            has_features = ~np.isnan(features[:, 0])
+            judged += [clips_of_film[index] for index in np.flatnonzero(has_features).tolist()]
+            X.append(features[has_features].astype(np.float32))
     if not judged:
         movies = ", ".join(film.movie for film in films)
         n = said_counted("n_judgements", len(judgements))
@@ -248,13 +280,14 @@ def learn_from_judgements(
     joined_data = replace(
         data, X=np.vstack(X), labels=labels, counts=counts, seconds=_joined_lengths(data, judged)
     )
-    # The card's metrics name the tests by which the model was calibrated.
-    tests = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
+    # Both models are tested on the targets that the former one was tested on: the `task` of a metric of its
+    # card is `TRAINED>TESTED`.
+    tested = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
+    test_targets = [target for target in tested if target]
 
     def evaluated(dataset: Dataset, clips: Manifest) -> Run:
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        targets = [*filter(None, tests)]
-        return om.evaluate(dataset, [spec.name], scored.task, targets, origin=origin, progress=progress)
+        return om.evaluate(dataset, [spec.name], scored.task, test_targets, origin=origin, progress=progress)
 
     before = evaluated(data, manifest)
     after = evaluated(joined_data, joined)
@@ -270,7 +303,16 @@ def learn_from_judgements(
 
 
 def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
-    """Refuse a film that was scored by another model, or one of other features, task or codebook."""
+    """Refuse a film that was scored by another model.
+
+    Parameters
+    ----------
+    film : Timeline
+    key : str or None
+        Of its model.
+    expected : tuple of str
+        Name of the model, its backbone, task and codebook.
+    """
     model = film.model(key)
     settings = (model.model, model.backbone, model.task, model.codebook)
     if settings != expected:
@@ -293,19 +335,47 @@ def learn_films(
     progress: Progress | bool | None = None,
     force: bool = False,
 ) -> tuple[Report, str]:
-    """Learn from what was judged in films' folders, into a folder; return the report and the model's file.
+    """Learn from what was judged in films' folders, and write all that was learnt into the folder `out`.
 
-    Given too are files `judged` elsewhere, stores of `windows` that are not near the folders, and `notes` for
-    the report; `key`, `policy` and `progress` as in `learn_from_judgements`. With `same_meaning` the person
-    declares that judgements under other definitions than the corpus's mean the same, which is kept in the
-    report's record. The films as the new model scores them keep what was decided of them.
+    The films as the new model scores them keep what was decided of them.
+
+    Parameters
+    ----------
+    films : mapping of Path to Timeline
+        By their folders.
+    corpus : (Manifest, sequence of Store)
+        Clips of the corpus, and its one store.
+    out : Path
+    windows : sequence of Path
+        Stores of films' windows that are not near the films' folders.
+    judged : sequence of Path
+        Judgements in files elsewhere.
+    notes : sequence of str
+        For the report.
+    licence : str
+        Of the model.
+    key, policy, progress
+        As in `learn_from_judgements`.
+    same_meaning : bool
+        The person declares that judgements under other definitions than the corpus's mean the same, which is
+        kept in the report's record.
+    force : bool
+        Whether an earlier folder is replaced.
+
+    Returns
+    -------
+    report : Report
+    model : str
+        Name of the model's file.
     """
     clips, (store,) = corpus
     names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, clips.codebook, names, judged, settled=True, root=clips.root)
     definitions = judgements_of(tables.manifest).definitions
-    of_corpus = tables.meanings.of(clips.codebook.definition())
-    alike = [name for name in definitions if same_meaning or tables.meanings.of(name) == of_corpus]
+    meaning_of_corpus = tables.meanings.of(clips.codebook.definition())
+    with_same_meaning = [*definitions]
+    if not same_meaning:
+        with_same_meaning = [name for name in definitions if tables.meanings.of(name) == meaning_of_corpus]
     stores = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores += stores_near(folder, film)
@@ -318,46 +388,56 @@ def learn_films(
             store,
             key=key,
             policy=policy,
-            same_meaning=alike,
+            same_meaning=with_same_meaning,
             progress=progress,
         )
         report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
-        report = replace(report, record={**report.record, "same_meaning": alike})
+        report = replace(report, record={**report.record, "same_meaning": with_same_meaning})
         write_report(report, folder)
         model = learnt.write(folder, [*films.values()], stores, licence)
-        places = folders_of([film.movie for film in films.values()], folder / "scored")
-        for place, film in films.items():
-            copy_decisions(place, places[film.movie])
+        new_folder_of = folders_of([film.movie for film in films.values()], folder / "scored")
+        for former_folder, film in films.items():
+            copy_decisions(former_folder, new_folder_of[film.movie])
         return report, model
 
 
 def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
-    """Return judgements under the corpus's definitions; refuse those under others.
+    """Set the corpus's definition in judgements under one that means the same; those without one have none.
+
+    Parameters
+    ----------
+    judged : Manifest
+    book : Codebook
+        Of the corpus.
+    same_meaning : collection of str
+        Definitions that mean the same as the corpus's.
 
     Raises
     ------
     FilmError
-        Says how many were made under others.
+        Judgements were made under other definitions; says how many.
     """
-    corpus = book.definition()
-    other_definitions = {
-        name: n
-        for name, n in judgements_of(judged).definitions.items()
-        if name != corpus and name not in same_meaning
+    definition_of_corpus = book.definition()
+    n_by_other_definition = {
+        definition: n
+        for definition, n in judgements_of(judged).definitions.items()
+        if definition != definition_of_corpus and definition not in same_meaning
     }
-    if other_definitions:
-        n = said_counted("n_judgements", sum(other_definitions.values()))
-        digests = ", ".join(name[:12] for name in other_definitions)
-        raise FilmError(said("learn_definition", n=n, digests=digests, corpus=corpus[:12]))
+    if n_by_other_definition:
+        n = said_counted("n_judgements", sum(n_by_other_definition.values()))
+        digests = ", ".join(definition[:12] for definition in n_by_other_definition)
+        raise FilmError(said("learn_definition", n=n, digests=digests, corpus=definition_of_corpus[:12]))
     clips = []
     for clip in judged:
-        is_known = bool(clip.extras.get(DEFINITION, ""))
-        clips.append(replace(clip, extras={**clip.extras, DEFINITION: corpus}) if is_known else clip)
+        extras = dict(clip.extras)
+        if extras.get(DEFINITION):
+            extras[DEFINITION] = definition_of_corpus
+        clips.append(replace(clip, extras=extras))
     return judged.with_clips(clips)
 
 
 def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
-    """Return the lengths of a corpus's clips and of judged ones [N]; None where the corpus has none."""
+    """Return the seconds of the corpus's clips and of judged ones [N]; None if the corpus has none."""
     if data.seconds is None:
         return None
     lengths = [clip.duration_s or np.nan for clip in judged]
@@ -365,7 +445,18 @@ def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
 
 
 def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
-    """Average the windows of a film over judged clips [N, D]; NaN where none has features.
+    """Average the features of a film's windows over each judged clip [N, D]; NaN where none has features.
+
+    See `learn_from_judgements` for the windows of a clip.
+
+    Parameters
+    ----------
+    clips : sequence of Clip
+        Judged spans of one film.
+    store : Store
+        The film's windows.
+    data : Dataset
+        The corpus, whose features the windows must have.
 
     Raises
     ------
@@ -373,9 +464,9 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
         The windows' features were made otherwise than the corpus's.
     """
     group = find_group(store, data.backbone)
-    fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
-    if fields or data.features not in group.arrays:
-        difference = ", ".join(fields[:3]) or f"no {data.features}"
+    different_fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
+    if different_fields or data.features not in group.arrays:
+        difference = ", ".join(different_fields[:3]) or f"no {data.features}"
         raise FilmError(said("learn_features", store=store.name, group=group.name, fields=difference))
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
@@ -384,10 +475,13 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     rows = rows[group.usable[rows]]
     if not len(rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
+    # [N, windows]: seconds of each window in each clip.
     seconds = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
-    inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
-    seconds = np.where(inside.any(axis=1, keepdims=True) & ~inside, 0.0, seconds)
-    pool: Any = "mean" if data.features == "pooled" else data.pool  # vectors as stored are not pooled
+    is_mostly_inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
+    has_such_windows = is_mostly_inside.any(axis=1, keepdims=True)
+    seconds = np.where(has_such_windows & ~is_mostly_inside, 0.0, seconds)
+    # The pool of vectors that are stored pooled is "as stored": another is given here, and not used.
+    pool: Any = "mean" if data.features == "pooled" else data.pool
     sums = csr_array(seconds) @ read_features(group, data.features, pool, rows).astype(np.float64)
     with np.errstate(invalid="ignore"):
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
@@ -400,37 +494,48 @@ def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
     Videos are left out: their paths would be of this machine, and the features are in the stores.
     """
     clips = [*manifest, *judged]
-    columns = dict.fromkeys((*clips[0].extras, *judged[0].extras), "") | {SEEN_SCORE: "0"}
+    default_of_column = dict.fromkeys((*clips[0].extras, *judged[0].extras), "") | {SEEN_SCORE: "0"}
 
-    def with_columns(clip: Clip) -> Clip:
-        extras = {name: clip.extras.get(name, usual) for name, usual in columns.items()}
+    def with_all_columns(clip: Clip) -> Clip:
+        extras = {name: clip.extras.get(name, default) for name, default in default_of_column.items()}
         return replace(clip, video="", extras=extras)
 
-    return manifest.with_clips(map(with_columns, clips))
+    return manifest.with_clips(map(with_all_columns, clips))
 
 
 def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after: Run) -> pd.DataFrame:
-    """Compute the AUC of each film before and after; see `Learnt.films`."""
+    """Compute the AUC of each film before and after; see `Learnt.films`.
+
+    Parameters
+    ----------
+    model : str
+        Name in the zoo.
+    data, joined_data : Dataset
+        The corpus, and the corpus with the judged clips after it.
+    before, after : Run
+        Evaluations of the model on them.
+    """
     task = after.predictions.table["task"].iloc[0]
-    earlier = om.side(om.saved(before), model, task).predictions.table
-    later = om.side(om.saved(after), model, task).predictions.table
-    new = later[~later["movie"].isin(data.movies)]
-    added = joined_data.labels.take(np.arange(len(data), len(joined_data)))
-    if len(set(added.movies)) > 1 and len(new):
-        with TemporaryDirectory() as folder:  # of the corpus alone, to score films that it does not have
+    scores_before = om.side(om.saved(before), model, task).predictions.table
+    scores_after = om.side(om.saved(after), model, task).predictions.table
+    tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
+    judged = joined_data.labels.take(np.arange(len(data), len(joined_data)))
+    if len(set(judged.movies)) > 1 and len(tested):
+        # A model of the whole corpus scores the judged films, which the corpus does not have.
+        with TemporaryDirectory() as folder:
             corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
-        scores = corpus_model.logits(joined_data.X[joined_data.rows(new["clip_id"].tolist())])
-        earlier = pd.concat([earlier, new.assign(score=scores)])
-    else:
-        later = later.drop(new.index)
-    clips = pd.DataFrame({"movie": added.movies, "in_sight": added.seen_score})
+        logits = corpus_model.logits(joined_data.X[joined_data.rows(tested["clip_id"].tolist())])
+        scores_before = pd.concat([scores_before, tested.assign(score=logits)])
+    else:  # the only judged film is left out with its judgements: nothing was learnt for it
+        scores_after = scores_after.drop(tested.index)
+    judged_clips = pd.DataFrame({"movie": judged.movies, "in_sight": judged.seen_score})
     films = pd.DataFrame(
         {
-            "judged": clips.groupby("movie").size(),
-            "in_sight": clips.groupby("movie")["in_sight"].sum(),
-            "tested": new.groupby("movie").size(),
-            "before": _auc_by_movie(earlier),
-            "after": _auc_by_movie(later),
+            "judged": judged_clips.groupby("movie").size(),
+            "in_sight": judged_clips.groupby("movie")["in_sight"].sum(),
+            "tested": tested.groupby("movie").size(),
+            "before": _auc_by_movie(scores_before),
+            "after": _auc_by_movie(scores_after),
         }
     )
     counts = dict.fromkeys(("judged", "in_sight", "tested"), "int64")
@@ -438,14 +543,21 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
 
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
+    """Compute the AUC of each movie from the columns `label` and `score` of its clips."""
     groups = table.groupby("movie")[["label", "score"]]
     return pd.Series({movie: auc(*rows.to_numpy().T) for movie, rows in groups})
 
 
 def learning_report(learnt: Learnt) -> Report:
     """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
-    columns: list[Column] = [(name.replace("_", " "), name, str) for name in learnt.films.columns[:4]]
-    columns += [(f"AUC {name}", name, number) for name in ("before", "after")]
+    columns: list[Column] = [
+        ("movie", "movie", str),
+        ("judged", "judged", str),
+        ("in sight", "in_sight", str),
+        ("tested", "tested", str),
+        ("AUC before", "before", number),
+        ("AUC after", "after", number),
+    ]
     claims = learnt.claims
     alone = [ALONE] if sum(learnt.films["judged"] > 0) == 1 else []
     return Report(

@@ -8,7 +8,15 @@ from obygaze_models.report import asset
 
 
 class Said(str):
-    """A note in English that can be said in another language."""
+    """A note in English that can be said in another language.
+
+    Attributes
+    ----------
+    key : str
+        Of its text in the notes of each language (`texts`).
+    values : mapping of str to object
+        What is filled into the text's fields.
+    """
 
     __slots__ = ("key", "values")
     key: str
@@ -16,7 +24,7 @@ class Said(str):
 
 
 def said(key: str, **values: object) -> Said:
-    """Write a note."""
+    """Write the note of a key in English, with values in its fields."""
     text = Said(texts("en")[key].format(**values))
     text.key = key
     text.values = values
@@ -24,19 +32,21 @@ def said(key: str, **values: object) -> Said:
 
 
 def said_counted(key: str, n: int, **values: object) -> Said:
-    """Write a note on a number of things: of one the note may be one of its own."""
-    own = f"{key}_1"
-    return said(own if n == 1 and own in texts("en") else key, n=n, **values)
+    """Write a note on n things; on one thing by the key with `_1` at its end, if there is such a note."""
+    singular = f"{key}_1"
+    if n == 1 and singular in texts("en"):
+        return said(singular, n=n, **values)
+    return said(key, n=n, **values)
 
 
 def judge_name(name: str) -> str:
-    """Write the name of a judge, who may have none."""
+    """Return the name of a judge, or what to call one whose name is empty."""
     return name or "a judge without a name"
 
 
 @cache
 def texts(language: str) -> dict[str, str]:
-    """Read the notes of a language."""
+    """Read the notes of a language: key -> text with fields in braces."""
     return tomllib.loads(asset(f"notes.{language}.toml", "obygaze_film"))
 
 

@@ -37,7 +37,8 @@ class Positive:
     is_concept : bool
         Whether it is a concept: then clips of any level are positive that have it.
     otherwise : str
-        What to call it where there is neither, as of a bank of concepts that decides nothing.
+        What to call it without any meaning: the title of the model's task. A bank of concepts calls nothing
+        positive.
     is_planted : bool
         Whether the labels that the model was trained on were planted by a program (`PLANTED`).
     """
@@ -111,19 +112,22 @@ def positive_of(model: ModelRecord) -> Positive:
     """
     names = names_of(model)
     meanings = []
-    for name in [model.concept] if model.concept else model.positive:
-        called, title = names.concept(name), in_languages("", {})
-        if not model.concept:
-            called, title = names.level(name), names.title(name)
-        text = names.means(name, model.means.get(name, ""), is_concept=bool(model.concept))
-        meanings.append(Meaning(called, title, text))
+    if model.concept:
+        text = names.means(model.concept, model.means.get(model.concept, ""), is_concept=True)
+        no_title = in_languages("", {})
+        meanings.append(Meaning(names.concept(model.concept), no_title, text))
+    else:
+        for level in model.positive:
+            text = names.means(level, model.means.get(level, ""), is_concept=False)
+            meanings.append(Meaning(names.level(level), names.title(level), text))
     return Positive(
-        tuple(meanings),
-        bool(model.concept),
-        model.task_title,
+        meanings=tuple(meanings),
+        is_concept=bool(model.concept),
+        otherwise=model.task_title,
         is_planted=model.labelled_by == [PLANTED],
     )
 
 
 def _joined(*names: str) -> str:
+    """Write names as one text: `EN / S`."""
     return " / ".join(names)

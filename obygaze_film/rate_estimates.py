@@ -10,21 +10,22 @@ from scipy.special import betaincinv, ndtri
 
 from obygaze_film.cells import Cells, Floats
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
-from obygaze_film.judged_windows import LEAST
+from obygaze_film.judged_windows import LEAST_SURE
 
 LEVEL: Final = 0.95
-"""Of every interval."""
+"""Nominal level of every interval."""
 
 LEAST_LEVEL: Final = 0.93
-"""What an interval holds whatever the share: the level of the exact interval that lies within it."""
+"""Level that an interval has whatever the share: that of the exact interval that it is widened to contain."""
 
 MIN_VARIANCE: Final = 1e-12
 """Variance of p below which a model says the same of every cell."""
 
 BISECTIONS: Final = 42
+"""Halvings of the unit interval: a root is then known to 2e-13, and is rounded to 12 decimals."""
 
 ROUNDING: Final = 1e-9
-"""By which an end lies beyond a possible share, so that rounding does not put this share outside."""
+"""By how much an end lies beyond a possible share, so that rounding does not put this share outside."""
 
 MOST_SUMS: Final = 2000
 """Sums of whole windows beyond which they lie so close together that no end of an interval need be moved."""
@@ -37,6 +38,7 @@ class Estimates:
     Attributes
     ----------
     value, low, high : ndarray, shape [B]
+        Rate and interval from the judgements and the model.
     gain : ndarray, shape [B]
         Weight of the model's probabilities, 0 (unused) to 1.
     alone_value, alone_low, alone_high : ndarray, shape [B]
@@ -150,8 +152,8 @@ def moved_out(estimates: Estimates, y: Floats, weights: Floats, chances: Floats)
     exact_low, exact_high = exact_interval(alone, n_independent)
     alone_low = np.minimum(estimates.alone_low, exact_low)
     alone_high = np.maximum(estimates.alone_high, exact_high)
-    stretch_below = _ratio(alone - alone_low, alone - estimates.alone_low)
-    stretch_above = _ratio(alone_high - alone, estimates.alone_high - alone)
+    stretch_below = _stretch(alone - alone_low, alone - estimates.alone_low)
+    stretch_above = _stretch(alone_high - alone, estimates.alone_high - alone)
     return replace(
         estimates,
         low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
@@ -161,22 +163,24 @@ def moved_out(estimates: Estimates, y: Floats, weights: Floats, chances: Floats)
     )
 
 
-def _ratio(length: Floats, of: Floats) -> Floats:
-    """Divide lengths [B]; 1 where there is none."""
-    return np.divide(length, of, out=np.ones_like(of), where=of > ROUNDING)
+def _stretch(widened: Floats, former: Floats) -> Floats:
+    """Divide lengths [B] of widened sides of intervals by the former lengths [B]; 1 where these are 0."""
+    return np.divide(widened, former, out=np.ones_like(former), where=former > ROUNDING)
 
 
 def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     """Compute the exact interval of a share, of level `LEAST_LEVEL`, from n independent draws.
 
-    Clopper and Pearson (Biometrika 26, 1934); n may be what draws of another kind are worth, and is no whole
-    number then (Korn and Graubard, Survey Methodology 24, 1998).
+    Clopper and Pearson (Biometrika 26, 1934). Of draws that are not independent, n is the number of
+    independent ones that would have the same variance, which need not be whole (Korn and Graubard, Survey
+    Methodology 24, 1998).
 
     Parameters
     ----------
     share : array-like, shape [B]
-        Of the draws that are positive.
+        Share of the n draws that is positive.
     n : array-like, shape [B]
+        Number of draws.
 
     Examples
     --------
@@ -198,49 +202,56 @@ class PossibleShares:
     Parameters
     ----------
     content : ndarray, shape [C]
+        Seconds of each cell.
     order : ndarray of int, shape [n]
         Judged cells, in the order of their draw.
     labels : ndarray, shape [n]
         Their judgements, multiples of 1 / `judges`.
     judges : int or None
-        None where ends are moved to no multiples: then a share may be anything that is not refuted.
+        The positive part of each cell that is not judged is a multiple of 1 / `judges`; None if it may be any
+        part.
     """
 
     def __init__(
         self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int | None = 1
     ) -> None:
-        self._order, self._labels, self._content = order, labels, content
-        self._whole_s = float(content.sum())
-        self._positive_s = float(content[order] @ labels)
-        is_open = np.ones(len(content), dtype=np.bool_)
-        is_open[order] = False
-        open_cells = content[is_open & (content > 0)]
-        self._open_s = float(open_cells.sum())
-        self._longest_s = float(open_cells.max(initial=0.0))
+        self._content = content
+        self._order = order
+        self._labels = labels
+        self._whole_s = float(content.sum())  # of all cells
+        self._positive_s = float(content[order] @ labels)  # of judged cells
+        is_judged = np.zeros(len(content), dtype=np.bool_)
+        is_judged[order] = True
+        left_cells = content[~is_judged & (content > 0)]  # seconds of each cell that is not judged
+        self._left_s = float(left_cells.sum())
+        self._longest_left_s = float(left_cells.max(initial=0.0))
         self._is_by_whole_cells = judges is not None
-        self._sums = None if judges is None else sums_of_whole(open_cells, judges)
+        # What the positive seconds of the cells not judged may add up to; None if it may be anything.
+        self._sums = None if judges is None else sums_of_whole(left_cells, judges)
 
     def within(self, share: float) -> float:
-        """Move a share to the nearest that is possible at all: no less than what is counted already."""
-        return min(max(share, self._share_of(0.0)), self._share_of(self._open_s))
+        """Cut a share [0, 1] to what is possible: all that is not judged negative, or all of it positive."""
+        return min(max(share, self._share_of(0.0)), self._share_of(self._left_s))
 
     def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Move the ends of an interval to the nearest possible shares.
 
-        Where none of the judged cells is positive, or all are, the exact interval takes its place. Either
-        holds the shares of a film whose longest cell that is not judged is called otherwise than the estimate
-        (`value`) has it: no model knows what the last of 13 windows will be called.
+        Where none of the judged cells is positive, or all are, the exact interval takes its place. In either
+        case the interval is widened by the longest cell that is not judged to both sides of the estimate
+        (`value`): no model knows what the last of 13 windows will be called.
         """
-        if self._open_s == 0:
+        if self._left_s == 0:
             return self._share_of(0.0), self._share_of(0.0)
+        # Shares as seconds of the cells that are not judged.
         value_s = value * self._whole_s - self._positive_s
-        low_s, high_s = low * self._whole_s - self._positive_s, high * self._whole_s - self._positive_s
+        low_s = low * self._whole_s - self._positive_s
+        high_s = high * self._whole_s - self._positive_s
         if self._is_by_whole_cells and not self._labels.any():
             low_s, high_s = 0.0, self._unseen_s()
         elif self._is_by_whole_cells and (self._labels == 1).all():
-            low_s, high_s = self._open_s - self._unseen_s(), self._open_s
-        low_s = self._nearest(min(low_s, value_s - self._longest_s))
-        high_s = self._nearest(max(high_s, value_s + self._longest_s))
+            low_s, high_s = self._left_s - self._unseen_s(), self._left_s
+        low_s = self._nearest(min(low_s, value_s - self._longest_left_s))
+        high_s = self._nearest(max(high_s, value_s + self._longest_left_s))
         return max(0.0, self._share_of(low_s) - ROUNDING), min(1.0, self._share_of(high_s) + ROUNDING)
 
     def _share_of(self, seconds: float) -> float:
@@ -248,42 +259,53 @@ class PossibleShares:
         return min(1.0, (self._positive_s + seconds) / self._whole_s)
 
     def _nearest(self, seconds: float) -> float:
-        """Find what whole cells can add to the positive seconds, nearest to a number of seconds."""
+        """Find the possible positive seconds of the cells that are not judged nearest to some seconds."""
         if self._sums is None:
-            return min(max(seconds, 0.0), self._open_s)
+            return min(max(seconds, 0.0), self._left_s)
         return float(self._sums[np.abs(self._sums - seconds).argmin()])
 
     def _unseen_s(self) -> float:
-        """Find the most seconds of which no judged cell may have been: whole cells, where these are few."""
+        """Bound the seconds of one label if all judged cells have the other (`most_unseen`).
+
+        Where only some sums of cells are possible, it is the largest of these that is not refuted.
+        """
         seconds = most_unseen(self._content, self._order)
         if self._sums is None:
             return seconds
-        return float(self._sums[self._sums <= seconds + 1e-6].max())
+        is_possible = self._sums <= seconds + 1e-6  # so that rounding does not exclude the bound itself
+        return float(self._sums[is_possible].max())
 
 
 def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
     """List the positive seconds that cells [C] may have, each positive by a multiple of 1 / judges.
 
+    Parameters
+    ----------
+    content : ndarray, shape [C]
+        Seconds of each cell.
+    judges : int
+
     Returns
     -------
     ndarray, shape [S], or None
-        Rising; None if there are more than `MOST_SUMS`.
+        Possible sums in rising order, those alike to a millisecond once; None if there are more than
+        `MOST_SUMS`.
     """
     sums = np.zeros(1)
-    for size, count in _sizes(content):
-        parts = np.arange(count * judges + 1) * (size / judges)
-        every = np.add.outer(sums, parts).ravel()
-        _, first = np.unique(np.round(every, 3), return_index=True)
-        sums = every[first]
+    for cell_s, n_cells in _sizes(content):
+        positive_s = np.arange(n_cells * judges + 1) * (cell_s / judges)
+        all_sums = np.add.outer(sums, positive_s).ravel()
+        _, first_of_each = np.unique(np.round(all_sums, 3), return_index=True)
+        sums = all_sums[first_of_each]
         if len(sums) > MOST_SUMS:
             return None
     return sums
 
 
 def _sizes(content: Floats) -> list[tuple[float, int]]:
-    """Count the cells of each content, alike to a thousandth of a second."""
-    _, first, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
-    return list(zip(content[first].tolist(), counts.tolist(), strict=True))
+    """List the contents of cells in seconds, those alike to a millisecond once, with the number of cells."""
+    _, first_of_each, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
+    return list(zip(content[first_of_each].tolist(), counts.tolist(), strict=True))
 
 
 def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
@@ -308,15 +330,19 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
-    drawn = content[order]
-    left = content.sum() - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
-    log_least = float(np.log((1 - LEVEL) / 2))
-    most = max(float(left[-1] - drawn[-1]), 0.0)
+    drawn_s = content[order]
+    left_s = content.sum() - np.concatenate([[0.0], np.cumsum(drawn_s)[:-1]])  # [n]: before each draw
+    log_least_chance = float(np.log((1 - LEVEL) / 2))
+    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)
 
-    def excess(seconds: float) -> float:
-        return float(np.log1p(-np.minimum(seconds / left, 1 - 1e-12)).sum()) - log_least
+    def excess(positive_s: float) -> float:
+        """Say how far the logarithm of the product of chances lies above that of .025; below 0 is refuted."""
+        positive_shares = np.minimum(positive_s / left_s, 1 - 1e-12)  # below 1, which has no logarithm
+        return float(np.log1p(-positive_shares).sum()) - log_least_chance
 
-    return most if excess(most) >= 0 else float(brentq(excess, 0.0, most))
+    if excess(never_drawn_s) >= 0:
+        return never_drawn_s
+    return float(brentq(excess, 0.0, never_drawn_s))
 
 
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
@@ -344,11 +370,21 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
         is_chance_by_label=False,
     )  # fmt: skip
-    names = ("value", "low", "high", "alone_value", "alone_low", "alone_high")
-    if y.shape[1] < LEAST:  # of so few there was no number
+    if y.shape[1] < LEAST_SURE:  # of so few, earlier versions gave no interval that would have to stay
         of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
-    of_film = {name: counted_share + open_share * getattr(of_open, name) for name in names}
-    return replace(of_open, **of_film)
+
+    def of_film(open_rate: Floats) -> Floats:
+        return counted_share + open_share * open_rate
+
+    return replace(
+        of_open,
+        value=of_film(of_open.value),
+        low=of_film(of_open.low),
+        high=of_film(of_open.high),
+        alone_value=of_film(of_open.alone_value),
+        alone_low=of_film(of_open.alone_low),
+        alone_high=of_film(of_open.alone_high),
+    )
 
 
 def difference_estimate(
@@ -396,34 +432,43 @@ def difference_estimate(
     is_chance_by_label : bool
         Whether (1 - chance) weight has a mean of its own for positives and for negatives.
     """
-    labels, shares, parts, drawn = (
-        np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
-    )
-    parts = parts / parts.sum(axis=1)[:, None]
+    labels = np.asarray(y, dtype=np.float64)
+    judged_p = np.asarray(p, dtype=np.float64)
+    raw_weights = np.asarray(weights, dtype=np.float64)
+    parts = raw_weights / raw_weights.sum(axis=1)[:, None]
     z_squared = float(ndtri((1 + LEVEL) / 2)) ** 2
-    alone = (parts * labels).sum(axis=1)
-    mean_p = (parts * shares).sum(axis=1)
-    p_apart = _means_by_label(parts, labels, shares)
+    mean_y = (parts * labels).sum(axis=1)
+    mean_p = (parts * judged_p).sum(axis=1)
+    means_p = _means_by_label(parts, labels, judged_p)
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
-    apart = np.where(variance_p > MIN_VARIANCE, np.maximum(p_apart.positives - p_apart.negatives, 0), 0)
-    correction = _correction(parts, labels, drawn)
+    # D of the docstring; 0 for a model that says the same of every cell, or the contrary of the judges.
+    difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
+    difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
+    correction = _correction(parts, labels, np.asarray(chances, dtype=np.float64))
 
     def factor(rate: Floats) -> Floats:
+        """Give the mean of (1 - chance) weight if the rate is this one."""
         return correction.at(rate) if is_chance_by_label else correction.all_cells
 
     def best_gain(rate: Floats) -> Floats:
-        return np.asarray(np.clip(rate * (1 - rate) * apart / variance_p, 0, 1))
+        """Give g = cov(y, p) / V, within 0 and 1."""
+        return np.asarray(np.clip(rate * (1 - rate) * difference_p / variance_p, 0, 1))
 
     def no_gain(rate: Floats) -> Floats:
         return np.zeros_like(rate)
 
     def interval(gain: Callable[[Floats], Floats]) -> tuple[Floats, Floats, Floats]:
+        """Estimate the rate, and both ends of its interval, by a weight g of p."""
+
         def distance(rate: Floats) -> Floats:
-            return np.asarray(rate - alone + gain(rate) * (mean_p - film_p))
+            """Say how far a rate lies above its estimate."""
+            return np.asarray(rate - mean_y + gain(rate) * (mean_p - film_p))
 
         def error(rate: Floats) -> Floats:
-            spread, g = rate * (1 - rate), gain(rate)
-            variance = spread - 2 * g * spread * apart + g * g * variance_p
+            """Give z standard errors of the estimate if the rate is this one."""
+            variance_y = rate * (1 - rate)
+            g = gain(rate)
+            variance = variance_y - 2 * g * variance_y * difference_p + g * g * variance_p
             return np.asarray(np.sqrt(z_squared * factor(rate) * np.maximum(variance, 0)))
 
         zeros, ones = np.zeros(len(labels)), np.ones(len(labels))
@@ -456,15 +501,18 @@ def _correction(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel
 
 
 def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansByLabel:
-    """Average values [B, n] by weights that add up to 1; to each label one cell with the mean is added."""
+    """Average values [B, n] by weights [B, n] that add up to 1 in each draw, over all cells and by label.
+
+    To the positives, and to the negatives, one cell with the mean of all is added, so that neither is empty.
+    """
     n = (weights > 0).sum(axis=1)
-    share = (weights * labels).sum(axis=1)
+    positive_share = (weights * labels).sum(axis=1)
     mean = (weights * values).sum(axis=1)
-    of_positives = (weights * labels * values).sum(axis=1)
+    sum_of_positives = (weights * labels * values).sum(axis=1)
     return _MeansByLabel(
-        mean,
-        (n * of_positives + mean) / (n * share + 1),
-        (n * (mean - of_positives) + mean) / (n * (1 - share) + 1),
+        all_cells=mean,
+        positives=(n * sum_of_positives + mean) / (n * positive_share + 1),
+        negatives=(n * (mean - sum_of_positives) + mean) / (n * (1 - positive_share) + 1),
     )
 
 

@@ -15,6 +15,7 @@ from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
+"""Name of the format of a film's folder, as its record states it."""
 
 NUMBER: Final = 4
 """Format number of a film's folder; raised when readers of one format would misread the other."""
@@ -23,14 +24,16 @@ COLUMNS = (
     "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
     "flags",
 )  # fmt: skip
-"""First columns of `timeline.csv`, followed by those of the concepts and `LAST`."""
+"""First columns of `timeline.csv`, followed by those of the concepts and `LAST_COLUMNS`."""
 
-LAST = ("base_contribution", "n_windows", "status")
+LAST_COLUMNS = ("base_contribution", "n_windows", "status")
+"""Last columns of `timeline.csv`."""
 
 DETECTORS: Final = ("own", "transnet", "scenedetect")
 """Names of the programs that find shots: what is black or credits there nobody looked at."""
 
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
+"""Columns of `shots.csv`."""
 
 TRACE_COLUMNS = ("movie", "model", "start_s", "end_s", "n_frames", "weight", "contribution")
 """Columns of `frames.csv`, followed by ``<concept>_p``."""
@@ -133,7 +136,7 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 FORMER: Final = "-before"
-"""After the key of a model: that of the one before it learnt from judgements."""
+"""Ends the key of the model that scored a film before it learnt from judgements."""
 
 
 class ConceptRecord(Struct, frozen=True, kw_only=True):
@@ -366,12 +369,14 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> list[str]:
         """Columns of its concepts in `timeline.csv`."""
-        values = ("value", "p", *["contribution"] * self.by_concepts)
-        return [f"{concept.name}_{value}" for concept in self.concepts for value in values]
+        endings = ["value", "p"]
+        if self.by_concepts:
+            endings.append("contribution")
+        return [f"{concept.name}_{ending}" for concept in self.concepts for ending in endings]
 
     @property
     def auc(self) -> dict[str, Any]:
-        """Its AUC in `metrics`; empty without."""
+        """The row of `metrics` that has its AUC; empty if there is none."""
         return next((row for row in self.metrics if row.get("metric") == "auc"), {})
 
 
@@ -456,13 +461,13 @@ def refuse_texts(record: Struct) -> None:
     FilmError
         Naming the text.
     """
-    waiting: list[Any] = [msgspec.to_builtins(record)]
-    while waiting:
-        value = waiting.pop()
+    to_check: list[Any] = [msgspec.to_builtins(record)]
+    while to_check:
+        value = to_check.pop()
         if isinstance(value, dict):
-            waiting += [*value, *value.values()]
+            to_check += [*value, *value.values()]
         elif isinstance(value, list | tuple):
-            waiting += value
+            to_check += value
         elif isinstance(value, str) and (wrong := unsuitable(value, lines=True)):
             raise FilmError(f"{value!r:.80} {wrong}")
 
@@ -478,7 +483,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     try:
         record = msgspec.json.decode(decoded(data), type=FilmRecord)
         refuse_texts(record)
-        Clip("film", record.movie)  # a movie's name is one that manifests may have
+        Clip("film", record.movie)  # raises if no manifest could have this name of a movie
     except (*UNREADABLE, FilmError, ManifestError) as error:
         raise FilmError(f"{name}: {error}: score the film again (format {NUMBER})") from error
     return record
@@ -495,7 +500,7 @@ class JudgesAgreement(Struct, frozen=True):
         Windows that both judged and were sure of, and those that both call positive or both negative.
     kappa, low, high : float or None
         Cohen's kappa and its 95 % interval (`kappa_interval`); None of fewer windows than it needs
-        (`judged_windows.LEAST`), and where both say one thing of all.
+        (`judged_windows.LEAST_SURE`), and where both call all positive, or all negative.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     definition : str
@@ -640,9 +645,9 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
-    # Many rows have the same flags.
-    has_any = {flags: not wanted.isdisjoint(flags.split(";")) for flags in table["flags"].unique()}
-    return np.array([has_any[flags] for flags in table["flags"]], dtype=np.bool_)
+    # Each different cell is looked at once: many rows have the same flags.
+    has_any = {cell: not wanted.isdisjoint(cell.split(";")) for cell in table["flags"].unique()}
+    return np.array([has_any[cell] for cell in table["flags"]], dtype=np.bool_)
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:
@@ -651,9 +656,11 @@ def flags_in(table: pd.DataFrame) -> list[str]:
 
 
 def runs(marked: NDArray[np.bool_]) -> list[Run]:
-    """Find runs of marked rows [N]."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    """Find the runs of neighbouring rows [N] that are marked, in order."""
+    steps = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
+    firsts = np.flatnonzero(steps == 1)
+    afters = np.flatnonzero(steps == -1)
+    return list(zip(firsts.tolist(), afters.tolist(), strict=True))
 
 
 def durations(table: pd.DataFrame) -> NDArray[np.float64]:
@@ -667,12 +674,15 @@ def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
     They add up to the time that the rows cover together, each second counted once.
     """
     spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    edges, place = np.unique(spans, return_inverse=True)
-    starts, ends = place.reshape(spans.shape).T
-    begun = np.bincount(starts, minlength=len(edges)) - np.bincount(ends, minlength=len(edges))
-    n_rows = np.maximum(np.cumsum(begun)[:-1], 1)  # that cover what lies between two edges
-    shared = np.concatenate([[0.0], np.cumsum(np.diff(edges) / n_rows)])
-    return np.asarray(shared[ends] - shared[starts])
+    edges, edge_of = np.unique(spans, return_inverse=True)  # all times where a row begins or ends, rising
+    starts, ends = edge_of.reshape(spans.shape).T
+    n_begun = np.bincount(starts, minlength=len(edges))
+    n_ended = np.bincount(ends, minlength=len(edges))
+    n_rows = np.cumsum(n_begun - n_ended)[:-1]  # that cover the time between each edge and the next
+    n_rows = np.maximum(n_rows, 1)  # where no row is, nothing is shared
+    # A row's share of all time up to each edge, if it covered all of it: its own is a difference of two.
+    shared_until = np.concatenate([[0.0], np.cumsum(np.diff(edges) / n_rows)])
+    return np.asarray(shared_until[ends] - shared_until[starts])
 
 
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model
 from obygaze_film.schema import (
     COLUMNS,
     FORMAT,
-    LAST,
+    LAST_COLUMNS,
     MISSING,
     MOST_UNRELIABLE,
     NO_CONTENT,
@@ -65,15 +65,17 @@ from obygaze_models.prediction import (
 LEAST_WIDER = 0.005
 """By how much a bracket must be wider to one side, of a film of few windows, for that to be said."""
 
-LONGEST_S = 60.0
-"""A step of a trace is as long as the time between frames, at most this long."""
+LONGEST_STEP_S = 60.0
+"""Seconds of the longest step of a trace, which is else as long as the time between frames."""
 
-KEPT = ("model", "title", "backbone", "threshold", "clip_s", "n_clips", "licence", "citation")
-FITTED = ("p_skilled", "error", "film_error", "worst_film_error")
-"""What a film's record keeps of a model's card and of its calibration, as it is there."""
+CARD_FIELDS = ("model", "title", "backbone", "threshold", "clip_s", "n_clips", "licence", "citation")
+"""Fields of a model's card that a film's record has unchanged."""
+
+CALIBRATION_FIELDS = ("p_skilled", "error", "film_error", "worst_film_error")
+"""Fields of a model's calibration that a film's record has unchanged."""
 
 PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")
-"""Whose versions a film's record keeps."""
+"""Packages whose versions a film's record keeps."""
 
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
@@ -129,9 +131,19 @@ class FilmFacts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Loaded:
-    """A model with its key in the tables, the digest of its file, and what it says of windows, by clip.
+    """A model and its predictions of a store's windows.
 
-    `trained_on` are the store's films that it was trained on, however they are named.
+    Attributes
+    ----------
+    key : str
+        Its name in the tables, which no other model has.
+    model : Model
+    sha256 : str
+        Of its file; empty without one.
+    windows : DataFrame
+        Its predictions, by clip, as `rows_of_model` takes them.
+    trained_on : set of str
+        The store's films that it was trained on, also if their names differ there.
     """
 
     key: str
@@ -188,9 +200,15 @@ def score_film(
     if movie is None or movie not in movies:
         unknown = "" if movie is None else f"{movie!r} is not among them: "
         raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
-    given: dict[str, Any] = {"shots": shots, "subtitles": subtitles, "facts": facts}
-    of_film = {name: {movie: value} for name, value in given.items() if value is not None}
-    return score_films(store, models, movies={movie}, **of_film)[0]
+    scored = score_films(
+        store,
+        models,
+        movies={movie},
+        shots=None if shots is None else {movie: shots},
+        subtitles=None if subtitles is None else {movie: subtitles},
+        facts=None if facts is None else {movie: facts},
+    )
+    return scored[0]
 
 
 @checked
@@ -224,19 +242,25 @@ def score_films(
     ['film10', 'film11']
     """
     windows = windows_of(store)
-    for what, by_movie in (("shots", shots), ("title or year", facts)):
+    for name, by_movie in (("shots", shots), ("title or year", facts)):
         # A list of more films is valid; a list without any of these films is an error.
         if by_movie and not windows.keys() & by_movie.keys():
             raise FilmError(
-                f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}"
+                f"{name} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}"
             )
-    loaded, films = _load(store, models, movies), []
+    loaded = _load(store, models, movies)
+    films = []
     for movie in windows if movies is None else movies:
-        own = (shots or {}).get(movie, NO_SHOTS)
-        grid = make_grid(movie, windows[movie], own)
-        film = _score(store, loaded, grid, own, (facts or {}).get(movie, FilmFacts()))
-        texts, staged = (subtitles or {}).get(movie, NO_TEXTS), (variables or {}).get(movie, NO_VARIABLES)
-        films.append(replace(film, subtitles=texts, variables=staged))
+        shots_of_film = (shots or {}).get(movie, NO_SHOTS)
+        facts_of_film = (facts or {}).get(movie, FilmFacts())
+        grid = make_grid(movie, windows[movie], shots_of_film)
+        film = _score(store, loaded, grid, shots_of_film, facts_of_film)
+        film = replace(
+            film,
+            subtitles=(subtitles or {}).get(movie, NO_TEXTS),
+            variables=(variables or {}).get(movie, NO_VARIABLES),
+        )
+        films.append(film)
     return films
 
 
@@ -246,18 +270,38 @@ def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] |
         raise FilmError("no model given: name at least one model file")
     loaded: list[_Loaded] = []
     for source in models:
-        model = source if isinstance(source, Model) else load_model(source)
-        local = None if isinstance(source, Model) else local_path(source)
-        name, number = model.card.model, 2
-        while name in {earlier.key for earlier in loaded}:
-            name, number = f"{model.card.model}-{number}", number + 1
-        sha256 = file_sha256(local) if local and local.is_file() else ""
-        found = predict(model, [store], movies=movies)
-        marks = {"far": WINDOW_UNLIKE, "cut": WINDOW_PARTIAL, "seen": TRAINED_ON}
-        table = found.table.assign(**{name: found.has(flag) for name, flag in marks.items()})
-        trained_on = set(found.recognition.films)
-        loaded.append(_Loaded(name, model, sha256, table.set_index("clip_id"), trained_on))
+        if isinstance(source, Model):
+            model = source
+            sha256 = ""
+        else:
+            model = load_model(source)
+            path = local_path(source)
+            sha256 = file_sha256(path) if path.is_file() else ""
+        predicted = predict(model, [store], movies=movies)
+        table = predicted.table.assign(
+            far=predicted.has(WINDOW_UNLIKE),
+            cut=predicted.has(WINDOW_PARTIAL),
+            seen=predicted.has(TRAINED_ON),
+        )
+        loaded_model = _Loaded(
+            key=_unique_key(model.card.model, [earlier.key for earlier in loaded]),
+            model=model,
+            sha256=sha256,
+            windows=table.set_index("clip_id"),
+            trained_on=set(predicted.recognition.films),
+        )
+        loaded.append(loaded_model)
     return loaded
+
+
+def _unique_key(name: str, taken: Sequence[str]) -> str:
+    """Return a model's name, or the first of `name-2`, `name-3`, ... that is not taken."""
+    key = name
+    number = 2
+    while key in taken:
+        key = f"{name}-{number}"
+        number += 1
+    return key
 
 
 def _score(
@@ -265,16 +309,17 @@ def _score(
 ) -> Timeline:
     """Score one film by loaded models."""
     movie, windows = grid.movie, grid.windows
-    parts = [
-        rows_of_model(each.model, each.key, each.windows, grid, is_trained_on=movie in each.trained_on)
-        for each in loaded
-    ]
-    models = [_describe(each, rows, grid) for each, rows in zip(loaded, parts, strict=True)]
-    named = dict.fromkeys(
-        name for part in parts for name in part.columns.difference([*COLUMNS, *LAST], sort=False)
-    )
-    table = pd.concat(parts, ignore_index=True).reindex(columns=[*COLUMNS, *named, *LAST])
-    missing = [name for name in windows.clip_ids if not any(name in each.windows.index for each in loaded)]
+    tables = []
+    for each in loaded:
+        is_trained_on = movie in each.trained_on
+        tables.append(rows_of_model(each.model, each.key, each.windows, grid, is_trained_on=is_trained_on))
+    models = [_describe(each, rows, grid) for each, rows in zip(loaded, tables, strict=True)]
+    concept_columns: dict[str, None] = {}  # of all models, each once, in order
+    for rows in tables:
+        concept_columns |= dict.fromkeys(rows.columns.difference([*COLUMNS, *LAST_COLUMNS], sort=False))
+    table = pd.concat(tables, ignore_index=True).reindex(columns=[*COLUMNS, *concept_columns, *LAST_COLUMNS])
+    predicted_ids = {clip_id for each in loaded for clip_id in each.windows.index}
+    n_missing = sum(clip_id not in predicted_ids for clip_id in windows.clip_ids)
     detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
     record = FilmRecord(
         format=FORMAT,
@@ -289,71 +334,84 @@ def _score(
             window_s=windows.window_s,
             hop_s=windows.hop_s,
             n=len(windows.spans),
-            n_missing=len(missing),
+            n_missing=n_missing,
         ),
         rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
         versions={name: version(name) for name in PACKAGES},
     )
-    typed = table.astype({"called": "Int64", "n_windows": "Int64"})
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
-    known = [_with_content(trace, shots) for trace in traces if len(trace)]
-    frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
-    own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
-    classes = probable_classes(store, windows)
-    return Timeline(record, typed, own_shots, frames, classes=classes)
+    traces = [_with_content(trace, shots) for trace in traces if len(trace)]
+    return Timeline(
+        record,
+        table=table.astype({"called": "Int64", "n_windows": "Int64"}),
+        shots=shots.assign(movie=movie)[list(SHOT_COLUMNS)],
+        frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
+        classes=probable_classes(store, windows),
+    )
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the steps of a trace that lie by more than half in black pictures or credits."""
+    """Leave out the steps of a trace of which more than half is black pictures or credits."""
     spans = steps[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    without = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
-    kept: pd.DataFrame = steps[without <= durations(steps) / 2]
-    return kept
+    no_content_s = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
+    with_content: pd.DataFrame = steps[no_content_s <= durations(steps) / 2]
+    return with_content
 
 
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
-    """Describe a model and its results for the whole film."""
+    """Make the record of a model, with its results for the whole film.
+
+    Parameters
+    ----------
+    loaded : _Loaded
+    rows : DataFrame
+        The model's rows of the film.
+    grid : RowGrid
+    """
     model, card = loaded.model, loaded.model.card
-    seen = grid.movie in loaded.trained_on
-    sides = [list(side) for side in card.target["classes"]]
+    is_trained_on = grid.movie in loaded.trained_on
+    classes = [list(levels) for levels in card.target["classes"]]  # the levels of each class, negative first
     calibration = threshold_p = None
     if (fitted := model.calibration) is not None:
         population: Any = card.population or {"n_movies": len(card.movies), "clips": {}}
         calibration = CalibrationRecord(
             draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
-            **{name: getattr(fitted, name) for name in FITTED},
+            **{name: getattr(fitted, name) for name in CALIBRATION_FIELDS},
             n_movies=population["n_movies"],
             clips=dict(population["clips"]),
             clip_s=population.get("clip_s"),
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
     concept = card.target["concept"]
-    # The target of a concept has no sides: clips with it and clips without may have any level.
-    negative, positive = ([], []) if concept or not sides else (sides[0], sides[-1])
+    negative: list[str] = []
+    positive: list[str] = []
+    if classes and not concept:  # clips with a concept, and clips without it, may have any level
+        negative, positive = classes[0], classes[-1]
     name = card.codebook["name"]
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
     if name in BUILTIN:
         construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
-    perceives = [perceived(each["provenance"]) for each in card.inputs]
-    meant = [concept] if concept else positive
+    modalities = [perceived(each["provenance"]) for each in card.inputs]
+    all_are_known = all(modalities)
+    called_positive = [concept] if concept else positive
     return ModelRecord(
-        **{name: getattr(card, name) for name in KEPT},
+        **{name: getattr(card, name) for name in CARD_FIELDS},
         key=loaded.key,
         sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
-        levels=list(dict.fromkeys(level for side in sides for level in side)),
+        levels=list(dict.fromkeys(level for levels in classes for level in levels)),
         negative=negative,
         positive=positive,
         concept=concept,
         codebook=name,
         construct=construct,
-        means={level: means[level] for level in meant if level in means},
+        means={name: means[name] for name in called_positive if name in means},
         titles=dict(card.codebook.get("titles", {})),
         translations=msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts]),
-        perceives=sorted({name for names in perceives for name in names}) if all(perceives) else [],
+        perceives=sorted({name for names in modalities for name in names}) if all_are_known else [],
         concepts=[
             _concept(model, name, float(threshold))
             for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)
@@ -364,9 +422,9 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         calibration=calibration,
         n_movies=len(card.movies),
         metrics=[dict(row) for row in card.metrics],
-        is_trained_on=seen,
+        is_trained_on=is_trained_on,
         flags={flag: float(durations(rows)[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
-        rate=expected_rate(rows, model, window_s=grid.windows.window_s, is_trained_on=seen),
+        rate=expected_rate(rows, model, window_s=grid.windows.window_s, is_trained_on=is_trained_on),
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
@@ -386,26 +444,31 @@ def agreement_of_people(codebook: str, positive: Sequence[str]) -> HumanRecord |
 
 
 def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
-    """Describe a concept from the model's card."""
-    row: Mapping[str, Any] = next(
-        (row for row in model.card.metrics if row.get("task") == f"concept:{name}" and "movie_chance" in row),
-        {},
-    )
-    columns = {"ap": "mean", "low": "low", "high": "high", "chance": "chance"}
-    figures = {field: row.get(f"movie_{column}") for field, column in columns.items()}
+    """Make the record of a concept; figures that the model's card does not have are None."""
+    metrics: Mapping[str, Any] = {}
+    for row in model.card.metrics:
+        if row.get("task") == f"concept:{name}" and "movie_chance" in row:
+            metrics = row
+            break
     usual = _usual(model, name)
     return ConceptRecord(
         name=name,
         threshold_p=threshold,
+        ap=metrics.get("movie_mean"),
+        low=metrics.get("movie_low"),
+        high=metrics.get("movie_high"),
+        chance=metrics.get("movie_chance"),
         absent=_absent(model, name),
         usual=usual,
         usual_p=None if usual is None else _probability_at(model, name, usual),
-        **figures,
     )
 
 
 def _usual(model: Model, concept: str) -> float | None:
-    """Return the value of a concept at which a linear head adds nothing: the training clips' mean."""
+    """Return the value of a concept at which a linear head adds nothing: the training clips' mean.
+
+    None without such a head.
+    """
     bottleneck = model.estimator
     if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
         return None
@@ -413,7 +476,8 @@ def _usual(model: Model, concept: str) -> float | None:
 
 
 def _probability_at(model: Model, concept: str, value: float) -> float | None:
-    """Return the probability of a concept at one of its values; None where it has none."""
+    """Return the probability of a concept at one of its values; None if it has none there."""
+    # A concept's probability depends on its own value alone: the other concepts have 0.
     values = np.zeros((1, len(model.likely_concepts)))
     column = list(model.likely_concepts).index(concept)
     values[0, column] = value
@@ -454,72 +518,87 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     seconds, counted = durations(rows), is_counted(rows)
     content = ~has_flag(rows, *NO_CONTENT)
     unreliable = has_flag(rows, UNLIKE, MISSING)
-    whole = float(seconds[content].sum())
-    share = float(seconds[content & unreliable].sum()) / whole if whole else 0.0
+    content_s = float(seconds[content].sum())
+    unreliable_share = float(seconds[content & unreliable].sum()) / content_s if content_s else 0.0
     counted_s = float(seconds[counted].sum())
-    left_out, again = model.card.levels_left_out, "save it again by evaluate with a --test of all levels"
-    why = (
+    left_out = model.card.levels_left_out
+    left_out_names = ", ".join(left_out or ())
+    save_again = "save it again by evaluate with a --test of all levels"
+    # Whether each reason to refuse the rate holds, and its words; the first that holds is told.
+    refusals = (
         (not model.decides, "the model finds concepts and decides nothing"),
         (is_trained_on, "the model was trained on this film"),
-        (not whole, "the film is black pictures or credits alone"),
-        (share > MOST_UNRELIABLE, f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"),
+        (not content_s, "the film is black pictures or credits alone"),
+        (unreliable_share > MOST_UNRELIABLE,
+         f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"),
         (model.calibration is None, "the model has no calibration"),
         (left_out is None, "the model's file does not say which levels it was calibrated on: save it again"),
         (left_out,
-         f"the model was calibrated without clips of {', '.join(left_out or ())}, which films have: {again}"),
+         f"the model was calibrated without clips of {left_out_names}, which films have: {save_again}"),
         (not counted_s, "no part of the film is counted"),
     )  # fmt: skip
-    reason = next((text for is_so, text in why if is_so), "")
-    value = low = high = None
-    bracket: tuple[float | None, float | None] = (None, None)
-    n_windows = None
+    reason = next((words for holds, words in refusals if holds), "")
+    value = calibration_low = calibration_high = bracket_low = bracket_high = n_windows = None
     if not reason and model.calibration is not None:
         logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
-        value, low, high = model.calibration.expected_share(logits, seconds[counted])
+        shares = model.calibration.expected_share(logits, seconds[counted])
+        value, calibration_low, calibration_high = shares
         n_windows = counted_s / window_s
         extra = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
-        bracket = model.calibration.bracket(value, extra)
-        usual = model.calibration.bracket(value)
-        if max(usual[0] - bracket[0], bracket[1] - usual[1]) < LEAST_WIDER:
-            n_windows = None
+        bracket_low, bracket_high = model.calibration.bracket(value, extra)
+        usual_low, usual_high = model.calibration.bracket(value)
+        if max(usual_low - bracket_low, bracket_high - usual_high) < LEAST_WIDER:
+            n_windows = None  # the few windows hardly widen the bracket
     return Rate(
         value=value,
-        bracket_low=bracket[0],
-        bracket_high=bracket[1],
-        calibration_low=low,
-        calibration_high=high,
+        bracket_low=bracket_low,
+        bracket_high=bracket_high,
+        calibration_low=calibration_low,
+        calibration_high=calibration_high,
         reason=reason,
-        unreliable=share,
+        unreliable=unreliable_share,
         counted_s=counted_s,
         n_windows=n_windows,
     )
 
 
 def _what_is_unreliable(rows: pd.DataFrame) -> str:
-    """Say what the content without a probability is: unlike the training, not read, or both."""
-    content = ~has_flag(rows, *NO_CONTENT)
-    is_unlike, is_missing = has_flag(rows, UNLIKE), has_flag(rows, MISSING)
-    if not (content & is_missing & ~is_unlike).any():
+    """Say what the content without a probability is: unlike the training, not read, or partly each."""
+    has_content = ~has_flag(rows, *NO_CONTENT)
+    is_unlike = has_flag(rows, UNLIKE)
+    is_unread = has_flag(rows, MISSING) & ~is_unlike
+    if not (has_content & is_unread).any():
         return "is unlike any clip of the training"
-    if not (content & is_unlike).any():
+    if not (has_content & is_unlike).any():
         return "could not be read"
     return "is unlike any clip of the training, or could not be read"
 
 
 def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_windows: float) -> float:
-    """Compute the extra variance of the share of a film that has fewer windows than the films left out."""
+    """Compute the extra variance of the share of a film that has fewer windows than the films left out.
+
+    0 if the model's card does not say how many clips those had.
+
+    Parameters
+    ----------
+    model : Model
+    p, seconds : shape [N]
+        Probabilities and lengths of the film's counted rows.
+    n_windows : float
+        Windows that they are as long as.
+    """
     population = model.card.population
     if population is None or not population["clips"]:
         return 0.0
-    n_clips = sum(population["clips"].values()) / population["n_movies"]
-    return few_windows_variance(p.to_numpy(dtype=np.float64), seconds, n_windows, n_clips)
+    clips_of_a_film = sum(population["clips"].values()) / population["n_movies"]
+    return few_windows_variance(p.to_numpy(dtype=np.float64), seconds, n_windows, clips_of_a_film)
 
 
 def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:
     """Average a model's values of frames over steps of a film.
 
-    A step is a second, or the time between frames where that is longer. Frames of overlapping windows at the
-    same time are averaged.
+    A step is a second, or the time between frames where that is longer, in whole seconds up to 60. All frames
+    in a step are averaged, those of overlapping windows too.
 
     Parameters
     ----------
@@ -539,18 +618,22 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     """
     if model.concepts != model.likely_concepts or not reads_frames(model, store):
         return NO_TRACES
-    group, wanted = store[model.card.backbone], set(clip_ids)
+    group = store[model.card.backbone]
+    wanted = set(clip_ids)
     rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
     frames = frames_of(model, store, np.array(rows, dtype=np.intp))
     frames = frames[frames["time_s"].notna()]
-    gaps = frames.groupby("clip_id")["time_s"].diff()
-    typical = float(gaps[gaps > 0].median())
-    step = min(max(1.0, np.ceil(typical)), LONGEST_S) if np.isfinite(typical) else 1.0
-    concepts = [f"{concept}_p" for concept in model.likely_concepts]
-    steps = frames.assign(place=np.floor(frames["time_s"] / step), n_frames=1).groupby("place", sort=True)
-    table = steps[["weight", "contribution", *concepts]].mean()
+    gaps_s = frames.groupby("clip_id")["time_s"].diff()
+    typical_gap_s = float(gaps_s[gaps_s > 0].median())  # NaN if no clip has two frames
+    step_s = 1.0
+    if np.isfinite(typical_gap_s):
+        step_s = min(max(1.0, np.ceil(typical_gap_s)), LONGEST_STEP_S)
+    concept_columns = [f"{concept}_p" for concept in model.likely_concepts]
+    frames = frames.assign(step=np.floor(frames["time_s"] / step_s), n_frames=1)
+    steps = frames.groupby("step", sort=True)
+    table = steps[["weight", "contribution", *concept_columns]].mean()
     table.insert(0, "n_frames", steps["n_frames"].sum().astype("Int64"))
-    start = table.index.to_numpy(dtype=np.float64) * step
+    start_s = table.index.to_numpy(dtype=np.float64) * step_s
     table = table.reset_index(drop=True)
-    table = table.assign(movie=movie, model=key, start_s=start, end_s=start + step)
-    return table[[*TRACE_COLUMNS, *concepts]]
+    table = table.assign(movie=movie, model=key, start_s=start_s, end_s=start_s + step_s)
+    return table[[*TRACE_COLUMNS, *concept_columns]]

@@ -21,7 +21,7 @@ from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     COLUMNS,
-    LAST,
+    LAST_COLUMNS,
     MOST_S,
     NO_CLASSES,
     NO_TEXTS,
@@ -63,19 +63,27 @@ FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, RATES, *OPTIONAL)
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
 
-UNPLAIN: Final = (b"nan", b"inf", b"true", b"false")
+WORDS_FOR_NUMBERS: Final = (b"nan", b"inf", b"true", b"false")
 """Words that pandas reads as numbers: a table that holds one is read cell by cell."""
 
-EXACTLY: Final[dict[str, Any]] = (
-    {"float_precision": "round_trip"} if int(pd.__version__.partition(".")[0]) < 4 else {}
-)
-"""Asks pandas to read numbers as Python does."""
+PANDAS_VERSION: Final = int(pd.__version__.split(".")[0])
 
-TIMES, WHOLE = ("start_s", "end_s"), ("called", "n_windows", "n_frames")
-MOST = sys.float_info.max
-PROBABILITIES = ("p", "p_low", "p_high")
-TEXTS = ("movie", "level_task", "model", "flags", "status", "detector", "text", "classifier", "class")
+EXACT_NUMBERS: Final[dict[str, Any]] = {"float_precision": "round_trip"} if PANDAS_VERSION < 4 else {}
+"""Arguments by which pandas reads numbers as Python does; from version 4 on it does so anyway."""
+
+TIME_COLUMNS = ("start_s", "end_s")
+WHOLE_COLUMNS = ("called", "n_windows", "n_frames")
+"""Columns of whole numbers."""
+
+PROBABILITY_COLUMNS = ("p", "p_low", "p_high")
+TEXT_COLUMNS = (
+    "movie", "level_task", "model", "flags", "status", "detector", "text", "classifier", "class",
+)  # fmt: skip
 """Columns that hold text; all others hold numbers."""
+
+LARGEST_FLOAT = sys.float_info.max
+LARGEST_WHOLE = 2.0**53
+"""Up to this each whole number is a float of its own."""
 
 
 def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
@@ -107,13 +115,13 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
     # What is replaced in `out`: the files of the one film that it is of, or the folders of several.
     replaced = FILES if out in folders.values() else {folder.name for folder in folders.values()}
     with whole_folder(out) as partial:
-        for node in out.iterdir() if out.is_dir() else ():
-            if node.name in replaced:
+        for present in out.iterdir() if out.is_dir() else ():
+            if present.name in replaced:
                 continue
-            if node.is_dir() and not node.is_symlink():
-                shutil.copytree(node, partial / node.name, symlinks=True, copy_function=link)
+            if present.is_dir() and not present.is_symlink():
+                shutil.copytree(present, partial / present.name, symlinks=True, copy_function=link)
             else:
-                link(node, partial / node.name)
+                link(present, partial / present.name)
         for film in films:
             folder = partial / folders[film.movie].relative_to(out)
             folder.mkdir(exist_ok=True)
@@ -123,25 +131,42 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
 
 
 def files_of(film: "Timeline") -> dict[str, bytes]:
-    """Return the bytes of each file of a film's folder; the record has the digests of the others."""
-    each = [film.segments(model.key) for model in film.record.models]
-    # Empty tables are left out, as they would decide the types of columns; if all are empty, one is kept.
-    segments = pd.concat([table for table in each if len(table)] or each[:1])
-    tables = {TIMELINE: film.table, SEGMENTS: segments, SHOTS: film.shots}
-    more = zip(OPTIONAL, (film.frames, film.subtitles, film.variables, film.classes), strict=True)
-    tables |= {name: table for name, table in more if len(table)}
-    written = {
-        name: table.to_csv(index=False, lineterminator="\n").encode() for name, table in tables.items()
+    """Return the bytes of each file of a film's folder, by name; the record has the digests of the others.
+
+    Raises
+    ------
+    FilmError
+        A time is later than any film is long, or a text of the record has control characters.
+    """
+    tables = {TIMELINE: film.table, SEGMENTS: _segments_of_models(film), SHOTS: film.shots}
+    optional_tables = {
+        FRAMES: film.frames,
+        SUBTITLES: film.subtitles,
+        VARIABLES: film.variables,
+        CLASSES: film.classes,
     }
+    tables |= {name: table for name, table in optional_tables.items() if len(table)}
     for name, table in tables.items():
-        if len(table) and not table["end_s"].max() <= MOST_S:
+        is_within = len(table) == 0 or bool(table["end_s"].max() <= MOST_S)
+        if not is_within:
             raise FilmError(
                 f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MOST_S:g} s is the most"
             )
+    written = {}
+    for name, table in tables.items():
+        written[name] = table.to_csv(index=False, lineterminator="\n").encode()
     digests = {name: sha256_of(data) for name, data in written.items()}
     record = msgspec.structs.replace(film.record, tables=digests)
     refuse_texts(record)
     return {**written, RECORD: json_bytes(msgspec.to_builtins(record))}
+
+
+def _segments_of_models(film: "Timeline") -> pd.DataFrame:
+    """Return the segments of all models of a film as one table."""
+    tables = [film.segments(model.key) for model in film.record.models]
+    with_rows = [table for table in tables if len(table)]
+    # An empty table among others would change the types of their columns.
+    return pd.concat(with_rows) if with_rows else tables[0]
 
 
 def link(source: str | Path, target: str | Path) -> None:
@@ -153,7 +178,14 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
-    """Read the record of a scored film, its timeline, shots, frames, subtitles, variables and classes.
+    """Read the files of a scored film.
+
+    Returns
+    -------
+    record : FilmRecord
+        Without digests of the tables.
+    tables : list of DataFrame
+        Timeline, shots, frames, subtitles, variables and classes; optional ones that are not there are empty.
 
     Raises
     ------
@@ -164,22 +196,24 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     if not path.is_file():
         raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
     record = read_record(bytes_of(path), str(path))
-    of_concepts = (name for model in record.models for name in model.columns)
-    table = _read_table(folder / TIMELINE, (*COLUMNS, *of_concepts, *LAST), record, record.duration_s)
-    _check_rows(table, record, folder / TIMELINE)
-    shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
-    more = [
-        _read_table(folder / name, [*absent], record) if name in record.tables else absent
-        for name, absent in OPTIONAL.items()
-    ]
-    return msgspec.structs.replace(record, tables={}), [table, shots, *more]  # digests are of these files
+    concept_columns = [name for model in record.models for name in model.columns]
+    timeline_columns = (*COLUMNS, *concept_columns, *LAST_COLUMNS)
+    timeline = _read_table(folder / TIMELINE, timeline_columns, record, end_s=record.duration_s)
+    _check_rows(timeline, record, folder / TIMELINE)
+    tables = [timeline, _read_table(folder / SHOTS, SHOT_COLUMNS, record)]
+    for name, empty_table in OPTIONAL.items():
+        if name in record.tables:
+            tables.append(_read_table(folder / name, [*empty_table], record))
+        else:
+            tables.append(empty_table)
+    return msgspec.structs.replace(record, tables={}), tables
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
     """Read a file of a scored film; one that is larger than `MOST_BYTES` is refused.
 
-    A link that leads out of the folder is refused too, unless the record lists the file (`is_listed`): its
-    digest is then checked.
+    A link that leads out of the folder is refused too, unless the record lists the file (`is_listed`): then
+    the caller checks its digest.
     """
     try:
         return read_bytes(path, MOST_BYTES, within=None if is_listed else path.parent)
@@ -189,7 +223,18 @@ def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
 
 
 def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
-    """Read one of the tables; check its digest, its columns, their numbers and texts."""
+    """Read one of the tables; check its digest, its columns, their numbers and texts.
+
+    Parameters
+    ----------
+    path : Path
+    needed : sequence of str
+        Columns that it must have.
+    record : FilmRecord
+        Has the table's digest.
+    end_s : float
+        The latest time that it may have.
+    """
     data = bytes_of(path, is_listed=path.name in record.tables)
     if record.tables.get(path.name) != sha256_of(data):
         raise FilmError(f"{path}: not the table that {RECORD} was written with: score the film again")
@@ -204,7 +249,8 @@ def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: fl
         raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
     for name in table.columns:
         try:
-            table[name] = _texts(table[name]) if name in TEXTS else _numbers(table[name], end_s)
+            is_text = name in TEXT_COLUMNS
+            table[name] = _texts(table[name]) if is_text else _numbers(table[name], end_s)
         except ValueError as error:
             raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
     if not (table["start_s"] < table["end_s"]).all():
@@ -213,22 +259,22 @@ def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: fl
 
 
 def _plain_table(data: bytes) -> pd.DataFrame | None:
-    """Read a table whose numbers are all plain, six times as fast as cell by cell, and as exactly.
+    """Read a table whose numbers are all written in digits, six times as fast as cell by cell, as exactly.
 
     None for a table that must be read cell by cell: one that is damaged, or may hold words for numbers.
     """
-    if any(word in data.lower() for word in UNPLAIN):
+    if any(word in data.lower() for word in WORDS_FOR_NUMBERS):
         return None
     try:
         columns = pd.read_csv(io.BytesIO(data), nrows=0, dtype=str, keep_default_na=False).columns
-        numbers = [name for name in columns if name not in TEXTS]
-        kinds = {name: str if name in TEXTS else "float64" for name in columns}
-        empty = {name: [""] for name in numbers}
+        types = {name: str if name in TEXT_COLUMNS else "float64" for name in columns}
+        # Of numbers an empty cell alone is missing; no word of a text is.
+        missing = {name: [""] for name in columns if name not in TEXT_COLUMNS}
         with warnings.catch_warnings():
             # Before pandas 4 numbers are read exactly only where that is asked for.
             warnings.simplefilter("ignore", DeprecationWarning)
             table: pd.DataFrame = pd.read_csv(
-                io.BytesIO(data), dtype=kinds, keep_default_na=False, na_values=empty, **EXACTLY
+                io.BytesIO(data), dtype=types, keep_default_na=False, na_values=missing, **EXACT_NUMBERS
             )
             return table
     except (ValueError, OverflowError):
@@ -236,7 +282,7 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
 
 
 def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
-    """Check a column of texts."""
+    """Return a column of texts as it is; raise ValueError if one has control characters."""
     for text in cells.unique():
         if wrong := unsuitable(str(text)):
             raise ValueError(f"{text!r:.80} {wrong}")
@@ -244,44 +290,46 @@ def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
 
 
 def _numbers(cells: "pd.Series[Any]", end_s: float) -> Any:
-    """Check a column of numbers: times up to `end_s`, probabilities, whole numbers, others finite.
+    """Turn a column into numbers; raise ValueError at one that is out of its column's bounds.
 
-    Cells are texts, or numbers already (`_plain_table`), of which those that are empty are NaN.
+    Times are from 0 to `end_s` and never missing, probabilities from 0 to 1, whole numbers from 0 on, others
+    finite. Cells are texts, or numbers already (`_plain_table`), of which those that are empty are NaN.
     """
     if cells.dtype == np.float64:
         numbers = cells.to_numpy()
-        is_given = ~np.isnan(numbers)
+        is_filled = ~np.isnan(numbers)
     else:
         # Python's float, cell by cell: every number is read exactly as it was written.
         texts = cells.tolist()
         numbers = np.array([float(text) if text else np.nan for text in texts], dtype=np.float64)
-        is_given = np.array([text != "" for text in texts], dtype=np.bool_)
+        is_filled = np.array([text != "" for text in texts], dtype=np.bool_)
     name = str(cells.name)
-    low, high = -MOST, MOST
-    if name in TIMES:
+    low, high = -LARGEST_FLOAT, LARGEST_FLOAT
+    if name in TIME_COLUMNS:
         low, high = 0.0, end_s
-    elif name in PROBABILITIES or name.endswith("_p"):
+    elif name in PROBABILITY_COLUMNS or name.endswith("_p"):
         low, high = 0.0, 1.0
-    elif name in WHOLE:
-        low, high = 0.0, 2.0**53
-    given = numbers if name in TIMES else numbers[is_given]
-    wrong = ~((given >= low) & (given <= high))
-    if name in WHOLE:
-        wrong |= given != np.floor(given)
-    if wrong.any():
-        raise ValueError(f"{given[wrong][0]:g} is none of its numbers, from {low:g} to {high:g}")
-    return pd.Series(numbers).astype("Int64") if name in WHOLE else numbers
+    elif name in WHOLE_COLUMNS:
+        low, high = 0.0, LARGEST_WHOLE
+    to_check = numbers if name in TIME_COLUMNS else numbers[is_filled]
+    is_wrong = ~((to_check >= low) & (to_check <= high))  # also of NaN
+    if name in WHOLE_COLUMNS:
+        is_wrong |= to_check != np.floor(to_check)
+    if is_wrong.any():
+        raise ValueError(f"{to_check[is_wrong][0]:g} is none of its numbers, from {low:g} to {high:g}")
+    return pd.Series(numbers).astype("Int64") if name in WHOLE_COLUMNS else numbers
 
 
 def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
-    """Refuse a table whose models differ from those of the record."""
-    there, expected = set(table["model"]), {model.key for model in record.models}
-    if there != expected:
+    """Refuse a timeline of other models, with probabilities without bands, or with times out of order."""
+    keys = set(table["model"])
+    expected = {model.key for model in record.models}
+    if keys != expected:
         raise FilmError(
-            f"{path}: its models are {', '.join(sorted(there))}; {RECORD} says {', '.join(sorted(expected))}"
+            f"{path}: its models are {', '.join(sorted(keys))}; {RECORD} says {', '.join(sorted(expected))}"
         )
-    given = table[["p", "p_low", "p_high"]].notna().to_numpy()
-    if (given.any(axis=1) != given.all(axis=1)).any():
+    is_filled = table[["p", "p_low", "p_high"]].notna().to_numpy()  # [rows, 3]
+    if (is_filled.any(axis=1) != is_filled.all(axis=1)).any():
         raise FilmError(f"{path}: columns p, p_low, p_high: one is empty where another is not")
     for _, rows in table.groupby("model"):
         if not (rows["start_s"].diff().dropna() > 0).all():

@@ -15,29 +15,34 @@ SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
     "reaches", "present", "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
 )  # fmt: skip
-"""number: the passage's one number, by time: 1, 2, ... of those that reach the threshold, w1, w2, ... of the
-others; rank: by strength, those that reach first; judged_s: its seconds with a probability, less than its
-length where it goes on over others; present: the concepts that are seen; concepts: these, all that are a
-reason (`Reason.moves`), and those that weigh most whether seen or not. Of each of these: its probability; the
-one at its usual value, where it adds nothing; whether there is more, less or, in some rows more and in others
-less, mixed amounts of it than usual; its
-contribution to the logit; and how much of the segment's probability is due to it: p less what p were at its
-usual value. Names and numbers are separated by semicolons, heaviest first; empty without a usual value, as of
-a tree."""
+"""Columns of a table of segments.
+
+number: the passage's one number, by time: 1, 2, ... of those that reach the threshold, w1, w2, ... of the
+others; rank: by strength, those that reach first; judged_s: its seconds with a probability, fewer than its
+length where it goes on over rows without one; reaches: 1 if it reaches the threshold, else 0; present: the
+concepts that are seen.
+
+concepts: those that are seen, all that are a reason (`Reason.moves`), and those that weigh most whether seen
+or not. Names are separated by semicolons, heaviest first. The next columns have one value for each of these:
+concepts_p: its probability; usual_p: its probability at its usual value, where it adds nothing; amounts:
+whether there is more or less of it than usual, or mixed, as rows differ; contributions: its contribution to
+the logit; changes: how much of the segment's probability is due to it, which is p minus what p would be at
+its usual value. Values that rest on the usual value are empty where there is none, as of a tree."""
 
 DROP = 0.1
-"""Difference between the probabilities at which a segment starts and ends."""
+"""How far below the threshold a probability may fall without ending a segment."""
 
 MIN_S = 5.0
+"""Seconds of the shortest segment."""
+
 GAP_S = 5.0
-"""Seconds of the shortest segment, and of the longest gap in one."""
+"""Seconds of the longest gap in a segment."""
 
 LISTED = 20
 """Places of a film that are listed, if it has as many: passages that reach the threshold, and weaker ones."""
 
 N_CONCEPTS = 3
-"""Concepts of those that weigh most, whether seen or not, and whatever they change."""
-
+"""Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
 LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
@@ -48,13 +53,13 @@ LEAST_CONTRIBUTION = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A concept of a segment, and its two signs: more or less than usual, for or against.
+    """A concept of a segment: how much of it there is, and how far it raises or lowers the probability.
 
     Attributes
     ----------
     concept : str
     p, contribution : float
-        Mean probability, and mean contribution to the logit.
+        Mean probability, and mean contribution to the logit (above 0 where it raises the probability).
     is_present : bool
         Whether it is seen: its probability reaches the concept's threshold.
     usual_p : float or None
@@ -62,8 +67,8 @@ class Reason:
     amount : str
         ``more``, ``less`` or ``mixed`` than usual (`_amount`); empty where no usual value is known.
     change : float or None
-        Of the segment's probability, what is due to it: less the probability with the concept at its usual
-        value.
+        The segment's probability minus what it would be with the concept at its usual value; None if no
+        usual value is known.
     """
 
     concept: str
@@ -80,10 +85,11 @@ class Reason:
         return (self.contribution if self.change is None else self.change) > 0
 
     @property
-    def parts(self) -> bool:
-        """Whether it raises the probability in some rows and lowers it in others.
+    def goes_both_ways(self) -> bool:
+        """Whether its mean change and its mean contribution contradict each other: one is above 0, one below.
 
-        Then its mean change and its mean contribution may have two signs, and it is on neither side.
+        This happens where it raises the probability in some rows and lowers it in others: it is then neither
+        for nor against.
         """
         return self.change is not None and self.change * self.contribution < 0
 
@@ -102,19 +108,19 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     columns = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
     cells = [str(segment[name]).split(";") for name in columns]
     present = str(segment["present"]).split(";")
-    read = []
+    reasons_of_row = []
     for name, p, contribution, usual_p, amount, change in zip(*cells, strict=True):
         reason = Reason(
-            name,
-            float(p),
-            float(contribution),
-            name in present,
+            concept=name,
+            p=float(p),
+            contribution=float(contribution),
+            is_present=name in present,
             usual_p=float(usual_p) if usual_p else None,
             amount=amount,
             change=float(change) if change else None,
         )
-        read.append(reason)
-    return tuple(read)
+        reasons_of_row.append(reason)
+    return tuple(reasons_of_row)
 
 
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:
@@ -125,8 +131,9 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     shorter ones than 5 s are dropped. Where fewer than `top` are found, the highest places that stay below
     the threshold are listed too, cut out by the same rule with their own peak as the threshold.
 
-    A place has one number, whatever `top` is: by time among those that reach the threshold, and among the
-    others of the `LISTED` first ones; further ones follow.
+    A segment has the same number whatever `top` is: those that reach the threshold are numbered by time, the
+    others apart from them. Of these, as many as fill a list of `LISTED` are numbered by time first, and then
+    those that a larger `top` adds.
 
     Parameters
     ----------
@@ -138,32 +145,28 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     Returns
     -------
     DataFrame
-        `SEGMENT_COLUMNS`; first those that reach the threshold, each part by mean probability. Empty for a
-        model without probabilities.
+        `SEGMENT_COLUMNS`; first those that reach the threshold, the highest mean probability first, then the
+        others in the same order. Empty for a model without probabilities.
     """
     threshold = model.threshold_p
     counted = is_counted(rows)
     if threshold is None or not counted.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
-    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)
-    start = rows["start_s"].to_numpy(dtype=np.float64)
-    end = rows["end_s"].to_numpy(dtype=np.float64)
-    reaching = _reaching(p, threshold, start, end)
-    n_below = max(top, LISTED) - len(reaching)
-    below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, n_below)
-    # Numbered by time are those that are always found, and then, by time too, those that a larger `top` adds.
-    n_always = max(LISTED - len(reaching), 0)
-    numbers = _by_time(below[:n_always]) + [n_always + n for n in _by_time(below[n_always:])]
-    listed = [
-        _row(rows, run, model) | {"reaches": 1, "number": str(number)}
-        for run, number in zip(reaching, _by_time(reaching), strict=True)
-    ]
-    shown = max(top - len(reaching), 0)
-    listed += [
-        _row(rows, run, model) | {"reaches": 0, "number": f"w{number}"}
-        for run, number in zip(below[:shown], numbers[:shown], strict=True)
-    ]
-    table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
+    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)  # below every threshold if not counted
+    start_s = rows["start_s"].to_numpy(dtype=np.float64)
+    end_s = rows["end_s"].to_numpy(dtype=np.float64)
+    reaching = _reaching(p, threshold, start_s, end_s)
+    n_weaker = max(top, LISTED) - len(reaching)
+    weaker = _peaks(np.where(p < threshold, p, -1.0), reaching, start_s, end_s, n_weaker)
+    n_first = max(LISTED - len(reaching), 0)
+    numbers = _by_time(weaker[:n_first]) + [n_first + number for number in _by_time(weaker[n_first:])]
+    segments = []
+    for run, number in zip(reaching, _by_time(reaching), strict=True):
+        segments.append(_row(rows, run, model) | {"reaches": 1, "number": str(number)})
+    n_shown = max(top - len(reaching), 0)
+    for run, number in zip(weaker[:n_shown], numbers[:n_shown], strict=True):
+        segments.append(_row(rows, run, model) | {"reaches": 0, "number": f"w{number}"})
+    table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
 
@@ -184,91 +187,111 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
     if model.threshold_p is None or not counted.any():
         return 0
     curve = np.where(counted, rows[column].to_numpy(dtype=np.float64), -1.0)
-    start = rows["start_s"].to_numpy(dtype=np.float64)
-    end = rows["end_s"].to_numpy(dtype=np.float64)
-    return len(_reaching(curve, model.threshold_p, start, end))
+    start_s = rows["start_s"].to_numpy(dtype=np.float64)
+    end_s = rows["end_s"].to_numpy(dtype=np.float64)
+    return len(_reaching(curve, model.threshold_p, start_s, end_s))
 
 
 def _reaching(
-    p: NDArray[np.float64], threshold: float, start: NDArray[np.float64], end: NDArray[np.float64]
+    p: NDArray[np.float64], threshold: float, start_s: NDArray[np.float64], end_s: NDArray[np.float64]
 ) -> list[Run]:
-    """Find the passages of a curve [N] that reach a threshold."""
-    reaching = [run for run in runs(p >= _floor(threshold)) if p[slice(*run)].max() >= threshold]
-    return [run for run in _bridge(reaching, start, end) if end[run[1] - 1] - start[run[0]] >= MIN_S]
+    """Find the runs of rows [N] that are segments: those that reach a threshold and last long enough."""
+    reaching = []
+    for first, after in runs(p >= _floor(threshold)):
+        if p[first:after].max() >= threshold:
+            reaching.append((first, after))
+    joined = _joined(reaching, start_s, end_s)
+    return [(first, after) for first, after in joined if end_s[after - 1] - start_s[first] >= MIN_S]
 
 
-def _by_time(places: Sequence[Run]) -> list[int]:
-    """Give places the numbers from 1 on in the order of time."""
-    in_order = sorted(places)
-    return [in_order.index(place) + 1 for place in places]
+def _by_time(segments: Sequence[Run]) -> list[int]:
+    """Return the number of each segment in the order of time, from 1 on."""
+    in_order = sorted(segments)
+    return [in_order.index(segment) + 1 for segment in segments]
 
 
 def _floor(threshold: float) -> float:
+    """Return the probability down to which a segment goes on."""
     return max(threshold - DROP, threshold / 2)
 
 
-def _bridge(separate: Sequence[Run], start: NDArray[np.float64], end: NDArray[np.float64]) -> list[Run]:
-    """Join runs that are near each other."""
-    bridged: list[Run] = []
+def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> list[Run]:
+    """Join runs of rows [N] that are at most `GAP_S` apart."""
+    joined: list[Run] = []
     for first, after in separate:
-        if bridged and start[first] - end[bridged[-1][1] - 1] <= GAP_S:
-            bridged[-1] = (bridged[-1][0], after)
-        else:
-            bridged.append((first, after))
-    return bridged
+        if joined:
+            former_first, former_after = joined[-1]
+            if start_s[first] - end_s[former_after - 1] <= GAP_S:
+                joined[-1] = (former_first, after)
+                continue
+        joined.append((first, after))
+    return joined
 
 
 def _peaks(
     p: NDArray[np.float64],
     reaching: Sequence[Run],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
+    start_s: NDArray[np.float64],
+    end_s: NDArray[np.float64],
     n: int,
 ) -> list[Run]:
-    """Find at most n of the highest peaks outside of the segments that reach the threshold."""
+    """Find at most n runs of rows around the highest peaks, the highest first.
+
+    Parameters
+    ----------
+    p : ndarray, shape [N]
+        Probabilities; -1 where a row is to be in none.
+    reaching : sequence of Run
+        Segments that reach the threshold, whose rows are in none either.
+    start_s, end_s : ndarray, shape [N]
+        Of the rows.
+    n : int
+    """
     p_left = p.copy()
-    for run in reaching:
-        p_left[slice(*run)] = -1.0
+    for first, after in reaching:
+        p_left[first:after] = -1.0
     peaks: list[Run] = []
     while len(peaks) < n:
-        seed = int(np.argmax(p_left))
-        if p_left[seed] <= 0:
+        peak = int(np.argmax(p_left))
+        if p_left[peak] <= 0:
             break
-        above = runs(p_left >= _floor(float(p_left[seed])))
-        first, after = next(run for run in above if run[0] <= seed < run[1])
+        high_enough = runs(p_left >= _floor(float(p_left[peak])))
+        first, after = next((first, after) for first, after in high_enough if first <= peak < after)
         p_left[first:after] = -1.0
-        if end[after - 1] - start[first] >= MIN_S:
+        if end_s[after - 1] - start_s[first] >= MIN_S:
             peaks.append((first, after))
     return peaks
 
 
 def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
-    """Describe one segment."""
-    part = rows.iloc[slice(*run)]
-    reliable = part[is_counted(part)]
-    peak = reliable.iloc[int(np.argmax(reliable["p"].to_numpy()))]
+    """Make the row of one segment, a run of a model's rows, but for its `number`, `rank` and `reaches`."""
+    first, after = run
+    segment = rows.iloc[first:after]
+    counted = segment[is_counted(segment)]
+    peak = counted.iloc[int(np.argmax(counted["p"].to_numpy()))]
     return {
-        "movie": part["movie"].iloc[0],
+        "movie": segment["movie"].iloc[0],
         "model": model.key,
-        "start_s": float(part["start_s"].iloc[0]),
-        "end_s": float(part["end_s"].iloc[-1]),
-        "judged_s": float(durations(reliable).sum()),
+        "start_s": float(segment["start_s"].iloc[0]),
+        "end_s": float(segment["end_s"].iloc[-1]),
+        "judged_s": float(durations(counted).sum()),
         "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
-        **means_of(reliable, durations(reliable), model),
-        "flags": ";".join(flags_in(part)),
+        **means_of(counted, durations(counted), model),
+        "flags": ";".join(flags_in(segment)),
     }
 
 
 def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
-    """Average rows that are counted by weights [N]: probability, band, and the concepts that are to be named.
+    """Average rows that are counted by weights [N]; return a part of `SEGMENT_COLUMNS`.
 
-    Those are all that are seen, all that are a reason, and those that weigh most.
+    It is the probability with its band, and the concepts that are to be named: all that are seen, all that
+    are a reason, and those that weigh most.
     """
 
     def mean(column: str) -> float:
         return float(np.average(rows[column], weights=weights))
 
-    every = []
+    every = []  # a reason for each concept
     changes = _changes(rows, weights, model)
     for concept in model.concepts if model.by_concepts else ():
         p = mean(f"{concept.name}_p")
@@ -276,10 +299,10 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         if concept.usual is not None:
             amount = _amount(rows, weights, concept, changes.get(concept.name))
         reason = Reason(
-            concept.name,
-            p,
-            mean(f"{concept.name}_contribution"),
-            p >= concept.threshold_p,
+            concept=concept.name,
+            p=p,
+            contribution=mean(f"{concept.name}_contribution"),
+            is_present=p >= concept.threshold_p,
             usual_p=concept.usual_p,
             amount=amount,
             change=changes.get(concept.name),
@@ -307,7 +330,7 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
 def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
     """Compute the ends of the 80 % band of the mean probability of rows that are counted, by weights [N].
 
-    Without a calibration, the means of the rows' own bands.
+    Without a calibration they are the means of the ends of the rows' own bands.
     """
     p = float(np.average(rows["p"], weights=weights))
     if model.calibration is None:
@@ -328,38 +351,44 @@ def _amount(
     """
     values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
     is_more = bool(np.average(values, weights=weights) > concept.usual)
-    counted = values[weights > 0]
-    if counted.min() < concept.usual < counted.max():
+    counted_values = values[weights > 0]
+    is_on_both_sides = counted_values.min() < concept.usual < counted_values.max()
+    if is_on_both_sides:
         p = float(np.average(rows[f"{concept.name}_p"], weights=weights))
         contribution = float(np.average(rows[f"{concept.name}_contribution"], weights=weights))
-        if concept.usual_p is not None and p != concept.usual_p and (p > concept.usual_p) != is_more:
+        usual_p = concept.usual_p
+        # The mean probability says the opposite of the mean value.
+        if usual_p is not None and p != usual_p and (p > usual_p) != is_more:
             return "mixed"
+        # The mean change says the opposite of the mean contribution.
         if change and contribution and (change > 0) != (contribution > 0):
             return "mixed"
     return "more" if is_more else "less"
 
 
 def _cell(value: float | None) -> str:
+    """Write a number for a table with four decimals; empty for None."""
     return "" if value is None else f"{value:.4f}"
 
 
 def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Average how much of the probability of rows [N] is due to each concept, by weights [N]."""
+    """Average how much of the probability of rows [N] is due to each concept, by name, by weights [N]."""
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
 
 def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
-    """Compute how much of the probability of each row [N] is due to each concept.
+    """Compute how much of the probability of each row [N] is due to each concept, by name.
 
-    It is the probability less that with the concept at its usual value. Concepts without a usual value are
-    left out.
+    It is the probability minus that with the concept at its usual value, where its contribution to the logit
+    is 0. Concepts without a usual value are left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):
         return {}
     logits = rows["logit"].to_numpy(dtype=np.float64)
-    added = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
-    every = np.concatenate([logits[None], logits - added])
-    p = mean_probability(np.array(model.calibration.draws), every.ravel()).reshape(every.shape)
-    return dict(zip(names, p[0] - p[1:], strict=True))
+    contributions = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
+    all_logits = np.concatenate([logits[None], logits - contributions])  # [1 + concepts, N]
+    all_p = mean_probability(np.array(model.calibration.draws), all_logits.ravel()).reshape(all_logits.shape)
+    p, p_at_usual = all_p[0], all_p[1:]
+    return dict(zip(names, p - p_at_usual, strict=True))

@@ -151,20 +151,31 @@ def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
     return list(found_films([local_path(folder) for folder in folders]).values())
 
 
-def found_films(folders: Sequence[Path], tell: Callable[[Path], object] = repr) -> dict[Path, Timeline]:
-    """Read scored films like `read_films`, by folder; `tell` gets each folder before it is read."""
+def found_films(
+    folders: Sequence[Path], tell: Callable[[Path], object] | None = None
+) -> dict[Path, Timeline]:
+    """Read scored films like `read_films`, by the folder of each film.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Each of one film, of several, or of a run.
+    tell : callable, optional
+        Called with the folder of each film before it is read.
+    """
     folder_of: dict[str, Path] = {}
     films = {}
     for folder in folders:
-        files = (sorted(folder.glob(f"{deeper}{RECORD}")) for deeper in ("", "*/", "scored/*/"))
-        places = [record.parent for record in next(filter(None, files), [])]
-        if not places:
+        records = _records_in(folder)
+        if not records:
             raise FilmError(
                 f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote, or "
                 "'obygaze film run'"
             )
-        for path in places:
-            tell(path)
+        for record in records:
+            path = record.parent
+            if tell is not None:
+                tell(path)
             film = Timeline.read(path)
             if film.movie in folder_of:
                 raise FilmError(
@@ -173,3 +184,12 @@ def found_films(folders: Sequence[Path], tell: Callable[[Path], object] = repr) 
             folder_of[film.movie] = path
             films[path] = film
     return films
+
+
+def _records_in(folder: Path) -> list[Path]:
+    """List the record of a film in its folder; else those one folder deeper; else those of a run."""
+    for pattern in (RECORD, f"*/{RECORD}", f"scored/*/{RECORD}"):
+        records = sorted(folder.glob(pattern))
+        if records:
+            return records
+    return []

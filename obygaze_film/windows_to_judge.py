@@ -26,6 +26,7 @@ DRAW = "draw"
 
 UNCERTAIN = "uncertain"
 RANDOM = "random"
+"""Reasons in that column: the model was unsure of the window, or it was drawn at random."""
 
 Window = tuple[int, int]
 """Index of a film, and index of one of its cells."""
@@ -128,11 +129,14 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         cells = cells_of(film)
         changed: set[int] = set()
         for clip in clips:
-            cell = cells.at(clip.start_s or 0.0, clip.end_s or 0.0)
-            seconds = content_at_draw(clip)
-            if clip.movie != film.movie or cell is None or seconds is None or not is_blind(clip):
+            if clip.movie != film.movie or not is_blind(clip):
                 continue
-            if not abs(seconds - cells.content[cell]) <= SLACK_S:
+            cell = cells.at(clip.start_s or 0.0, clip.end_s or 0.0)
+            seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
+            if cell is None or seconds is None:
+                continue
+            is_same = abs(seconds - cells.content[cell]) <= SLACK_S
+            if not is_same:
                 changed.add(cell)
         if changed:
             notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
@@ -141,24 +145,22 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
 
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
-    """List the windows of a film that nobody judged blindly, in the order of the draw."""
+    """List the windows of a film that are not among the `judged` ones, in the order of the draw."""
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
     judged_cells = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
     order = draw.order()
-    places = {cell: place for place, cell in enumerate(order, 1)}
+    cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.law == SUCCESSIVE:
         # Cells that are left get the places that no judgement has: those that they have in the order, unless
         # content changed since the judged ones were drawn.
         taken = {place_in(clip) for clip in judged_of_film}
-        free = (place for place in count(1) if place not in taken)
-        places = {cell: next(free) for cell in order if cell not in judged_cells}
-    return [
-        _clip(film.movie, cells, cell, extras_of(draw, cell, places[cell]))
-        for cell in order
-        if cell not in judged_cells
-    ]
+        free_places = (place for place in count(1) if place not in taken)
+        place_of = dict(zip(cells_left, free_places, strict=False))
+    else:
+        place_of = {cell: place for place, cell in enumerate(order, 1)}
+    return [_clip(film.movie, cells, cell, extras_of(draw, cell, place_of[cell])) for cell in cells_left]
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
@@ -191,46 +193,60 @@ def _next_in_sight(
         fresh_by_film.append(fresh)
         uncertain_by_film.append(_uncertain(cells, fresh, film.model(key).threshold_p))
     n_random = n // 3
-    windows = dict.fromkeys(_in_turn(uncertain_by_film)[: n - n_random], UNCERTAIN)
+    reason_of: dict[Window, str] = dict.fromkeys(_in_turn(uncertain_by_film)[: n - n_random], UNCERTAIN)
     is_known = [cells.is_known for cells in cells_by_film]
-    others = [
-        (f, cell) for f, cell in _in_turn(fresh_by_film) if is_known[f][cell] and (f, cell) not in windows
-    ]
-    windows |= dict.fromkeys(others[: n - len(windows)], RANDOM)
+    others = []
+    for window in _in_turn(fresh_by_film):
+        film_index, cell = window
+        if is_known[film_index][cell] and window not in reason_of:
+            others.append(window)
+    reason_of |= dict.fromkeys(others[: n - len(reason_of)], RANDOM)
     clips = []
-    for (f, cell), draw in sorted(windows.items()):
-        cells = cells_by_film[f]
-        extras = {DRAW: draw, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
-        clips.append(_clip(films[f].movie, cells, cell, extras))
+    for (film_index, cell), reason in sorted(reason_of.items()):
+        cells = cells_by_film[film_index]
+        extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
+        clips.append(_clip(films[film_index].movie, cells, cell, extras))
     return clips
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
-    """Take cells from the films in turn."""
-    longest = max(map(len, orders), default=0)
-    return [
-        (f, order[turn]) for turn in range(longest) for f, order in enumerate(orders) if turn < len(order)
-    ]
+    """List each film's first cell, then each film's second, and so on, until no film has more.
+
+    Parameters
+    ----------
+    orders : sequence of sequence of int
+        Cells of each film, in the order in which they are taken.
+    """
+    windows: list[Window] = []
+    most_cells = max(map(len, orders), default=0)
+    for turn in range(most_cells):
+        for film_index, order in enumerate(orders):
+            if turn < len(order):
+                windows.append((film_index, order[turn]))
+    return windows
 
 
 def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
-    """Order fresh cells by how near they are to the threshold; neighbours of a nearer one are left out."""
+    """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
+
+    Left out are neighbours of a nearer one, cells that are no more `fresh` (judged before), and those of
+    which the model says too little (`Cells.is_known`). Without a threshold there are none.
+    """
     if threshold is None:
         return []
-    far = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)
-    # Of cell c at place c + 1: the first and the last cell have a neighbour too, which is never chosen.
-    is_chosen = np.zeros(len(far) + 2, dtype=np.bool_)
-    order = []
-    for cell in np.argsort(far, kind="stable").tolist():
-        is_beside_chosen = is_chosen[cell : cell + 3].any()
-        if np.isfinite(far[cell]) and cell in fresh and not is_beside_chosen:
-            is_chosen[cell + 1] = True
+    distances = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)
+    order: list[int] = []
+    chosen: set[int] = set()
+    for cell in np.argsort(distances, kind="stable").tolist():
+        is_beside_chosen = cell - 1 in chosen or cell + 1 in chosen
+        if np.isfinite(distances[cell]) and cell in fresh and not is_beside_chosen:
+            chosen.add(cell)
             order.append(cell)
     return order
 
 
 def _clip(movie: str, cells: Cells, cell: int, extras: dict[str, str]) -> Clip:
-    """Make a clip without a level from a cell."""
+    """Make the clip of a cell, without a level, with an id that is also fit for a file's name."""
     start, end = cells.spans[cell].tolist()
     name = movie.replace("/", "_").replace("\\", "_").lstrip(".")
     return Clip(f"{name}-{round(start * 1000):08d}", movie, start_s=start, end_s=end, extras=extras)

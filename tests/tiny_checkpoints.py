@@ -5,7 +5,7 @@ import string
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE
+from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE_FILES
 from obygaze_features.errors import BackboneError
 from tests.later import later
 
@@ -303,7 +303,8 @@ def tiny_language_model(folder: Path, *, seed: int = 0, context: int = 32) -> Pa
     tensors = {name.removeprefix("transformer."): value for name, value in network.state_dict().items()}
     del tensors["lm_head.weight"]  # tied to the embedding
     mask = torch.ones(context, context).tril()[None, None]
-    save_file(tensors | {f"h.{layer}.attn.bias": mask.clone() for layer in range(2)}, folder / SINGLE[0])
+    masks = {f"h.{layer}.attn.bias": mask.clone() for layer in range(2)}
+    save_file(tensors | masks, folder / SINGLE_FILES[0])
     config.save_pretrained(folder)
     return folder
 

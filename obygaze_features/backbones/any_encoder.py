@@ -20,7 +20,7 @@ from torch import nn
 
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.class_calls import (
-    POOLING,
+    POOLER_ARGUMENT,
     ClassCall,
     call_of,
     clip_fields,
@@ -34,19 +34,22 @@ from obygaze_features.backbones.classifiers import (
     load_classifier,
 )
 from obygaze_features.backbones.encoder_kinds import HEADS
-from obygaze_features.backbones.own_processor import BITS, OwnProcessor, call_processor
+from obygaze_features.backbones.own_processor import NUMBER_BITS, OwnProcessor, call_processor
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError
 from obygaze_features.text import counted
 
 POOLER, HIDDEN = "pooler_output", "last_hidden_state"
-LANGUAGE = ("language_model", "text_model", "lm_head", "decoder")
+"""Fields of a network's output: the vector of a picture or clip; its tokens."""
+LANGUAGE_PARTS = ("language_model", "text_model", "lm_head", "decoder")
 """Parts of networks that read or write texts, which no picture passes: they are dropped once loaded."""
-DOCUMENTED = "https://huggingface.co/docs/transformers/model_doc/"
+DOCUMENTATION_URL = "https://huggingface.co/docs/transformers/model_doc/"
+"""Address of the pages on families of networks, without the family's name."""
 SEEING_HALVES: Mapping[str, str] = TABLES["seeing_halves"]
 """Type of networks that join pictures and sound -> where the configuration of the half that sees stands."""
 N_FRAMES = 32
-USUAL_CLIP = 16
+"""Frames of a clip, of networks that see pictures one by one."""
+USUAL_CLIP_FRAMES = 16
 """Frames of a clip of a network whose configuration names no number."""
 
 
@@ -85,7 +88,7 @@ class InspectedType:
     def network(self) -> nn.Module:
         """Load the network without the parts that read texts, or inside its classifier if there is one."""
         if self.in_classifier:
-            keeps_pooler = POOLING not in settings_of(self.cls)
+            keeps_pooler = POOLER_ARGUMENT not in settings_of(self.cls)
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
         unused = [*HEADS]
         if self.is_half:
@@ -95,7 +98,7 @@ class InspectedType:
             self.cls, self.weights, self.config, allow_unexpected=unused, **settings_of(self.cls)
         )
         if self.call.method != "forward":
-            for part in LANGUAGE:
+            for part in LANGUAGE_PARTS:
                 if isinstance(getattr(model, part, None), nn.Module):
                     setattr(model, part, None)
         network: nn.Module = model
@@ -136,7 +139,7 @@ class InspectedType:
         config = self.seeing_config()
         field = clip_fields(config).frames
         if not field:
-            return USUAL_CLIP
+            return USUAL_CLIP_FRAMES
         n_frames: int = getattr(config, field)
         return n_frames
 
@@ -145,7 +148,7 @@ class InspectedType:
         family = self.cls.__module__.split(".")[-2]
         return {
             "architecture": {"type": self.model_type, **plain_config(self.seeing_config())},
-            "citation": DOCUMENTED + family,
+            "citation": DOCUMENTATION_URL + family,
         }
 
 
@@ -445,10 +448,10 @@ class PackedPictures(nn.Module):
 def _decode_numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
     """Decode whole numbers, int64 `[N, how_many]`, from the first rows `[N, D]` of packed pictures.
 
-    Each number takes `BITS` elements, the lowest bit first; an element is 0 or 255.
+    Each number takes `NUMBER_BITS` elements, the lowest bit first; an element is 0 or 255.
     """
-    bits = (rows[:, : how_many * BITS] > 127).long().reshape(len(rows), how_many, BITS)
-    powers = 2 ** torch.arange(BITS, device=rows.device)
+    bits = (rows[:, : how_many * NUMBER_BITS] > 127).long().reshape(len(rows), how_many, NUMBER_BITS)
+    powers = 2 ** torch.arange(NUMBER_BITS, device=rows.device)
     return (bits * powers).sum(dim=2)
 
 

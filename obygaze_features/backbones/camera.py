@@ -29,30 +29,30 @@ WIDTH = 320
 """Most pixels of a picture's width."""
 GRID = (8, 6)
 """Cells across and down."""
-CORNERS = 4
+MOST_CORNERS = 4
 """Most corners of a cell."""
 CORNER_QUALITY = 0.05
 """Least strength of a corner, as a share of the strongest one of its cell."""
 CORNER_DISTANCE = 4
 """Least pixels between two corners."""
 
-BLACK = 24
-"""Largest grey level of bars."""
-BACK = 1.0
+BAR_LEVEL = 24
+"""Largest grey level of the black bars beside a film's picture."""
+BACKWARD_MISS = 1.0
 """Pixels by which a corner, tracked forwards and back, may miss its place."""
-OFF = 1.5
+FIT_MISS = 1.5
 """Pixels by which a corner may miss the place that the fitted motion gives it."""
 
 LEAST_CORNERS = 8
 """Fewest corners from which a motion is fitted."""
 LEAST_INLIERS = 0.25
-"""Least share of the corners that must agree with it."""
+"""Least share of the corners that must agree with the fitted motion."""
 
 FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
 """Motion to the right and up in widths of the picture with its bars, logarithm of growth, radians clockwise;
 share of corners that agree."""
 
-POINT = (1 + (9 / 16) ** 2) / 12
+MEAN_SQUARE_DISTANCE = (1 + (9 / 16) ** 2) / 12
 """Mean square of the distance of a 16:9 picture's points from its centre, in widths of the picture."""
 
 Motion = tuple[float, float, float, float, float]
@@ -173,7 +173,7 @@ def camera_values(
     speeds = pair_motions[is_known, :-1].astype(np.float64) / gaps_s[is_known, None]
     pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
     return {
-        "camera": float(np.sqrt(speeds**2 @ (1, 1, POINT, POINT)).mean()),
+        "camera": float(np.sqrt(speeds**2 @ (1, 1, MEAN_SQUARE_DISTANCE, MEAN_SQUARE_DISTANCE)).mean()),
         "pan": pan,
         "tilt": tilt,
         "zoom": zoom,
@@ -200,12 +200,12 @@ def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion
     settings = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
     tracked, has_forward, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **settings)
     returned, has_backward, _ = cv2.calcOpticalFlowPyrLK(after, before, tracked, tracked - shift, **settings)
-    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACK
+    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACKWARD_MISS
     is_tracked = is_back & (has_forward & has_backward).astype(bool)[:, 0]
     if is_tracked.sum() < LEAST_CORNERS:
         return None
     similarity, inliers = cv2.estimateAffinePartial2D(
-        corners[is_tracked], tracked[is_tracked], method=cv2.RANSAC, ransacReprojThreshold=OFF
+        corners[is_tracked], tracked[is_tracked], method=cv2.RANSAC, ransacReprojThreshold=FIT_MISS
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
@@ -231,7 +231,7 @@ def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
 
     All of them if too few would be left.
     """
-    is_lit = np.max(pictures, axis=0) > BLACK
+    is_lit = np.max(pictures, axis=0) > BAR_LEVEL
     rows = np.flatnonzero(is_lit.any(axis=1))
     columns = np.flatnonzero(is_lit.any(axis=0))
     if len(rows) < 2 * GRID[1] or len(columns) < 2 * GRID[0]:
@@ -250,7 +250,7 @@ def _corners(picture: Grey) -> Points:
         left = width * column // n_columns
         right = width * (column + 1) // n_columns
         in_cell = opencv().goodFeaturesToTrack(
-            picture[top:bottom, left:right], CORNERS, CORNER_QUALITY, CORNER_DISTANCE
+            picture[top:bottom, left:right], MOST_CORNERS, CORNER_QUALITY, CORNER_DISTANCE
         )
         if in_cell is not None:
             corners.append(in_cell + np.array([left, top], np.float32))

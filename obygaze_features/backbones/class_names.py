@@ -15,7 +15,9 @@ from obygaze_features.door import read_text
 PACKAGE = "open_clip"
 FILE = "zero_shot_metadata.py"
 VARIABLE = "IMAGENET_CLASSNAMES"
+"""Package, its file, and the variable in that file which holds the names."""
 N_CLASSES = 1000
+"""Names that the list must have."""
 
 
 def imagenet_classes() -> tuple[str, ...] | None:

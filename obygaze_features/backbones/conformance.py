@@ -35,9 +35,9 @@ from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.text import counted
 
-SAME = 1e-4
+SAME_WITHIN = 1e-4
 """Share of the largest value by which a clip may differ in a batch: products sum in another order there."""
-CHANGED = 1e-5
+LEAST_CHANGE = 1e-5
 """Share of the largest value by which a vector moves at least when a frame is another one."""
 N_PICTURES = 2
 """Frames of a clip of the check for networks that see pictures; clips have as many as the network takes."""
@@ -150,7 +150,7 @@ class Checked(NamedTuple):
     processor: OwnProcessor | None
 
 
-def check(inspected: InspectedType, n_frames: int | None = None, *, again: bool = False) -> Checked:
+def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_passed: bool = False) -> Checked:
     """Load a network and check that it can be used without training.
 
     A network that passed an earlier check is not checked again.
@@ -161,17 +161,22 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, again: bool 
         The network, and how it is called.
     n_frames
         Frames of a clip, of networks that take clips; None is the network's own number.
-    again
+    even_if_passed
         Whether to check even if the cache has a pass.
     """
     processor, finding = _processor(inspected)
     if processor is None and inspected.call.is_packed:  # nothing else says how patches are made
-        return Checked(
-            Conformance(inspected.weights.name, inspected.model_type, "", {}, (finding,)), None, None
+        unprepared = Conformance(
+            weights=inspected.weights.name,
+            model_type=inspected.model_type,
+            pooled="",
+            shapes={},
+            findings=(finding,),
         )
+        return Checked(unprepared, module=None, processor=None)
     module = module_of(inspected, processor) if processor is not None else _without_processor(inspected)
     key = _key(inspected, processor, n_frames)
-    conformance = None if again else _read_pass(key)
+    conformance = None if even_if_passed else _read_pass(key)
     if conformance is None:
         conformance = _measure(inspected, module, processor, finding, n_frames)
         if conformance.passed:
@@ -194,7 +199,7 @@ def check_weights(name: str) -> Conformance:
     """
     weights = find_weights(name)
     model_type = type_of(weights)
-    return check(inspect_type(weights, model_type, "image"), again=True).conformance
+    return check(inspect_type(weights, model_type, "image"), even_if_passed=True).conformance
 
 
 def _without_processor(inspected: InspectedType) -> nn.Module:
@@ -211,9 +216,11 @@ def _processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
     try:
         processor = own_processor(inspected.weights, inspected.call, inspected.cls)
     except BackboneError as error:
-        return None, Finding(CHECKS[0], False, str(error).removeprefix(f"{inspected.weights.name}: "))
+        problem = str(error).removeprefix(f"{inspected.weights.name}: ")
+        return None, Finding("processor", passed=False, detail=problem)
     size = "patches" if processor.is_packed else "{} x {} pixels".format(*processor.sides)
-    return processor, Finding(CHECKS[0], True, f"{processor.name}, {size}; equal on a picture of noise")
+    detail = f"{processor.name}, {size}; equal on a picture of noise"
+    return processor, Finding("processor", passed=True, detail=detail)
 
 
 def _measure(
@@ -243,9 +250,9 @@ def _measure(
         try:
             results = module(clips)
         except Exception as error:  # noqa: BLE001 - networks raise anything
-            findings.append(Finding("runs", False, first_line(error) or type(error).__name__))
+            findings.append(Finding("runs", passed=False, detail=first_line(error) or type(error).__name__))
             return Conformance(inspected.weights.name, inspected.model_type, "", {}, tuple(findings))
-        findings.append(Finding("runs", True, f"2 clips of {frames} frames"))
+        findings.append(Finding("runs", passed=True, detail=f"2 clips of {frames} frames"))
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
         checks: Sequence[tuple[str, Callable[[], Outcome]]] = (
             ("deterministic", lambda: _is_deterministic(module, clips, results)),
@@ -254,13 +261,13 @@ def _measure(
             ("frames", lambda: _has_frames(shapes, frames, needed=not sees_clips)),
             ("batch invariant", lambda: _is_batch_invariant(module, clips, results)),
             ("padding invariant", lambda: _is_padding_invariant(module, clips, results)),
-            (CHECKS[-1], lambda: _is_changed_by_frames(module, clips, results)),
+            ("a changed frame changes the answer", lambda: _is_changed_by_frames(module, clips, results)),
         )
         for name, run in checks:
             try:
                 findings.append(Finding(name, *run()))
             except Exception as error:  # noqa: BLE001 - networks raise anything
-                findings.append(Finding(name, False, first_line(error) or type(error).__name__))
+                findings.append(Finding(name, passed=False, detail=first_line(error) or type(error).__name__))
     pooled: Any = module.meaning
     return Conformance(inspected.weights.name, inspected.model_type, pooled, shapes, tuple(findings))
 
@@ -342,7 +349,8 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
     if has_a_row_per_frame and not _mixes_frames(module):
         last_frame = module(clips[:1, -1:])
         largest = max(largest, _relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
-    return Outcome(largest <= SAME, f"alone and in a batch differ by {largest:.1g} of the largest value")
+    detail = f"alone and in a batch differ by {largest:.1g} of the largest value"
+    return Outcome(largest <= SAME_WITHIN, detail)
 
 
 def _mixes_frames(module: nn.Module) -> bool:
@@ -359,13 +367,13 @@ def _is_padding_invariant(
     largest = max(
         _relative_difference(padded[name][: len(clips)], values) for name, values in results.items()
     )
-    what = "a batch filled up with copies"
+    added = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
         noisy = module(_with_noise_after_the_patches(clips, module))
         for name, values in results.items():
             largest = max(largest, _relative_difference(noisy[name], values))
-        what += ", and noise in patches that stand for nothing,"
-    return Outcome(largest <= SAME, f"{what} moves values by {largest:.1g} of the largest value")
+        added += ", and noise in patches that stand for nothing,"
+    return Outcome(largest <= SAME_WITHIN, f"{added} moves values by {largest:.1g} of the largest value")
 
 
 def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
@@ -384,7 +392,7 @@ def _is_changed_by_frames(
         changed = clips[:1].clone()
         changed[0, frame] = clips[1, frame]
         change = _relative_difference(module(changed)["pooled"][0], results["pooled"][0])
-        has_effect = change > CHANGED  # False if the change is NaN
+        has_effect = change > LEAST_CHANGE  # False if the change is NaN
         if not has_effect:
             frames_without_effect.append(str(frame + 1))
     if frames_without_effect:

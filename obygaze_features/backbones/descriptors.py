@@ -25,11 +25,11 @@ from obygaze_features.backbones.resize import box_resize
 SIZE = 96
 HUES, SATURATIONS, VALUES = 8, 3, 3
 ORIENTATIONS = 8
-_HALF = np.float32(np.sqrt(0.5))  # cosine and sine of 45 degrees
-_EDGE = (np.float32(0.9238795), np.float32(0.38268343))  # cosine and sine of 22.5 degrees
+_COS_45 = np.float32(np.sqrt(0.5))  # cosine and sine of 45 degrees
+_COS_SIN_22_5 = (np.float32(0.9238795), np.float32(0.38268343))  # cosine and sine of 22.5 degrees
 BIN_EDGES = (
-    _EDGE, (_HALF, _HALF), _EDGE[::-1], (np.float32(0), np.float32(1)),
-    (-_EDGE[1], _EDGE[0]), (-_HALF, _HALF), (-_EDGE[0], _EDGE[1]),
+    _COS_SIN_22_5, (_COS_45, _COS_45), _COS_SIN_22_5[::-1], (np.float32(0), np.float32(1)),
+    (-_COS_SIN_22_5[1], _COS_SIN_22_5[0]), (-_COS_45, _COS_45), (-_COS_SIN_22_5[0], _COS_SIN_22_5[1]),
 )  # fmt: skip
 """Cosine and sine of the bins' inner edges: multiples of 22.5 degrees."""
 CUBE_ROOT_BITS = 709_958_130

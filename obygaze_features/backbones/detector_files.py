@@ -26,9 +26,12 @@ from obygaze_features.backbones.sightings import (
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import NO_LICENCE
 
-LEAST = (-1, -1, 0, 0, 0)
-MOST = (1, 1, 2, 2, 1)
-"""Least and greatest values of the numbers of a box, which may leave the picture by as much again."""
+LEAST_OF_BOX = (-1, -1, 0, 0, 0)
+MOST_OF_BOX = (1, 1, 2, 2, 1)
+"""Least and greatest values of a box: left, top, right and bottom as shares of the picture, and a score.
+
+A box may leave the picture by as much again.
+"""
 
 BOX, BOX_AND_POINTS = 5, 11
 """Numbers of a face, without and with points."""
@@ -138,7 +141,7 @@ class DetectorFile:
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return boxes [N, 5]; raise if a number is out of range, or a box ends before it starts."""
-        within = (boxes >= LEAST) & (boxes <= MOST)
+        within = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
         if not within.all() or not (boxes[:, :2] < boxes[:, 2:4]).all():
             raise self._unexpected(boxes.shape)
         return boxes

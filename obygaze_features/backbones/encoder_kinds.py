@@ -37,9 +37,10 @@ TRAINING = (
 """Patterns of tensors of training alone, in a file with a classifier."""
 
 SCALES = ("logit_scale", "logit_bias", "prompts_generator")
-OF_TEXTS = ("text_model", "text_projection", "predictor", *SCALES)
-OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", *SCALES)
-"""Parts of networks that their other half does not use."""
+"""Parts of networks of pictures and texts that only the comparison of both uses."""
+PARTS_OF_TEXTS = ("text_model", "text_projection", "predictor", *SCALES)
+PARTS_OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", *SCALES)
+"""Parts that networks which see, or which read, do not use: those of the other half."""
 
 
 def _first_vector(_model: Any, output: Any) -> torch.Tensor:

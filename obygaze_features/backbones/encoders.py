@@ -31,8 +31,8 @@ from obygaze_features.backbones.encoder_kinds import (
     HEADS,
     IMAGES,
     INSIDE_CLASSIFIERS,
-    OF_PICTURES,
-    OF_TEXTS,
+    PARTS_OF_PICTURES,
+    PARTS_OF_TEXTS,
     PICTURES_BY_CLASS,
     VIDEOS,
     EncoderKind,
@@ -50,6 +50,7 @@ from obygaze_features.text import counted
 
 AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
 VISION = "vision_config"
+"""Field of a configuration of pictures and texts that holds the one of the half that sees."""
 
 
 def image(
@@ -272,7 +273,7 @@ class Half(Generic[AnyKind]):
         cls = getattr(transformers, self.kind.network)
         config = self.config if isinstance(self.config, cls.config_class) else self.half_config
         sees = self.kind is self.seeing_kind
-        parts_of_other_half = OF_TEXTS if sees else OF_PICTURES
+        parts_of_other_half = PARTS_OF_TEXTS if sees else PARTS_OF_PICTURES
         tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
             cls,

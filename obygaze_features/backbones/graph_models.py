@@ -16,7 +16,8 @@ from obygaze_features.errors import BackboneError
 
 OPSET: Final = 18
 IR_VERSION: Final = 9
-LAST: Final = np.iinfo(np.int64).max
+TO_THE_END: Final = np.iinfo(np.int64).max
+"""End of a slice of an ONNX graph that takes everything from its begin on."""
 """End of a slice that goes to the end."""
 
 TO_CHANNELS_FIRST, TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
@@ -458,10 +459,10 @@ def _strided_slice(converter: Converter, node: Node) -> None:
         stop = stops[position]
         if masks["shrink_axis_mask"] & bit:
             removed_axes.append(axis)
-            stop = begin + 1 or LAST  # index -1 ends at the end, not at 0
+            stop = begin + 1 or TO_THE_END  # index -1 ends at the end, not at 0
         else:
             begin = 0 if masks["begin_mask"] & bit else begin
-            stop = LAST if masks["end_mask"] & bit else stop
+            stop = TO_THE_END if masks["end_mask"] & bit else stop
         sliced["starts"].append(begin)
         sliced["stops"].append(stop)
         sliced["axes"].append(axis)

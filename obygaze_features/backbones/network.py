@@ -220,7 +220,7 @@ def text_backbone(
     )
 
 
-QUICK = 1.702
+QUICK_GELU_FACTOR = 1.702
 """Factor of x in quick GELU, x sigmoid(1.702 x)."""
 
 
@@ -295,7 +295,11 @@ def _does_not_overlap(convolution: nn.Conv3d) -> bool:
 @torch.no_grad()
 def _replace_quick_gelu(mlp: Any) -> None:
     """Replace quick GELU between two linear layers by SiLU, and scale both layers to the same result."""
-    scaled = ((mlp.fc1.weight, QUICK), (mlp.fc1.bias, QUICK), (mlp.fc2.weight, 1 / QUICK))
+    scaled = (
+        (mlp.fc1.weight, QUICK_GELU_FACTOR),
+        (mlp.fc1.bias, QUICK_GELU_FACTOR),
+        (mlp.fc2.weight, 1 / QUICK_GELU_FACTOR),
+    )
     for parameter, factor in scaled:
         if parameter is not None:
             parameter.copy_(parameter.double() * factor)

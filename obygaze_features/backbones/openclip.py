@@ -35,9 +35,9 @@ CITATION = (
     "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021"
 )
 LIBRARIES = ("torch", "open_clip_torch")
-FOREIGN = {"timm_model_name", "hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"}
+FOREIGN_FIELDS = {"timm_model_name", "hf_model_name", "hf_tokenizer_name", "tokenizer_kwargs"}
 """Fields of the configuration of a half that ask for networks or tokenizers of other packages."""
-USUAL = {
+USUAL_FIELDS = {
     "mean": list(OPENAI[0]),
     "std": list(OPENAI[1]),
     "resize_mode": "shortest",
@@ -236,7 +236,7 @@ def configuration(weights: Weights) -> dict[str, Any]:
     for half, fields in config.items():
         if not isinstance(fields, dict):
             continue
-        for field in FOREIGN.intersection(fields):
+        for field in FOREIGN_FIELDS.intersection(fields):
             if fields[field]:
                 raise BackboneError(
                     f"{weights.name}: its configuration asks for {half}.{field}; "
@@ -279,7 +279,7 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
     has_configuration = weights.folder is not None and named_architecture(weights.repository) is None
     if name is None and has_configuration:
         preprocessing = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
-        for field, usual in USUAL.items():
+        for field, usual in USUAL_FIELDS.items():
             stated = preprocessing.get(field, usual)
             if stated != usual:
                 raise BackboneError(

@@ -24,7 +24,13 @@ from transformers import AutoImageProcessor
 from transformers.utils.import_utils import is_torchvision_available
 
 from obygaze_features.backbones.checkpoint import load_from_folder, quiet
-from obygaze_features.backbones.class_calls import MASKS, OF_CLIPS, SHAPES, ClassCall, processor_names
+from obygaze_features.backbones.class_calls import (
+    CLIPS_ARGUMENT,
+    MASK_ARGUMENTS,
+    SHAPES_ARGUMENT,
+    ClassCall,
+    processor_names,
+)
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.backbones.processor import read_processor
 from obygaze_features.backbones.weights import PROCESSOR_FILES, Weights, file_of, object_beside
@@ -32,11 +38,11 @@ from obygaze_features.errors import BackboneError, first_line
 
 LEVEL_SLACK = 0.51
 """Levels of 255 by which a picture may differ: rounding takes half a level, float32 a little."""
-BITS = 16
+NUMBER_BITS = 16
 """Bits of a number in the first row of packed patches."""
-NUMBERS = 4
+MOST_NUMBERS = 4
 """Numbers in that row at most: how many patches are used, and time, height and width of the grid."""
-SIDES = ((360, 640), (640, 360), (480, 480), (270, 640), (1080, 1920), (1920, 1080), (2048, 2048))
+TRIED_SIDES = ((360, 640), (640, 360), (480, 480), (270, 640), (1080, 1920), (1920, 1080), (2048, 2048))
 """Heights and widths of pictures that a processor is asked about: from a phone's form to a wide film's."""
 MOST_PATCHES = 1 << 15
 """Patches of a picture at most, so that a clip of frames fits in memory."""
@@ -123,7 +129,7 @@ class OwnProcessor:
             )
         bits = []
         for number in (n_patches, *picture.grid):
-            bits += [number >> bit & 1 for bit in range(BITS)]
+            bits += [number >> bit & 1 for bit in range(NUMBER_BITS)]
         rows = np.zeros((room + 1, n_elements), np.uint8)
         rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
         levels = np.rint((picture.values - np.array(self.shift)) / np.array(self.scale)).clip(0, 255)
@@ -164,9 +170,9 @@ class Samples(NamedTuple):
     name, settings
         Class of transformers, and its settings as JSON.
     noise
-        For pictures of noise, one of each of `SIDES`.
+        For pictures of noise, one of each of `TRIED_SIDES`.
     black, white
-        For a black and for a white picture, of the first of `SIDES`.
+        For a black and for a white picture, of the first of `TRIED_SIDES`.
     """
 
     where: str
@@ -206,10 +212,10 @@ def _samples(processor: Any, weights: Weights) -> Samples:
     name = type(processor).__name__
     settings = _settings(processor, weights)
     where = f"{weights.name}: its processor {name}"
-    height, width = SIDES[0]
+    height, width = TRIED_SIDES[0]
     black = np.zeros((height, width, 3), np.uint8)
     try:
-        noise = [call_processor(name, settings, _noise(*sides)) for sides in SIDES]
+        noise = [call_processor(name, settings, _noise(*sides)) for sides in TRIED_SIDES]
         of_black = call_processor(name, settings, black)
         of_white = call_processor(name, settings, ~black)
     except Exception as error:  # noqa: BLE001 - a stranger's settings raise anything
@@ -269,7 +275,7 @@ def _of_patches(samples: Samples) -> OwnProcessor:
     most = max(len(picture.values) for picture in samples.noise)
     # Frames of other forms may come out with a few patches more than any that was tried.
     room = most + most // 8  # an eighth more
-    if room > MOST_PATCHES or n_elements < NUMBERS * BITS:
+    if room > MOST_PATCHES or n_elements < MOST_NUMBERS * NUMBER_BITS:
         raise BackboneError(f"{where} makes {most} patches of {n_elements} elements of a picture")
     sides = (room + 1, n_elements // 3)
     return OwnProcessor(
@@ -280,7 +286,7 @@ def _of_patches(samples: Samples) -> OwnProcessor:
 def _compare(prepared: OwnProcessor, samples: Samples) -> None:
     """Refuse a processor whose result on noise differs from what 8 bits can hold by more than rounding."""
     expected = samples.noise[0].values
-    frame = prepared(_noise(*SIDES[0])).astype(np.float64)
+    frame = prepared(_noise(*TRIED_SIDES[0])).astype(np.float64)
     scale, shift = np.array(prepared.scale), np.array(prepared.shift)
     if prepared.is_packed:
         patches = frame.reshape(prepared.sides[0], -1)[1 : len(expected) + 1]  # [P, D]
@@ -316,7 +322,7 @@ def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
     older_file = PROCESSOR_FILES[-1]
     has_image_processor = bool(object_beside(weights, newer_file).get("image_processor"))
     has_image_processor = has_image_processor or bool(object_beside(weights, older_file))
-    wants_video_processor = call.pixels == OF_CLIPS or not has_image_processor
+    wants_video_processor = call.pixels == CLIPS_ARGUMENT or not has_image_processor
     if "video_processor_type" in written and wants_video_processor:
         if not is_torchvision_available():
             raise BackboneError(
@@ -383,7 +389,7 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
         plain = key.removeprefix("image_").removeprefix("video_")
         if key.startswith("pixel_values"):
             values = np.asarray(result, dtype=np.float32)
-        elif plain in ("grid_thw", SHAPES):
+        elif plain in ("grid_thw", SHAPES_ARGUMENT):
             grid = tuple(int(side) for side in np.asarray(result).reshape(-1))
         else:
             further[plain] = result
@@ -393,7 +399,7 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
     n_axes = 2 if grid else 3
     while values.ndim > n_axes and len(values) == 1:
         values = values[0]
-    masks = [further[name] for name in MASKS if name in further]
+    masks = [further[name] for name in MASK_ARGUMENTS if name in further]
     if grid and masks:
         n_patches = int(np.asarray(masks[0]).sum())
         values = values[:n_patches]

@@ -38,6 +38,7 @@ LONG_SIDE: Final = 480
 """Pixels of the long side of the picture that detectors get."""
 
 RESAMPLE: Final[Resample] = "pillow-bilinear"
+"""How pictures are brought to that size."""
 
 FEATURES: Final = ("persons", "face", "height", "sides", "profiles", "scale")
 """Of a frame: persons; heights of the largest face and of the largest person as shares of the picture's, 0
@@ -54,7 +55,7 @@ MEDIUM_FACE: Final = 0.11
 LEAST_FACE: Final = 0.025
 """Height of a face from which on it counts: that of a standing person of a fifth of the picture's height."""
 
-LEAST_TOLD: Final = 0.08
+LEAST_FACE_WITH_SIDE: Final = 0.08
 """Height of a face from which on its side can be told."""
 
 PROFILE: Final = 0.55
@@ -80,10 +81,10 @@ TORSO_OF_FACE: Final = 0.42
 WHOLE_BODY: Final = 6.5
 """Heights of the face from which on somebody is seen whole; a standing body has 8, down to the knees 6."""
 
-UNSURE: Final = 1.15
+UNSURE_FACTOR: Final = 1.15
 """Factor by which a face's height that is guessed by the torso must differ from the limit of a scale."""
 
-NEAR: Final = 0.5
+BESIDE_FACE: Final = 0.5
 """Widths and heights of a face that a head's joints may lie beside it, for both to be of one person."""
 
 HEAD, SHOULDERS, HIPS, ANKLES = slice(0, 3), slice(5, 7), slice(11, 13), slice(15, 17)
@@ -93,7 +94,7 @@ SEEN_ANKLES: Final = 0.5
 """Score of both ankles from which on somebody is seen whole: where they are outside the picture, joints are
 invented, but with scores of .1 or .2."""
 
-MORE: Final = 3
+MORE_THAN_TWO: Final = 3
 """Number of persons that stands for more than two."""
 
 COLUMNS: Final = ("present", "persons", "screen", "face", "height", *SCALES, "profile", PEOPLE_FRAMES)
@@ -173,12 +174,12 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
     n_frames = min(n_frames, N_FRAMES)
     records = [detector.record() for detector in detectors.detectors]
     return Backbone(
-        "people",
-        n_frames,
-        prepare,
-        detectors,
-        (BackboneOutput("frames", (n_frames, len(FEATURES))),),
-        {
+        name="people",
+        n_frames=n_frames,
+        prepare=prepare,
+        encode=detectors,
+        outputs=(BackboneOutput("frames", (n_frames, len(FEATURES))),),
+        provenance={
             **fields_without_weights("float32"),
             "weights_sha256": _digest_of(records),
             "architecture": {"features": list(FEATURES), "detectors": records},
@@ -267,7 +268,7 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     person_heights = _heights(persons.boxes)
     owners = _owners(faces, persons)
     n_faces_without_joints = sum(owner is None for owner in owners)
-    has_side = np.isfinite(faces.noses) & (face_heights >= LEAST_TOLD)
+    has_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
     is_in_profile = has_side & (np.abs(faces.noses - 0.5) >= PROFILE)
     return FrameMeasures(
         persons=float(len(person_heights) + n_faces_without_joints),
@@ -331,7 +332,7 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
         distances = (np.abs(heads - middle) / sides).max(axis=1)  # in sides of the face
         owner = None
         for person in np.argsort(distances, kind="stable").tolist():
-            is_near = distances[person] <= 0.5 + NEAR  # half a side is inside the face
+            is_near = distances[person] <= 0.5 + BESIDE_FACE  # half a side is inside the face
             if person not in owners and is_near:
                 owner = person
                 break
@@ -383,8 +384,8 @@ def _scale_by_torso(persons: Persons) -> int:
     torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
     face = abs(torso) * TORSO_OF_FACE
     scale = _scale(face)
-    scale_if_larger = _scale(face * UNSURE)
-    scale_if_smaller = _scale(face / UNSURE)
+    scale_if_larger = _scale(face * UNSURE_FACTOR)
+    scale_if_smaller = _scale(face / UNSURE_FACTOR)
     is_sure = scale_if_larger == scale == scale_if_smaller
     return scale if is_sure else UNDECIDED
 
@@ -404,7 +405,7 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
     """
     column = dict(zip(FEATURES, frames.T.astype(np.float64), strict=True))  # feature -> [F]
     has_people = column["persons"] > 0
-    persons = _low_median(np.minimum(column["persons"], MORE))
+    persons = _low_median(np.minimum(column["persons"], MORE_THAN_TWO))
     values = {
         "present": float(persons > 0),
         "persons": persons,

@@ -118,6 +118,7 @@ HALF = ((0.5,) * 3, (0.5,) * 3)
 """Means and standard deviations of red, green and blue, in 0 to 1."""
 MINUS_THREE_TO_ONE = Affine((1 / 63.75,) * 3, (-3.0,) * 3)
 MINUS_ONE_TO_ONE = Affine((1 / 127.5,) * 3, (-1.0,) * 3)
+"""Affines that bring pixels of 0 to 255 to the range of the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,9 @@ class Preset:
 
 
 SQUASHED = "obygaze12"
+"""Name of the preset whose geometry is `SQUASH`."""
 SQUASH = Geometry("opencv-bilinear", 224)
+"""Pictures of any form are squashed to a square."""
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (

@@ -222,8 +222,8 @@ class _ProcessorFields:
             return Geometry(resample, squashed)
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
-            found = f"{size} with do_center_crop {crops}, crop_size {crop}"
-            raise self.refusal("size", found, "a square, or a crop within the shortest edge")
+            asked_for = f"{size} with do_center_crop {crops}, crop_size {crop}"
+            raise self.refusal("size", asked_for, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
 
     def _side(self, field: str, value: Any) -> int:

@@ -19,7 +19,7 @@ PILLOW_BITS = 22
 """Bits of the fraction of the weights that Pillow uses for 8-bit pixels: 32 - 8 - 2."""
 OPENCV_BITS = 11
 """Bits of the fraction of the weights that OpenCV uses for 8-bit pixels."""
-LARGE = 1 << 20
+LARGE_PIXELS = 1 << 20
 """Pixels of a frame from which on Pillow is quicker than numpy."""
 MOST_SUMMED = (1 << 31) // 255
 """Most pixels whose sum fits in OpenCV's 32-bit sums."""
@@ -166,7 +166,7 @@ def antialiased_resize(
         top, left, height, width = crop
         return image[top : top + height, left : left + width].copy()
     suits_pillow = bits == PILLOW_BITS and image.shape[2] == 3
-    is_large = image.shape[0] * image.shape[1] >= LARGE
+    is_large = image.shape[0] * image.shape[1] >= LARGE_PIXELS
     if suits_pillow and is_large:
         settings = (size, crop, name)
         if _agrees(_by_pillow, _antialiased_by_numpy, image.shape, *settings):

@@ -27,7 +27,8 @@ from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16}
-AHEAD = 2
+"""Data type of an array in the store -> the same in torch."""
+CALLS_AHEAD = 2
 """Calls of a network that are queued on a card before the host waits: it fills one while another runs."""
 PAUSE_S = 1.0
 """Seconds to wait after memory ran out, since another process may have had a peak."""
@@ -192,8 +193,8 @@ class Runner:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
         self._affine = affine
-        self._constants: tuple[torch.Tensor, ...] = ()
-        self._ends: deque[Any] = deque()
+        self._constants: tuple[torch.Tensor, ...] = ()  # scale and shift of the affine, on the device
+        self._ends: deque[Any] = deque()  # of calls that are queued on a card, the oldest first
 
     @property
     def clips_at_once(self) -> int:
@@ -276,7 +277,7 @@ class Runner:
         self._load()
         n_clips = len(clips)
         at_once = self._size.current
-        if len(self._ends) == AHEAD:
+        if len(self._ends) == CALLS_AHEAD:
             self._ends.popleft().synchronize()
         padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
         padded_array = padded.numpy()  # of the same memory

@@ -22,6 +22,7 @@ from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import (
     HUB,
     SENTENCE_FILES,
+    SENTENCE_KINDS,
     Weights,
     file_of,
     find_weights,
@@ -33,7 +34,10 @@ from obygaze_features.errors import BackboneError
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
 HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")
 """Patterns of tensors that are not used here."""
-MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
+MODULES, PROMPTS = SENTENCE_FILES[:2]
+"""Files that say how vectors are pooled, and which prompts are put before texts."""
+LIMITS = tuple(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS)
+"""Files that may say how many tokens a text has at most."""
 UNTRAINED = {
     "hidden_size": 384,
     "num_hidden_layers": 6,
@@ -46,7 +50,7 @@ UNTRAINED = {
 UNTRAINED_TOKENS = 256
 """Most tokens of a text of that network, by its sentence_bert_config.json."""
 
-OCTETS_A_PIECE = 4
+BYTES_A_TOKEN = 4
 """Bytes of English for a token of its vocabulary, on average."""
 
 MODES: tuple[Literal["mean"], Literal["cls"]] = ("mean", "cls")
@@ -117,7 +121,7 @@ def _tokenizer(
     """Return the weights' tokenizer; for random weights, one that makes about as many tokens."""
     if weights.seed is None:
         return Tokenizer(weights, limit, lower=pooling.lower_case)
-    return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, octets=OCTETS_A_PIECE)
+    return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, bytes_a_token=BYTES_A_TOKEN)
 
 
 def _config(weights: Weights) -> Any:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.presets import Geometry, Resample
 
-OVERLAP: Final = 0.3
+MOST_OVERLAP: Final = 0.3
 """Shared area of two boxes, as a share of their union, above which they are taken for one."""
 
-NARROW: Final = 0.1
+LEAST_EYE_AXIS: Final = 0.1
 """Least length of the axis of the eyes, in widths of the face. In profile it comes near 0, and a position on
 it would have no bound."""
 
@@ -92,19 +92,19 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     middle = (left_eye + right_eye) / 2
     along = ((nose - middle) * direction).sum(axis=1)  # projection on the axis
     face_width = boxes[:, 2] - boxes[:, 0]
-    noses: NDArray[np.float64] = 0.5 + along / np.maximum(length, NARROW * face_width)
+    noses: NDArray[np.float64] = 0.5 + along / np.maximum(length, LEAST_EYE_AXIS * face_width)
     return noses
 
 
 def without_duplicates(boxes: Boxes) -> NDArray[np.intp]:
     """Return the rows of boxes [N, 5] that do not overlap a box of a higher score, highest score first.
 
-    This is non-maximum suppression with the threshold `OVERLAP`.
+    This is non-maximum suppression with the threshold `MOST_OVERLAP`.
     """
     order = np.argsort(-boxes[:, 4], kind="stable")
     chosen: list[int] = []
     for index in order.tolist():
-        if all(_intersection_over_union(boxes[index], boxes[other]) <= OVERLAP for other in chosen):
+        if all(_intersection_over_union(boxes[index], boxes[other]) <= MOST_OVERLAP for other in chosen):
             chosen.append(index)
     return np.array(chosen, np.intp)
 

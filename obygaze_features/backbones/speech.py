@@ -18,6 +18,7 @@ SPEECH = 0.5
 
 WEIGHTS = "ggml-silero-v6.2.0.bin"
 WEIGHTS_SHA256 = "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987"
+"""File with the weights of the speech detector, and its SHA-256."""
 
 
 def speech_probabilities(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:

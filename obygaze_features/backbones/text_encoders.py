@@ -109,14 +109,14 @@ class ByteTokenizer:
         Number of tokens of the network; the last one ends a text, as CLIP's does.
     padded
         Whether to pad texts with 0 to the limit.
-    octets
+    bytes_a_token
         Bytes of a text for one token; only the first of them counts.
     """
 
-    def __init__(self, limit: int, vocabulary: int, *, padded: bool, octets: int = 1) -> None:
+    def __init__(self, limit: int, vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
         """Hold the limits; the last number of the vocabulary is the end token."""
         self.limit = limit
-        self.octets = octets
+        self.bytes_a_token = bytes_a_token
         self.end = vocabulary - 1
         self.padded = padded
 
@@ -124,16 +124,16 @@ class ByteTokenizer:
         """Turn texts into tokens, cut at the limit."""
         tokens = []
         for text in texts:
-            octets = text.encode("utf-8")[:: self.octets]
-            tokens.append(self._tokens_of_bytes(octets))
+            kept_bytes = text.encode("utf-8")[:: self.bytes_a_token]
+            tokens.append(self._tokens_of_bytes(kept_bytes))
         return tokens
 
-    def _tokens_of_bytes(self, octets: bytes) -> Tokens:
+    def _tokens_of_bytes(self, kept_bytes: bytes) -> Tokens:
         """Turn each byte into a token between 0, the padding, and the end token; then add the end token."""
         n_kept = self.limit - 1  # leaves room for the end token
-        ids = [1 + octet % (self.end - 1) for octet in octets[:n_kept]]
+        ids = [1 + byte % (self.end - 1) for byte in kept_bytes[:n_kept]]
         ids.append(self.end)
-        n_tokens = len(octets) + 1
+        n_tokens = len(kept_bytes) + 1
         if self.padded:
             ids += [0] * (self.limit - len(ids))
         return Tokens(tuple(ids), n_tokens, self.limit)

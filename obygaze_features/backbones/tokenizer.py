@@ -22,7 +22,7 @@ VOCABULARIES = (TOKENIZER_FILES[0], *TOKENIZER_FILES[4:])
 """Files of which a tokenizer needs one: without any, transformers silently makes an empty tokenizer."""
 UNLIMITED = 10**6
 """Tokens from which on a limit is none: tokenizers without a limit have 1e30."""
-OLD_END = 2
+OLD_END_ID = 2
 """`eos_token_id` of CLIPs that take the highest token for the end, whatever their configuration says."""
 
 
@@ -193,7 +193,7 @@ def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
     (tokens,) = tokenizer(["a"])
     last = tokens.ids[-1] if tokens.ids else None
     expected: int | None = end
-    if end == OLD_END:
+    if end == OLD_END_ID:
         expected = max(tokens.ids, default=None)
     if last is None or last != expected:
         raise BackboneError(

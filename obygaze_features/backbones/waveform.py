@@ -37,17 +37,18 @@ from obygaze_features.backbones.weights import TABLES, Weights, find_weights, ki
 from obygaze_features.errors import BackboneError, first_line
 
 EXTRACTOR = "preprocessor_config.json"
+"""File beside the weights that says how samples are prepared."""
 LONGEST_S = 30.0
 """Seconds that a network with inputs of any length hears at once."""
 WHISPER = "WhisperModel"
 """The class whose encoder alone hears."""
-MASK = r"(\w+\.)?masked_spec_embed"
+TRAINING_MASK = r"(\w+\.)?masked_spec_embed"
 """The tensor of what training masks, in a file with a classifier."""
-SHORTEST = 400
+SHORTEST_SAMPLES = 400
 """Samples of the first step of wav2vec 2.0 and its kin; fewer are padded with silence."""
-SLOWEST = 4_000
+SLOWEST_RATE = 4_000
 """Fewest samples a second that a feature extractor may ask for."""
-FASTEST = 192_000
+FASTEST_RATE = 192_000
 """Most samples a second that a feature extractor may ask for."""
 WINDOWS_AT_ONCE = 8
 """Windows of a clip that go through the network at once."""
@@ -380,7 +381,7 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
             "leave out --answers"
         )
     cls = getattr(transformers, kind.classifier)
-    classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, MASK))
+    classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, TRAINING_MASK))
     classes = named_classes(classifier.config, source.name)
     if kind.network == WHISPER:  # its classifier has the encoder itself, and no network around it
         return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
@@ -501,8 +502,8 @@ class WaveformEncoder:
 
         D is the width of all parts together, in their order. The samples are cut into equal windows.
         """
-        if len(samples) < SHORTEST:
-            samples = np.pad(samples, (0, SHORTEST - len(samples)))
+        if len(samples) < SHORTEST_SAMPLES:
+            samples = np.pad(samples, (0, SHORTEST_SAMPLES - len(samples)))
         longest = int(self.longest_s * self.rate)
         n_windows = math.ceil(len(samples) / longest)
         size = len(samples) // n_windows
@@ -587,14 +588,14 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
     try:
         extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
         longest_s = kind.longest_s(extractor)
-        has_usual_rate = SLOWEST <= extractor.sampling_rate <= FASTEST
+        has_usual_rate = SLOWEST_RATE <= extractor.sampling_rate <= FASTEST_RATE
         has_usual_windows = 0.1 <= longest_s <= 2 * LONGEST_S
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(f"{where}: there is no such extractor: {first_line(error)}") from None
     if not (has_usual_rate and has_usual_windows):
         raise BackboneError(
             f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
-            f"{SLOWEST} to {FASTEST}, and at most {2 * LONGEST_S:g} s"
+            f"{SLOWEST_RATE} to {FASTEST_RATE}, and at most {2 * LONGEST_S:g} s"
         )
     for extractor_field, config_field in kind.agree.items():
         prepared = getattr(extractor, extractor_field)

@@ -34,7 +34,7 @@ from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
-SINGLE = ("model.safetensors", "pytorch_model.bin")
+SINGLE_FILES = ("model.safetensors", "pytorch_model.bin")
 """Names of a file with all tensors, in the order of preference."""
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 
@@ -82,7 +82,7 @@ class Layout:
     single: tuple[str, ...]
 
 
-TRANSFORMERS = Layout(CONFIG, SINGLE)
+TRANSFORMERS = Layout(CONFIG, SINGLE_FILES)
 OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"))
 
 TABLES: dict[str, Any] = tomllib.loads(
@@ -162,9 +162,11 @@ LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 """Repository -> the licence that its card names, where the card is not in the hub's cache."""
 
 MODEL_CARD = "README.md"
+"""File of a repository that names its licence."""
 MOST_LAYERS = 4096
 """Most layers, or labels, that a configuration may ask for."""
-_COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
+_COUNT_FIELD = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
+"""Names of the fields of a configuration that such a number stands in."""
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 _RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_.-]+))?", re.ASCII)
 
@@ -226,7 +228,7 @@ class Weights:
         if path is None:
             raise BackboneError(
                 f"{self.name}: these tensors alone do not say what the network is: give a folder in the "
-                f"hub's format, or its {SINGLE[0]} or {SINGLE[1]}, with {name} beside it"
+                f"hub's format, or its {SINGLE_FILES[0]} or {SINGLE_FILES[1]}, with {name} beside it"
             )
         return read_json(path, dict)
 
@@ -500,7 +502,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
 def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON object, unless it asks for so many layers or labels that memory might run out."""
     for name, value in fields.items():
-        if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
+        if _COUNT_FIELD.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
     return fields
 

@@ -40,6 +40,7 @@ MEANINGS = {
     "pooled": "unit mean of the unit u, the video vector of the retrieval model",
     "tokens": "v: CLIP image embedding of each frame, before the temporal transformer, not normalised",
 }
+"""Array of a clip -> what it holds, for the provenance."""
 
 STACK = LayerStack("vision.vision_model.encoder.layers", "vision.vision_model.post_layernorm")
 """Where its layers are: in CLIP, which sees each frame alone. The temporal transformer has no patches."""

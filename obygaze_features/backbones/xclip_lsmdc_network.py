@@ -28,11 +28,11 @@ from obygaze_features.errors import BackboneError
 Shape = tuple[int, ...]
 TEMPORAL_EPS = 1e-12
 """Epsilon of the layer norms between frames; that of CLIP is 1e-5."""
-MASKED = -1e6
+MASKED_BIAS = -1e6
 """What is added to the attention to a frame that is none."""
 TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
 """Matrices that the original multiplies from the other side."""
-THIRD = re.compile(r"\.([qkv])_proj\.")
+THIRD_OF_TENSOR = re.compile(r"\.([qkv])_proj\.")
 """Queries, keys and values, which are thirds of one tensor in the original."""
 
 
@@ -153,7 +153,7 @@ class LsmdcFormat:
             value = tensors[original].float()
             if original in TRANSPOSED:
                 value = value.T
-            third = THIRD.search(port_name)
+            third = THIRD_OF_TENSOR.search(port_name)
             if third is not None:
                 value = value.chunk(3)["qkv".index(third[1])]
             port[port_name] = value.contiguous()
@@ -170,12 +170,12 @@ class LsmdcFormat:
         """
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
-            third = THIRD.search(port_name)
+            third = THIRD_OF_TENSOR.search(port_name)
             if third is not None and third[1] != "q":  # joined with the queries
                 continue
             value = port[port_name]
             if third is not None:
-                names = [THIRD.sub(f".{part}_proj.", port_name) for part in "qkv"]
+                names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])
             original = self.original_name(port_name)
             if original in TRANSPOSED:
@@ -257,7 +257,7 @@ class XClipLsmdc(nn.Module):
         n_frames = frames.shape[1]
         attention_bias = None  # [B, 1, F, F]
         if mask is not None:
-            of_frames = (1.0 - mask.float()) * MASKED
+            of_frames = (1.0 - mask.float()) * MASKED_BIAS
             attention_bias = of_frames[:, None, None, :].expand(-1, 1, n_frames, -1)
         positions = self.frame_position_embeddings(torch.arange(n_frames, device=frames.device))
         inputs = (frames + positions).to(positions.dtype)  # weights in bfloat16 need bfloat16 inputs

@@ -25,7 +25,7 @@ from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
 from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.files_zip import ROOT, ZipFiles
+from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles
 from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import croissant, facts_of, readme
@@ -163,7 +163,7 @@ def _reading_order(name: str) -> tuple[int, str]:
     First come the root's metadata, then the files beside the payload, the table of clips, other metadata,
     and last the arrays.
     """
-    ranks = {ROOT: 0, TABLE: 2}
+    ranks = {ROOT_METADATA: 0, TABLE: 2}
     if name in ranks:
         rank = ranks[name]
     elif not name.startswith(PAYLOAD):

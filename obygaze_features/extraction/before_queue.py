@@ -35,11 +35,11 @@ from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.shares import other_cluster_message, shares_elsewhere
 
-IN_MEMORY = ("tmpfs", "ramfs")
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 """Types of file systems that hold files in memory."""
 
-OF_THE_MACHINE = ("device", "clips_at_once")
-"""What the record of a network takes from the machine that it runs on."""
+MACHINE_FIELDS = ("device", "clips_at_once")
+"""Fields of a network's record that depend on the machine that it runs on."""
 
 
 def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
@@ -154,10 +154,13 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
     """Report how many rows of a stage are left to do; it is a fault if its store is sealed already."""
-    left = counted(len(stage.missing()), work.unit)
+    rows_left = counted(len(stage.missing()), work.unit)
     if not work.sealed_path.exists():
-        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
-    text = f"{work.sealed_path} is sealed already ({left} left to do); another needs another --store-version"
+        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
+    text = (
+        f"{work.sealed_path} is sealed already ({rows_left} left to do); "
+        "another needs another --store-version"
+    )
     return Diagnosis("stage", "fault", text)
 
 
@@ -206,8 +209,8 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
     recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded:
         return backbone
-    merged = {name: value for name, value in compute.items() if name not in OF_THE_MACHINE}
-    for name in OF_THE_MACHINE:
+    merged = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
+    for name in MACHINE_FIELDS:
         if name in recorded:
             merged[name] = recorded[name]
     return replace(backbone, provenance={**backbone.provenance, "compute": merged})
@@ -230,7 +233,8 @@ def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
         return
     refusal = None
-    if mount_of(folder).kind not in IN_MEMORY:  # there a reservation would take this process's memory
+    # In memory, a reservation would take that of this process.
+    if mount_of(folder).kind not in MEMORY_FILE_SYSTEMS:
         refusal = refused_reservation(folder, needed_bytes)
     if refusal is None:
         yield Diagnosis("room", "ok", text)

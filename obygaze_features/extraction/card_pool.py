@@ -33,16 +33,20 @@ from obygaze_features.workers import Event, Parent, WorkerPool
 MOST_STARTS = 3
 """Times that the process of a card is started: after the last death cores decode alone."""
 
-AHEAD = 2
+PASSES_AHEAD = 2
 """Passes that wait in the process of a card, so that its threads find one while this process encodes."""
 
-LOOK_AHEAD = 64
-"""Passes of the queue among which one for the card is looked for, while its first are for cores."""
+SEARCHED_PASSES = 64
+"""Passes at the front of the queue among which one for the card is looked for."""
 
 ON_CARD = "decoded on a card, in the bits of a core"
 BY_CORES = "decoded by cores, not on the card"
+"""Remarks on clips."""
+
 STRICT = "--strict asks for what only cores tell of damage"
-LOOK_S = 60.0
+"""Reason why cores decode a clip."""
+
+CARD_SEARCH_S = 60.0
 """Seconds that looking for a card may take."""
 
 CARD: Callable[[int], Card] = NvidiaCard
@@ -99,7 +103,7 @@ class CardPool(DecodePool):
         first of the queue.
         """
         if self._card_has_room():
-            for position, work in enumerate(islice(queue, LOOK_AHEAD)):
+            for position, work in enumerate(islice(queue, SEARCHED_PASSES)):
                 if self._is_for_card(work):
                     del queue[position]
                     self._put_on_card(work)
@@ -145,7 +149,7 @@ class CardPool(DecodePool):
 
     def _card_has_room(self) -> bool:
         """Return whether the GPU takes another pass, and cores keep up with the passes it hands back."""
-        most = CARD_THREADS + AHEAD
+        most = CARD_THREADS + PASSES_AHEAD
         return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
 
     def _is_for_card(self, work: Pass) -> bool:
@@ -268,8 +272,8 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
         Saying what is missing.
     """
     with WorkerPool(1, _send_missing) as pool:
-        pool.put("look", CARD(card_number(backbones)), LOOK_S)
-        event = pool.get(2 * LOOK_S)
+        pool.put("look", CARD(card_number(backbones)), CARD_SEARCH_S)
+        event = pool.get(2 * CARD_SEARCH_S)
     missing = "the driver of the card fails, or does not answer"
     if event is not None and event.kind == "item":
         missing = event.value

@@ -51,7 +51,8 @@ from obygaze_features.workers import Parent
 CARD_THREADS = 4
 """Passes that are decoded at once on a card: while one is decoded, frames of others are converted to RGB."""
 
-NOT_WHOLE = "damage is told by cores"
+DAMAGED_CLIPS = "damage is told by cores"
+"""Reason why a pass leaves clips to cores though the card decoded all of it."""
 
 
 class CardOpened(NamedTuple):
@@ -131,7 +132,7 @@ class CardDecoder:
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        self._looks: dict[Path, GpuCheck] = {}  # what the headers of each file say
+        self._checks: dict[Path, GpuCheck] = {}  # what the headers of each file say
         self._compared_files: set[Path] = set()  # files of which the GPU has decoded windows correctly
         # Kind of stream -> how the GPU's pictures differ from a core's, "" if they do not; and a lock that
         # is held while the first stream of a kind is compared.
@@ -163,7 +164,7 @@ class CardDecoder:
             if clip.status == "ok":
                 self._parent.send(ClipGiven(new.key, number, clip))
         if not reasons:
-            return PassEnded(new.key, NOT_WHOLE)
+            return PassEnded(new.key, DAMAGED_CLIPS)
         of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
         return PassEnded(new.key, _reason_of(reasons[0]), of_file)
 
@@ -202,14 +203,14 @@ class CardDecoder:
         has_other_settings = any(settings.values())
         if has_other_settings:
             raise NotOnCard("a core reads these windows")
-        if path not in self._looks:
-            self._looks[path] = check_for_gpu(path, self._card.least_pixels)
-        look = self._looks[path]
-        if look.reason:
-            raise NotOnCard(look.reason, of_file=True)
+        if path not in self._checks:
+            self._checks[path] = check_for_gpu(path, self._card.least_pixels)
+        check = self._checks[path]
+        if check.reason:
+            raise NotOnCard(check.reason, of_file=True)
         table = index_packets(path)
         first = _first_frame(table, windows)
-        kind_and_size = (kind_of(table), look.width, look.height)
+        kind_and_size = (kind_of(table), check.width, check.height)
         try:
             with self._comparing[kind_of(table)]:
                 self._refuse_kind(path, table, first, kind_and_size)
@@ -289,7 +290,8 @@ class Watch:
         """Watch no pass yet."""
         self._ends_s: dict[Hashable, float] = {}  # pass -> when its time is over (`time.monotonic`)
         self._changing = threading.Lock()  # held while the time limits change
-        self._nowhere: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123 - as long as this process runs
+        # For the traceback that the timer prints; open as long as this process runs.
+        self._discarded: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
     def expect(self, key: Hashable, limit_s: float) -> None:
         """Start, or start again, the time limit of a pass."""
@@ -308,4 +310,4 @@ class Watch:
         faulthandler.cancel_dump_traceback_later()
         if self._ends_s:
             left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)
-            faulthandler.dump_traceback_later(left_s, exit=True, file=self._nowhere)
+            faulthandler.dump_traceback_later(left_s, exit=True, file=self._discarded)

@@ -22,9 +22,10 @@ from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
-TRIALS = 8
-"""Most trial passes, at equal distances in the order of the size of their files; trial clips to encode."""
-LONGEST_S = 120.0
+MOST_TRIALS = 8
+"""Passes that are tried at most, at equal distances in the order of the size of their files; and clips of
+them that are encoded at most, unless a backbone takes more at once."""
+LONGEST_TRIAL_S = 120.0
 """Seconds of decoding after which no further pass is tried."""
 _BYTE_CPU_S = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
@@ -141,18 +142,19 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     network_s_per_clip = _try_networks(job, decoding.clips, on_card=on_card)
     infer_s, infer_cpu_s = network_s_per_clip * len(tasks)
     decode_s, decode_cpu_s = decoding.per_clip * len(tasks) + decoding.index_per_file * len(sizes)
-    busy_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
-    estimate.cpu_s = loading_s + busy_s
+    cpu_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
+    estimate.cpu_s = loading_s + cpu_s
+    least_s = 1e-9  # so that nothing is divided by 0
     if on_card:
         estimate.gpu_s = infer_s
-        estimate.cores_per_card = decode_cpu_s / max(infer_s, 1e-9)
+        estimate.cores_per_card = decode_cpu_s / max(infer_s, least_s)
     cores = usable_cores()
     decoders = min(workers, len(all_passes), cores)
     # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
-    slowdown = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
-    # The decoders, or all cores, or the GPU set the pace.
-    processor_s = max(decode_cpu_s / decoders, busy_s / cores)
-    estimate.seconds = max(slowdown * (loading_s + processor_s), infer_s)
+    slowdown = max(1.0, decode_s / max(decode_cpu_s, least_s))
+    # The slowest of the decoders, all cores and the GPU sets the pace.
+    slowest_s = max(decode_cpu_s / decoders, cpu_s / cores)
+    estimate.seconds = max(slowdown * (loading_s + slowest_s), infer_s)
     return estimate
 
 
@@ -164,7 +166,7 @@ def _now() -> NDArray[np.float64]:
 def _trial_passes(
     all_passes: Sequence[Sequence[DecodeTask]], sizes: Mapping[Path, int]
 ) -> list[Sequence[DecodeTask]]:
-    """Choose at most `TRIALS` passes to try, at equal distances in the order of their files' sizes.
+    """Choose at most `MOST_TRIALS` passes to try, at equal distances in the order of their files' sizes.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def _trial_passes(
         return sizes[cast("Path", tasks[0].path)]
 
     readable = sorted((tasks for tasks in all_passes if tasks[0].path in sizes), key=size)
-    step = max(ceil(len(readable) / TRIALS), 1)
+    step = max(ceil(len(readable) / MOST_TRIALS), 1)
     return readable[step // 2 :: step]
 
 
@@ -203,9 +205,9 @@ class _TriedDecoding(NamedTuple):
 
 
 def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _TriedDecoding:
-    """Decode passes one after the other, until they have taken `LONGEST_S`, and measure the time."""
+    """Decode passes one after the other, until they have taken `LONGEST_TRIAL_S`, and measure the time."""
     decode = keeping(load_decoder(job.decoder), writes=False)
-    most_clips = max(TRIALS, clips_at_once(job.backbones))
+    most_clips = max(MOST_TRIALS, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
     n_passes = 0
     n_clips = 0
@@ -222,7 +224,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         n_passes += 1
         n_clips += len(tasks)
         clips += decoded[: most_clips - len(clips)]
-        if decode_s[0] > LONGEST_S:
+        if decode_s[0] > LONGEST_TRIAL_S:
             break
     return _TriedDecoding(n_clips, index_s / max(n_passes, 1), decode_s / max(n_clips, 1), clips)
 

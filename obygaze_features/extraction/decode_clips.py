@@ -39,6 +39,7 @@ ReadWindows = Callable[..., Iterator[tuple[int, tuple[Frames[Pixels], ...] | Vid
 """Reads windows of a file as `obygaze_features.video.read_windows` does."""
 
 NO_VIDEO = "the manifest names no video for this clip"
+"""Reason why a clip has failed."""
 UNREAD = {
     "sound": "the file has sound, which no backbone here hears",
     "subtitles": "the file has subtitles, which give no features",
@@ -312,7 +313,8 @@ def _with_sound_and_features(
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    unread = [name for name in clip.besides if name != "sound" or not task.sounds]
+    is_sound_read = len(task.sounds) > 0
+    unread = [name for name in clip.besides if not (name == "sound" and is_sound_read)]
     remarks = [UNREAD[name] for name in unread]
     return replace(clip, remarks=(*clip.remarks, *remarks))
 

@@ -19,6 +19,7 @@ CUDA = "cuda"
 """PyAV on cores, and NVIDIA's decoder on a card beside them (`card_pool`), where it gives the same bits."""
 
 BUILT_IN = (PYAV, CUDA)
+"""Names of the decoders of this package; others come with packages beside it."""
 
 Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 

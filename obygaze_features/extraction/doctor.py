@@ -38,10 +38,10 @@ MOUNTS = Path("/proc/self/mounts")
 
 Level = Literal["ok", "note", "fault", "absent"]
 
-DEVELOPMENT = frozenset({"dev", "docs", "benchmarks"})
+DEVELOPMENT_EXTRAS = frozenset({"dev", "docs", "benchmarks"})
 """Extras of this project's own development."""
 
-BROUGHT_ALONG = frozenset({"video", "extract"})
+INCLUDED_EXTRAS = frozenset({"video", "extract"})
 """Extras that others bring along."""
 
 
@@ -205,11 +205,11 @@ def declared_packages() -> dict[str, list[Requirement]]:
     Extras that other extras include come first.
     """
     metadata = importlib.metadata.metadata("obygaze")
-    extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT
+    extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT_EXTRAS
 
     def order(name: str) -> tuple[bool, bool, str]:
         """Return the key to sort extras by: first those that others include, then `video`, then by name."""
-        return name not in BROUGHT_ALONG, name != "video", name
+        return name not in INCLUDED_EXTRAS, name != "video", name
 
     extras_in_order = sorted(extra_names, key=order)
     packages: dict[str, list[Requirement]] = {"": []}

@@ -11,7 +11,7 @@ from obygaze_features.backbones import Backbone, BackboneOutput
 from obygaze_features.errors import ExtractError
 from obygaze_features.store.format import ANY_NUMBER
 
-AT_ONCE: Final = 64
+FRAMES_AT_ONCE: Final = 64
 """Frames that are given together to a backbone which makes no batches of its own."""
 
 
@@ -136,10 +136,10 @@ class EachFrame:
         return PendingFrames(pending, [len(clip) for clip in clips])
 
     def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Encode frames by a backbone that is a plain function, `AT_ONCE` at a time: [F, 1, D]."""
+        """Encode frames by a backbone that is a plain function, `FRAMES_AT_ONCE` at a time: [F, 1, D]."""
         parts = []
-        for first in range(0, len(frames), AT_ONCE):
-            batch = np.stack(frames[first : first + AT_ONCE])
+        for first in range(0, len(frames), FRAMES_AT_ONCE):
+            batch = np.stack(frames[first : first + FRAMES_AT_ONCE])
             parts.append(self.inner(batch)["frames"])
         return np.concatenate(parts)
 

@@ -134,16 +134,16 @@ def prepare(
         recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
         _check_engine(engine, recipes, gpus, decoder)
         job = Job(
-            clips,
-            corpus,
-            _built(backbones, recipes, gpus),
-            sampling,
-            strict,
-            hash_sources,
-            tuple(recipe for recipe in recipes if recipe is not None),
-            decoder,
-            None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
-            per_second,
+            manifest=clips,
+            corpus=corpus,
+            backbones=_built(backbones, recipes, gpus),
+            policy=sampling,
+            strict=strict,
+            hash_sources=hash_sources,
+            recipes=tuple(recipe for recipe in recipes if recipe is not None),
+            decoder=decoder,
+            keep_frames=None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
+            per_second=per_second,
         )
         if decoder == CUDA:
             refuse_without_card(job.backbones)
@@ -365,13 +365,13 @@ def _table_of_shots(shots: Path | str | None, conflicts: Sequence[str]) -> Path 
     return local_path(shots)
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def _with_parameters_of(
-    preparing: Callable[P, Extraction],
-) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
+    preparing: Callable[Parameters, Extraction],
+) -> Callable[[Callable[[Extraction], Result]], Callable[Parameters, Result]]:
     """Decorate a function of an `Extraction`, so that it takes the parameters of `prepare` instead.
 
     The decorated function prepares an extraction from its arguments, and calls the function with it. So the
@@ -384,11 +384,11 @@ def _with_parameters_of(
         annotations show.
     """
 
-    def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
+    def decorate(function: Callable[[Extraction], Result]) -> Callable[Parameters, Result]:
         """Wrap a function of an `Extraction`."""
 
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-        def prepared(*args: P.args, **kwargs: P.kwargs) -> R:
+        def prepared(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
@@ -495,10 +495,10 @@ def extract(work: Extraction) -> Store | MaybeNone:
     sealed = work.seal(stage)
     if sealed is not None:
         return open_store(sealed)
-    left = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
+    message = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
     if work.limit is None:
-        raise ExtractError(left)
-    work.note(left)
+        raise ExtractError(message)
+    work.note(message)
     return None
 
 

@@ -25,8 +25,8 @@ from obygaze_features.video import Measured, find_shots, is_still, joined_shots,
 from obygaze_features.video.file_facts import unpacked
 
 DETECTOR = "own"
-"""Name of the detector of shots."""
-MEASURED = "shots"
+"""Name of this project's detector of shots."""
+MEASUREMENTS_FOLDER = "shots"
 """Folder of a stage with a file for each measured stretch."""
 NEAR_S = 60.0
 """Seconds after the end of a stretch up to which decoding is expected to be able to start."""

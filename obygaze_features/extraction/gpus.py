@@ -16,7 +16,7 @@ from obygaze_features.extraction.schedule import LoopWorker, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Parent, WorkerPool
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 """Environment variable that says which GPUs a process sees."""
 
 
@@ -105,7 +105,7 @@ class _Card:
     worker
         Encodes and writes the clips.
     gpus, visible_names
-        For each process its GPU, and the value of `VISIBLE` that shows it this GPU alone.
+        For each process its GPU, and the value of `VISIBLE_GPUS` that shows it this GPU alone.
     decoders
         Decode workers of each process.
     timeout_s, decoder, batch_size
@@ -123,7 +123,7 @@ class _Card:
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
         """Extract the clips of one share, and send the main process a report after each batch is written."""
         # Before anything initialises CUDA, which reads it once.
-        os.environ[VISIBLE] = self.visible_names[parent.number]
+        os.environ[VISIBLE_GPUS] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
         def listen() -> None:
@@ -143,7 +143,7 @@ class _Card:
 
 def _visible_name(gpu: int) -> str:
     """Return the value of CUDA_VISIBLE_DEVICES that selects this GPU in another process."""
-    visible = os.environ.get(VISIBLE)
+    visible = os.environ.get(VISIBLE_GPUS)
     if not visible:
         return str(gpu)
     return visible.split(",")[gpu].strip()

@@ -22,7 +22,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.extraction.each_frame import encode_each_frame
-from obygaze_features.extraction.keep_frames import RECORD
+from obygaze_features.extraction.keep_frames import KEEPING_RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
@@ -31,6 +31,7 @@ from obygaze_features.video import Sampling, fps, is_still, keyframes, uniform
 from obygaze_features.video.sampling import pairs
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
+"""Name of a policy -> the function that chooses the frames of a clip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +169,15 @@ class Job:
         for clip_id in clip_ids:
             clip = self.manifest.by_id[clip_id]
             task = DecodeTask(
-                clip_id,
-                self.manifest.video_path(clip),
-                clip.start_s,
-                clip.end_s,
-                requests,
-                self.strict,
-                self.hash_sources,
-                sounds,
-                keep,
+                clip_id=clip_id,
+                path=self.manifest.video_path(clip),
+                start_s=clip.start_s,
+                end_s=clip.end_s,
+                requests=requests,
+                strict=self.strict,
+                hash_source=self.hash_sources,
+                sounds=sounds,
+                keep=keep,
             )
             tasks.append(task)
         return tasks
@@ -196,7 +197,7 @@ class Job:
         decoder: dict[str, object] = {**self._decoder_record()}
         decoder["on_damage"] = "refuse" if self.strict else "what can be read, status partial"
         if self.keep_frames is not None and backbone.hears is None:
-            decoder["kept_frames"] = dict(RECORD)
+            decoder["kept_frames"] = dict(KEEPING_RECORD)
         return {"sampling": sampling, "decoder": decoder}
 
     def _decoder_record(self) -> dict[str, str]:

@@ -20,18 +20,20 @@ SUBMIT = "submit.sh"
 RAY = "ray.sbatch"
 TRAIN = "train.sbatch"
 SCRIPTS = (ARRAY, SEAL, SUBMIT, RAY, TRAIN)
-SITE = re.compile(r"(?m)^# ---- What your site needs.*\n(?:#(?! ---- What| -{20,}\n).*\n)*+# -{20,}\n")
+MARKED_PLACE = re.compile(
+    r"(?m)^# ---- What your site needs.*\n(?:#(?! ---- What| -{20,}\n).*\n)*+# -{20,}\n"
+)
 """The marked place of a script: its heading, lines of comment, and a line of hyphens."""
 
-UNFILLED = re.compile(r"(?m)^##SBATCH --account=.*\n")
+UNFILLED_LINE = re.compile(r"(?m)^##SBATCH --account=.*\n")
 """The line of a script that every site fills in."""
 
 
-OF_EXTRACTION = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus-per-node", "nodes"})
+EXTRACTION_OPTIONS = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus-per-node", "nodes"})
 """Options of sbatch for jobs that extract; the others are for all jobs."""
 
 
-OF_THE_SCRIPTS = frozenset({"output", "error", "signal", "open-mode", "ntasks", "job-name"})
+RESERVED_OPTIONS = frozenset({"output", "error", "signal", "open-mode", "ntasks", "job-name"})
 """Options of sbatch on which the scripts rely: where their logs are, and when they are told to stop."""
 
 
@@ -80,7 +82,7 @@ class Site:
                 raise ExtractError(
                     f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
                 )
-            if name in OF_THE_SCRIPTS:
+            if name in RESERVED_OPTIONS:
                 raise ExtractError(
                     f"--sbatch {name}: the scripts stand on their own value; change it in them"
                 )
@@ -109,7 +111,7 @@ class Site:
         """
         if extracts:
             return dict(self.sbatch)
-        return {name: value for name, value in self.sbatch.items() if name not in OF_EXTRACTION}
+        return {name: value for name, value in self.sbatch.items() if name not in EXTRACTION_OPTIONS}
 
 
 @checked
@@ -198,7 +200,7 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
         script = script.replace(old_text, directive, 1)
     if not added_lines:
         return script
-    return UNFILLED.sub(lambda _: added_lines, script)
+    return UNFILLED_LINE.sub(lambda _: added_lines, script)
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
@@ -210,4 +212,4 @@ def _with_setup(script: str, lines: Sequence[str]) -> str:
         heading = marked[0].splitlines()[0]
         return f"{heading}\n{setup}"
 
-    return SITE.sub(with_heading, script)
+    return MARKED_PLACE.sub(with_heading, script)

@@ -34,12 +34,12 @@ from obygaze_features.io import make_folder, sha256_of, write_whole
 from obygaze_features.video import Sampling, file_digest
 from obygaze_features.video.file_facts import file_state
 
-SHORT = 256
+SHORT_SIDE = 256
 """Most pixels of the short side of a kept frame."""
 QUALITY = 95
 """Quality of its JPEG."""
-RECORD = {
-    "resize": f"shortest edge to {SHORT} at most, pillow-bicubic",
+KEEPING_RECORD = {
+    "resize": f"shortest edge to {SHORT_SIDE} at most, pillow-bicubic",
     "codec": f"JPEG, quality {QUALITY}, 4:4:4",
     "pillow": PIL.__version__,
 }
@@ -49,7 +49,7 @@ VERSION = 3
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
 
-DAMAGED = "kept frames were damaged, or not ours: decoded again"
+DAMAGED_REMARK = "kept frames were damaged, or not ours: decoded again"
 
 
 class _Kept(msgspec.Struct):
@@ -71,8 +71,8 @@ def to_jpeg(frame: Pixels) -> NDArray[Any]:
     """
     height, width = frame.shape[:2]
     short = min(height, width)
-    if short > SHORT:
-        size = (height * SHORT // short, width * SHORT // short)
+    if short > SHORT_SIDE:
+        size = (height * SHORT_SIDE // short, width * SHORT_SIDE // short)
         frame = antialiased_resize(frame, size, (0, 0, *size), "bicubic")
     buffer = BytesIO()
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
@@ -114,7 +114,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
             except FileNotFoundError:
                 remarks_on_kept[number] = []
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
-                remarks_on_kept[number] = [DAMAGED]
+                remarks_on_kept[number] = [DAMAGED_REMARK]
             else:
                 yield number, clip
         if not remarks_on_kept and not always:
@@ -156,7 +156,7 @@ class _VideoFrames:
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
         """Return the file of a clip's frames, whose name is a digest of all that the frames depend on."""
         span = (task.start_s, task.end_s)
-        settings = [VERSION, RECORD, self.keep.decoder, task.strict, span, sampling.record()]
+        settings = [VERSION, KEEPING_RECORD, self.keep.decoder, task.strict, span, sampling.record()]
         key = sha256_of(json.dumps(settings).encode())[:32]
         return self.keep.folder / self.digest / f"{key}.frames"
 

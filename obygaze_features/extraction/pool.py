@@ -26,9 +26,9 @@ from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-REST = -1
+STRETCH_ITEM = -1
 """Number of the item that a stretch gives besides its windows, where clips have their position."""
-ATTEMPTS = 3
+MOST_CRASHES = 3
 """Crashes after which a file fails; more than one, since the machine may also have killed the worker."""
 POLL_S = 0.2
 """Seconds until a request to stop is noticed while a long clip is decoded."""
@@ -117,7 +117,7 @@ class DecodePool:
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
         """Handle a message of a worker: return the clips that it finishes, and queue clips to retry."""
-        if event.kind == "item" and event.value[0] == REST and films is not None:
+        if event.kind == "item" and event.value[0] == STRETCH_ITEM and films is not None:
             self._keep_measured(event, films)
             return []
         if event.kind == "item":
@@ -171,7 +171,7 @@ class DecodePool:
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
         died_unmeasured = event.kind == "died" and attempt.stretch_frames is None
-        if died_unmeasured and attempt.number < ATTEMPTS:
+        if died_unmeasured and attempt.number < MOST_CRASHES:
             self._put(replace(attempt.work, tasks=undone), attempt.number + 1)
         elif attempt.work.stretch is not None:
             queue.end_stretch(attempt.work.stretch, undone, attempt.stretch_frames)
@@ -190,10 +190,10 @@ class DecodePool:
             return []
         if event.kind == "late":
             return _failed(undone, f"decoding took longer than the limit of {self.timeout_s:g} s")
-        if attempt.number < ATTEMPTS:
+        if attempt.number < MOST_CRASHES:
             self._put(Pass(undone), attempt.number + 1)
             return []
-        return _failed(undone, f"the decoder crashed on this file {ATTEMPTS} times ({event.value})")
+        return _failed(undone, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
 
 
 def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:
@@ -261,7 +261,7 @@ class _MeasuredStretch(NamedTuple):
 
 
 def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode a pass in a worker; send each clip with its position, and a measured stretch with `REST`.
+    """Decode a pass in a worker; send each clip with its position, a measured stretch as `STRETCH_ITEM`.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     for rest in rests:
         task.frames_file.write_bytes(pickle.dumps(rest.known))
         cpu_s = time.process_time() - started - clips_cpu_s
-        parent.send((REST, _MeasuredStretch(packed(rest.measured), rest.decoded, cpu_s)))
+        parent.send((STRETCH_ITEM, _MeasuredStretch(packed(rest.measured), rest.decoded, cpu_s)))
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:

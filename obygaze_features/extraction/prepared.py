@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction.cost_estimate import Estimate
-from obygaze_features.extraction.films import MEASURED, Films
+from obygaze_features.extraction.films import MEASUREMENTS_FOLDER, Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import Run, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
@@ -165,7 +165,7 @@ class Extraction:
         """Return the films whose shots are to be found; None if no table of shots is wanted."""
         if self.shots is None or isinstance(self.job, TextJob):
             return None
-        return Films(self.job.manifest, self.stage_path / MEASURED)
+        return Films(self.job.manifest, self.stage_path / MEASUREMENTS_FOLDER)
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
         """Return the ids of the clips to do now; if a store is extended, only clips of the manifest.
@@ -291,7 +291,7 @@ class Extraction:
         if not self.sealed_path.exists():
             clips_to_retry = clips_with_returned_video(stage, videos)
         missing = self._missing(stage, again=lambda entry: entry.clip_id in clips_to_retry)[: self.limit]
-        video_check = MissingVideoCheck(stage, videos, working=bool(missing))
+        video_check = MissingVideoCheck(stage, videos, has_work=bool(missing))
         if missing:
             self._note_other_writers(stage)
             self._refuse_late_rows(len(missing))

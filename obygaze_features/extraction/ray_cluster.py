@@ -27,11 +27,11 @@ from obygaze_features.errors import ExtractError
 
 # Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000
-STARTS = 5
+MOST_STARTS = 5
 """Attempts to start a cluster: Ray gives up one that is not up after 30 s, which a busy machine may need."""
-LATE = "timed out during startup"
+START_TIMED_OUT = "timed out during startup"
 """Words of Ray's error when it gives up."""
-QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+QUIET_SETTINGS: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 """Settings of `ray.init` under which nothing but errors is printed."""
 
 
@@ -67,12 +67,12 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             "object_store_memory": OBJECT_STORE_BYTES,
             "_temp_dir": folder,
         }
-    for attempt in range(1, STARTS + 1):
+    for attempt in range(1, MOST_STARTS + 1):
         try:
-            ray.init(**settings, **QUIET)
+            ray.init(**settings, **QUIET_SETTINGS)
             break
         except Exception as error:
-            if address or LATE not in str(error) or attempt == STARTS:
+            if address or START_TIMED_OUT not in str(error) or attempt == MOST_STARTS:
                 raise ExtractError(refusal(address, error)) from error
             ray.shutdown()  # what it has started ends with this process
     for number in (signal.SIGINT, signal.SIGTERM):

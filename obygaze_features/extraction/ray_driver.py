@@ -137,10 +137,10 @@ class _Encoders:
             "num_cpus": 0,
             "num_gpus": 1 if order.on_gpu else 0,
             "scheduling_strategy": "SPREAD",
-            "max_concurrency": 2,  # calls at once: it can be asked to stop while it works
+            "max_concurrency": 2,  # calls at once: `do`, and meanwhile `stop`
         }
-        self._class: Any = ray.remote(**actor_options)(RayEncoder)
-        self._actors: dict[int, Any] = {}
+        self._actor_class: Any = ray.remote(**actor_options)(RayEncoder)
+        self._actors: dict[int, Any] = {}  # number of an encoder -> its actor
         for number in range(n_encoders):
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
 
@@ -161,7 +161,7 @@ class _Encoders:
         try:
             while True:
                 n_starts += 1
-                actor = self._class.remote(self._order.worker, self._order.marker, self._decode)
+                actor = self._actor_class.remote(self._order.worker, self._order.marker, self._decode)
                 self._actors[number] = actor
                 try:
                     _raise_node_error(ray.get(actor.begin.remote()))

@@ -20,10 +20,10 @@ from obygaze_features.manifest import counted
 from obygaze_features.store import ClipResult, Stage, StageWriter
 from obygaze_features.text import visible
 
-REPORTS = "reports"
+REPORTS_FOLDER = "reports"
 """Folder of a stage with a file for each run."""
 
-AHEAD = 2
+BATCHES_AHEAD = 2
 """Most batches waiting to be written; a faster engine then waits for the disk."""
 
 
@@ -219,7 +219,7 @@ class Recording:
         StoreError, OSError
             As in `StageWriter.commit`, for these clips or earlier ones.
         """
-        written = self.written(AHEAD)
+        written = self.written(BATCHES_AHEAD)
         self._waiting.append(_WaitingBatch(results, self._thread.submit(self._write, results)))
         return written
 
@@ -281,7 +281,7 @@ def write_report(report: RunReport, stage: Path) -> None:
 
     It is not sealed, because times do not affect the features.
     """
-    folder = stage / REPORTS
+    folder = stage / REPORTS_FOLDER
     folder.mkdir(exist_ok=True)
     content = f"{json.dumps(report.record(), indent=2)}\n".encode()
     for number in count(len(list(folder.iterdir())) + 1):
@@ -300,7 +300,7 @@ def peak_memory_mb() -> float:
         return 0.0
     import resource  # noqa: PLC0415 - not on Windows
 
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes on Linux
+    units_per_mb = 1e6 if sys.platform == "darwin" else 1e3  # `ru_maxrss` is in bytes on macOS, else in kB
     peak_here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak_of_workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (peak_here + peak_of_workers) / unit
+    return (peak_here + peak_of_workers) / units_per_mb

@@ -7,7 +7,7 @@ from itertools import count
 from obygaze_features.store.writer import digest_of_part
 from obygaze_features.workers import Parent, WorkerPool
 
-PATIENCE_S = 60.0
+LONGEST_WAIT_S = 60.0
 """Seconds after which this process computes a digest itself."""
 
 
@@ -38,7 +38,7 @@ class RowDigests(WorkerPool):
         """Wait for a digest from the worker; return an empty text if it does not come."""
         with suppress(Exception):  # whatever the worker raises, or that no worker could be started
             while key not in self._digests:
-                event = self.get(PATIENCE_S)
+                event = self.get(LONGEST_WAIT_S)
                 if event is None:  # the worker takes too long
                     break
                 if event.kind == "item":

@@ -26,11 +26,11 @@ from obygaze_features.store.provenance import clipped, contrasts
 from obygaze_features.text import counted
 from obygaze_features.workers import Event
 
-PARTS = 16
+PARTS_AFTER_DEATH = 16
 """Parts into which the clips of a process that died are divided."""
 ATTEMPTS = 3
-"""Deaths on a clip alone after which it fails; more than one, since the machine may also kill a process."""
-MOST_DEATHS = 8
+"""Processes that may die on a clip alone before it fails; the machine, too, may kill one."""
+MOST_DEATHS_IN_A_ROW = 8
 """Deaths without a clip in between after which the run ends; a single clip at fault causes at most seven."""
 
 
@@ -55,6 +55,8 @@ class _Share:
 
     Attributes
     ----------
+    clip_ids
+        The clips.
     deaths
         How often processes died on just these clips.
     written
@@ -97,7 +99,7 @@ class LoopWorker:
         self._provenance = {group.name: group.provenance for group in job.groups()}
         self._stage = stage.path.absolute()
         self._batch_size = batch_size
-        self._begun: LoopState | None = None
+        self._begun: LoopState | None = None  # what `begin` has built in the other process
 
     def begin(self) -> "LoopState":
         """Build the networks and open the stage, if that was not done yet.
@@ -200,7 +202,7 @@ def share_out(
     ExtractError
         If processes die again and again without finishing a clip.
     """
-    shares = _Shares(stage, clip_ids, report, 2 * processes.workers)
+    shares = _Shares(stage, clip_ids, report, divisor=2 * processes.workers)
     keys = count()
     while True:
         while len(shares.running) < processes.workers and not stopped():
@@ -247,18 +249,23 @@ class _Shares:
         Task's key -> its share, of the shares that processes extract now.
     """
 
-    def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, divisor: int) -> None:
+    def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, *, divisor: int) -> None:
         """Divide the clips into pieces; no process has a share yet."""
-        self.running: dict[Hashable, _Share] = {}
-        self._report = report
-        self._reports_of_ended = [report]  # reports of what was done before, and of shares that ended
-        self._deaths_in_a_row = 0  # without a clip in between
-        self._started = time.perf_counter()
-        self._divisor = divisor
         self._stage = stage
-        self._best_before = stage.best()  # row -> its best journal entry when the run began
-        self._pieces = deque(_pieces(stage, clip_ids))  # clip ids of each piece that no share has had yet
-        self._parts_to_retry = deque[_Share]()  # of shares whose process died
+        self._divisor = divisor
+        self._started = time.perf_counter()
+        # What is still to do: the clip ids of each piece that was in no share yet, and parts of the shares
+        # whose process died.
+        self._pieces = deque(_pieces(stage, clip_ids))
+        self._parts_to_retry = deque[_Share]()
+        # What is being done.
+        self.running: dict[Hashable, _Share] = {}
+        # What was done: before the run, and in the shares that ended.
+        self._report = report
+        self._reports_of_ended = [report]
+        # Row -> its best journal entry when the run began, by which a clip that was written since shows.
+        self._best_before = stage.best()
+        self._deaths_in_a_row = 0  # of processes, without a finished clip in between
 
     def take(self) -> _Share | None:
         """Return the next share to give to a process; None if no clips are left to give."""
@@ -297,14 +304,17 @@ class _Shares:
         if event.kind != "died":
             return []
         self._deaths_in_a_row += 1
-        if self._deaths_in_a_row == MOST_DEATHS:
+        if self._deaths_in_a_row == MOST_DEATHS_IN_A_ROW:
+            n_deaths = self._deaths_in_a_row
             raise ExtractError(
-                f"the processes that held the networks died {MOST_DEATHS} times in a row ({event.value}); "
+                f"the processes that held the networks died {n_deaths} times in a row ({event.value}); "
                 f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the "
                 "same command goes on"
             )
         undone = self._undone(share.clip_ids)
-        for clip in share.written.keys() & set(undone):  # lost: its piece was open when the process died
+        # The process reported these as written, but the piece that they are in was still open when it died.
+        lost = share.written.keys() & set(undone)
+        for clip in lost:
             share.report.count(share.written[clip], -1)
         if len(undone) == 1 and share.deaths + 1 == ATTEMPTS:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
@@ -319,11 +329,14 @@ class _Shares:
         return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=wall_s)
 
     def _divide(self, share: _Share, undone: Sequence[str]) -> None:
-        """Queue the clips of a process that died again, in at most `PARTS` parts, down to single clips."""
+        """Queue the undone clips of a process that died, in at most `PARTS_AFTER_DEATH` parts.
+
+        If all are of one piece, the parts are of single clips.
+        """
         units = _pieces(self._stage, undone)
         if len(units) == 1:
             units = [[clip] for clip in undone]
-        units_per_part = max(ceil(len(units) / PARTS), 1)
+        units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
             is_whole_share = clip_ids == share.clip_ids

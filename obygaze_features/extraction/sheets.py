@@ -228,8 +228,8 @@ def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFra
             break
         with suppress(VideoError, OSError):
             # Two evenly spaced frames of L are the frames 0 and L / 2.
-            two = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
-            frames.append(_MiddleFrame(clip, two.images[-1], float(two.time_s[-1])))
+            halves = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
+            frames.append(_MiddleFrame(clip, halves.images[-1], float(halves.time_s[-1])))
     return frames
 
 

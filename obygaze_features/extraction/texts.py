@@ -17,11 +17,11 @@ from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
 
-TRIALS = 16
+MOST_TRIALS = 16
 """Texts that are encoded for an estimate."""
 SORTED_AT_ONCE = 1024
 """Neighbouring texts that are sorted by length together: all their pieces of the stage are open at once."""
-_NO_FRAMES: dict[str, Any] = {
+_RECORD_WITHOUT_FRAMES: dict[str, Any] = {
     "preset": {"resize": None, "crop": None, "constants": None, "order": None},
     "sampling": {"policy": TEXTS, "n": None},
     "decoder": {"av": "none", "ffmpeg": "none", "on_damage": "none"},
@@ -49,10 +49,11 @@ class TextJob:
 
     def groups(self) -> list[GroupSpec]:
         """Describe one group of the store per backbone, with its complete provenance."""
-        return [
-            group_of(backbone, [ArraySpec("pooled", (backbone.width,), "float32")], 1, **_NO_FRAMES)
-            for backbone in self.backbones
-        ]
+        groups = []
+        for backbone in self.backbones:
+            arrays = [ArraySpec("pooled", (backbone.width,), "float32")]
+            groups.append(group_of(backbone, arrays, n_frames=1, **_RECORD_WITHOUT_FRAMES))
+        return groups
 
     def corpus_record(self) -> dict[str, object]:
         """Return the name of the list of texts."""
@@ -99,7 +100,7 @@ def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
     """Estimate the cost of encoding texts, by encoding up to sixteen of different lengths."""
     tokens = job.tokens(text_ids)
     n_texts = len(text_ids)
-    trial_ids = by_length(text_ids, tokens)[:: max(n_texts // TRIALS, 1)][:TRIALS]
+    trial_ids = by_length(text_ids, tokens)[:: max(n_texts // MOST_TRIALS, 1)][:MOST_TRIALS]
     before = time.perf_counter()
     for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)

@@ -41,14 +41,14 @@ VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, *COLUMN
 """Columns that are measured: loudness in LUFS, share of time with speech, cuts a minute, share of time with
 black pictures; then what `camera_values` and `people_values` give."""
 
-HEARD_S = 32
-"""Seconds of sound in which speech is looked for at a time: whole chunks."""
+SPEECH_PART_S = 32
+"""Seconds of sound that are searched for speech at a time: a whole number of chunks."""
 
-MOST_SAID = 8
-"""Remarks on a film that are passed on; the rest is counted."""
+MOST_REMARKS = 8
+"""Remarks on a film that its note has at most; the others are counted."""
 
-OF_SHAPE = ("pixels are not square", "black bars cover")
-"""Beginnings of remarks that are not passed on: the camera is read in the picture's shape, with its bars."""
+REMARKS_ON_SHAPE = ("pixels are not square", "black bars cover")
+"""Beginnings of remarks that are not passed on: here the picture's shape and its bars are allowed for."""
 
 Span = tuple[float, float]
 Values = dict[str, float]
@@ -138,7 +138,7 @@ def film_variables(
         f"{remark} ({n} of {counted(len(spans), 'window')})" for remark, n in remark_counts.most_common() if n
     ]
     if remarks:
-        note(f"{path.name}: {first_few(remarks, MOST_SAID)}")
+        note(f"{path.name}: {first_few(remarks, MOST_REMARKS)}")
     return rows
 
 
@@ -263,7 +263,7 @@ def _decode_windows(
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
     """Return the remarks on a window that the user should read, each once."""
-    remarks = [remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)]
+    remarks = [remark for remark in clip.remarks if not remark.startswith(REMARKS_ON_SHAPE)]
     if clip.reason:
         remarks.append(clip.reason)
     not_read = UNREAD.values()
@@ -376,8 +376,8 @@ def _measure_sound(
 
 def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
     """Yield the samples of a track in parts, from the start of the film; silence where it has none."""
-    for first_s in range(0, ceil(end_s), HEARD_S):
-        last_s = min(first_s + HEARD_S, end_s)
+    for first_s in range(0, ceil(end_s), SPEECH_PART_S):
+        last_s = min(first_s + SPEECH_PART_S, end_s)
         try:
             (samples,), _ = track.parts(first_s, last_s, (), rate=RATE)
         except VideoError:

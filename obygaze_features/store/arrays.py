@@ -134,7 +134,7 @@ def row_view(values: NDArray[Any]) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
-_AT_ONCE = 1 << 17
+_CHECKED_AT_ONCE = 1 << 17
 """Numbers that are checked together, so few that they stay in the processor's cache."""
 
 
@@ -155,8 +155,8 @@ def all_finite(values: NDArray[Any]) -> bool:
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
-    for first in range(0, len(bits), _AT_ONCE):
-        part = bits[first : first + _AT_ONCE]
+    for first in range(0, len(bits), _CHECKED_AT_ONCE):
+        part = bits[first : first + _CHECKED_AT_ONCE]
         # The sign is the highest bit. As unsigned integers, negative numbers are therefore above all positive
         # ones; as signed integers, they are below them.
         largest_of_negative = int(part.max())
@@ -168,12 +168,11 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 # --- reading
 # ---------------------------------------------------------------------------
-WARM = 2**22
+TOKEN_BYTES_AT_ONCE = 2**22
 """Most bytes of tokens that are read at once, so that their memory is reused. For more, the system gives new
 pages, which take longer than reading (16 clips of 4.8 MB at once: 1.6 ms a clip; one by one: 1.0 ms)."""
 
-
-RECENT = 2**23
+RECENT_CHUNK_BYTES = 2**23
 """Bytes of chunks that an array keeps in memory, so that reading its rows one by one takes one request for
 each chunk."""
 
@@ -182,7 +181,7 @@ class _RecentChunks:
     """A cache of the last chunks of an array of which only a part was read; their checksums were checked."""
 
     def __init__(self) -> None:
-        self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()
+        self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()  # by number, the oldest first
         self._lock = Lock()
 
     def get(self, number: int) -> NDArray[Any] | None:
@@ -190,10 +189,10 @@ class _RecentChunks:
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Add a chunk, and drop the oldest ones until at most `RECENT` bytes, or only this chunk, remain."""
+        """Add a chunk; drop the oldest until at most `RECENT_CHUNK_BYTES`, or only this chunk, remain."""
         with self._lock:
             self._chunks[number] = chunk
-            while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT:
+            while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT_CHUNK_BYTES:
                 self._chunks.popitem(last=False)
 
 
@@ -254,7 +253,7 @@ class SealedArray:
             if stated[field] != expected[field]:
                 raise StoreError(f"{self._where}: {field}: not as the format demands, so it is not read")
         self._recent = _RecentChunks()
-        self._block = block_rows(name, self.shape[0], ragged=ragged)
+        self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
         self._sharded = array_kind.sharded
 
     def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -319,11 +318,11 @@ class SealedArray:
         """Number of consecutive rows to read at once, which is best for speed.
 
         These are the rows of one stored object (a chunk or a shard). From a shard in a local folder, single
-        rows can be read; then they are as many as fit in `WARM` bytes, but at least one.
+        rows can be read; then they are as many as fit in `TOKEN_BYTES_AT_ONCE`, but at least one.
         """
         if isinstance(self._files, FolderFiles) and self._sharded:
-            return min(self._block, max(1, WARM // self._row_bytes))
-        return self._block
+            return min(self._block_rows, max(1, TOKEN_BYTES_AT_ONCE // self._row_bytes))
+        return self._block_rows
 
     def _read(
         self,
@@ -344,15 +343,15 @@ class SealedArray:
             Array to read into; None makes one.
         """
         values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
-        first_block = rows.start // self._block
-        end_block = math.ceil(rows.stop / self._block) if rows else 0
+        first_block = rows.start // self._block_rows
+        end_block = math.ceil(rows.stop / self._block_rows) if rows else 0
         blocks = range(first_block, end_block)
 
         def fill_from(block: int) -> None:
             """Read the rows that lie in one chunk or shard."""
-            block_start = block * self._block
+            block_start = block * self._block_rows
             start = max(rows.start, block_start)
-            stop = min(rows.stop, block_start + self._block)
+            stop = min(rows.stop, block_start + self._block_rows)
             rows_in_block = slice(start - block_start, stop - block_start)
             self._fill(block, rows_in_block, values[start - rows.start : stop - rows.start], open_once)
 
@@ -378,7 +377,7 @@ class SealedArray:
         name = chunk_file(self._name, block, ragged=self.ragged)
         try:
             if self.dtype.kind == "T":
-                values[:] = _read_strings(self._files, name, self._block)[rows]
+                values[:] = _read_strings(self._files, name, self._block_rows)[rows]
                 return
             if self._sharded:
                 is_whole = self._fill_from_shard(name, rows, values, open_once)
@@ -394,11 +393,11 @@ class SealedArray:
         chunk = self._recent.get(block)
         if chunk is None:
             data = memoryview(self._files.read(chunk_file(self._name, block, ragged=self.ragged)))
-            if len(data) != self._block * self._row_bytes + CRC_BYTES or not has_right_checksum(data):
+            if len(data) != self._block_rows * self._row_bytes + CRC_BYTES or not has_right_checksum(data):
                 return False
-            chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block, *self.shape[1:])
+            chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block_rows, *self.shape[1:])
             # Whoever reads a part of a chunk may read its other rows next.
-            if len(values) < self._block:
+            if len(values) < self._block_rows:
                 self._recent.keep(block, chunk)
         values[:] = chunk[rows]
         return True
@@ -411,7 +410,7 @@ class SealedArray:
         From a local folder, rows are read one by one. From a server or zip, all rows from the first to the
         last are read in one request.
         """
-        index_bytes = INDEX_BYTES * self._block + CRC_BYTES
+        index_bytes = INDEX_BYTES * self._block_rows + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
             index = self._index(self._files.read(name, -index_bytes), rows)
             if index is None:
@@ -433,15 +432,16 @@ class SealedArray:
 
         Rows without features have the entry `_ABSENT`. None if the index is damaged.
         """
-        if len(data) != INDEX_BYTES * self._block + CRC_BYTES or not has_right_checksum(memoryview(data)):
+        has_right_size = len(data) == INDEX_BYTES * self._block_rows + CRC_BYTES
+        if not has_right_size or not has_right_checksum(memoryview(data)):
             return None
         index: list[list[int]] = (
-            np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
+            np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block_rows, 2)[rows].tolist()
         )
         row_bytes = self._row_bytes + CRC_BYTES
         for place in index:
             offset, size = place
-            if place != _ABSENT and (size != row_bytes or offset > self._block * row_bytes):
+            if place != _ABSENT and (size != row_bytes or offset > self._block_rows * row_bytes):
                 return None
         return index
 
@@ -522,10 +522,12 @@ def has_right_checksum(data: memoryview) -> bool:
 # --- a chunk of strings, read within bounds
 # Libraries trust the sizes in it: 17 bytes can make them allocate 10 GB.
 # ---------------------------------------------------------------------------
-FEW = 1 << 20
+TRUSTED_STRING_BYTES = 1 << 20
 """Bytes of strings in one chunk up to which the chunk is not compared with the table of clips, whose size a
 server would have to be asked for."""
+
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+"""First bytes of a Zstandard frame."""
 
 
 def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
@@ -537,7 +539,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
     def refuse_more(size: int) -> None:
         """Raise an error if a chunk of `size` bytes would have more bytes of strings than the table."""
-        if size <= FEW:  # not worth a request for the size of the table
+        if size <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
             return
         header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
         most = files.size(TABLE) + header_bytes

@@ -73,10 +73,10 @@ CONTEXT = {
     **{term: OTHER_TERMS.get(term, f"cr:{term}") for term in TERMS},
 }
 
-PEOPLE = (
+ON_PEOPLE = (
     "Numbers that models gave for pictures, sound or texts, which may be of people. The store has no frames."
 )
-USES = (
+MEANT_FOR = (
     "Training and testing models of what the clips show, without the videos. Not made to find or to judge a "
     "person."
 )
@@ -114,8 +114,8 @@ def croissant(
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        "rai:personalSensitiveInformation": PEOPLE,
-        "rai:dataUseCases": USES,
+        "rai:personalSensitiveInformation": ON_PEOPLE,
+        "rai:dataUseCases": MEANT_FOR,
         "name": name,
         "description": description,
         "license": licence,

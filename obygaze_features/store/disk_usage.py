@@ -92,8 +92,8 @@ def estimate_disk(
     store_bytes = shard_bytes + sum(chunks) + ragged_bytes + table_bytes + metadata_bytes
     shared_bytes = shard_bytes if links else 0
 
-    # Each array has a file of metadata; each group one too, and two each for ids and statuses. The root's
-    # metadata, the table and the tag files are 8 more.
+    # Each array has a file of metadata; each group has one too, and two each for ids and statuses: 5. The
+    # root's metadata, the table and the tag files are 8 more.
     store_files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
     return DiskEstimate(
         stage_bytes=stage_bytes,

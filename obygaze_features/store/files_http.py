@@ -81,7 +81,7 @@ class HttpFiles(ServedFiles):
         InterruptedTransferError if another attempt may succeed.
         """
         is_part = start != 0 or stop is not None
-        headers = {"Range": _range(start, stop)} if is_part else {}
+        headers = {"Range": _range_header(start, stop)} if is_part else {}
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
@@ -101,7 +101,7 @@ class HttpFiles(ServedFiles):
             raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
 
 
-def _range(start: int, stop: int | None) -> str:
+def _range_header(start: int, stop: int | None) -> str:
     """Return the value of the header `Range` for bytes; a negative start counts from the end of the file."""
     if start < 0:
         return f"bytes={start}"

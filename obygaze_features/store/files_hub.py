@@ -15,8 +15,9 @@ from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.store.served import READERS, Listed, explain_missing_library, one_line_message
 from obygaze_features.store.store_files import FolderFiles
 
-_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?((?:/[\w.-]+)*)/?")
-_PINNED = re.compile(r"[0-9a-f]{40}")
+_HUB_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?((?:/[\w.-]+)*)/?")
+"""URL of a store: repository, revision if there is one, and folder."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 LOST_ON_HUB = (409, 412)
 """Status codes with which the Hub answers if the parent commit is no longer the last one."""
@@ -24,7 +25,19 @@ LOST_ON_HUB = (409, 412)
 
 @dataclass(frozen=True)
 class HubFiles(Listed):
-    """A store in a dataset repository, at one commit; `folder` is empty or ends with a slash."""
+    """A store in a dataset repository, at one commit.
+
+    Attributes
+    ----------
+    repository
+        `OWNER/NAME`.
+    commit
+        Its 40 hexadecimal digits; of a URL that was only parsed, any revision, or "".
+    folder
+        Folder of the store in the repository, with a slash at its end; "" for the repository itself.
+    readers
+        Number of files to read concurrently.
+    """
 
     repository: str
     commit: str
@@ -76,11 +89,11 @@ def open_hub(url: str) -> HubFiles:
     with explain_missing_library(url):
         from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
 
-    if _PINNED.fullmatch(files.commit):
+    if _COMMIT.fullmatch(files.commit):
         return files
     with explain_hub_errors(url):
         commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
-    if not commit or not _PINNED.fullmatch(commit):
+    if not commit or not _COMMIT.fullmatch(commit):
         raise StoreError(f"{url}: the Hub gives no commit for it")
     return replace(files, commit=commit)
 
@@ -90,11 +103,12 @@ def parse_hub_url(url: str) -> HubFiles:
 
     The field `commit` of the result holds the revision as the URL states it, or "" if it states none.
     """
-    match = _PLACE.fullmatch(url)
+    match = _HUB_URL.fullmatch(url)
     if match is None:
         raise StoreError(f"{url}: expected hf://datasets/OWNER/NAME[@REVISION][/FOLDER]")
-    folder = match[3].strip("/")
-    return HubFiles(match[1], match[2] or "", f"{folder}/" if folder else "")
+    repository, revision, folder = match.groups()
+    folder = folder.strip("/")
+    return HubFiles(repository, commit=revision or "", folder=f"{folder}/" if folder else "")
 
 
 @contextmanager

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from obstore import GetOptions
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-_NOWHERE = "127.0.0.1:0"
-"""A proxy that is not there: nothing can be reached through it."""
+_DEAD_PROXY = "127.0.0.1:0"
+"""Address of a proxy that is not there: nothing can be reached through it."""
 _HOSTS = packaged(__package__, "s3_hosts.toml")
 """Names of environment variables with proxies and endpoints, and hosts that give credentials."""
 
@@ -76,7 +76,7 @@ def _only_known_hosts() -> "ClientConfig":
         if host:
             known_hosts.append(host)
     known_hosts += _HOSTS["credentials"]
-    return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(known_hosts)}
+    return {"proxy_url": f"http://{_DEAD_PROXY}", "proxy_excludes": ",".join(known_hosts)}
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
         ) from None
     except BaseError as error:
-        if f"{_NOWHERE}," in str(error):
+        if f"{_DEAD_PROXY}," in str(error):
             raise StoreError(
                 f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
                 "there; if you trust that host, name it in AWS_ENDPOINT_URL"

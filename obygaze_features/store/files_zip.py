@@ -17,13 +17,13 @@ from obygaze_features.store.format import FEATURES, ZARR_METADATA
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_larger
 
 ZIP_SUFFIX = ".zip"
-ROOT = f"{FEATURES}/{ZARR_METADATA}"
+ROOT_METADATA = f"{FEATURES}/{ZARR_METADATA}"
 """The member that every store has."""
 _ENCRYPTED = 1
 """Flag of an encrypted member."""
 _LOCAL_HEADER = 30
 """Bytes of the header before a member's bytes, without the member's name and what may follow it."""
-TAILS = (1 << 16, 1 << 20, 1 << 26)
+TAIL_BYTES = (1 << 16, 1 << 20, 1 << 26)
 """Bytes at the end of a zip that are searched for its directory, one after the other; no store needs more."""
 
 
@@ -137,7 +137,7 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
             )
         places[name] = (start, member.file_size)
         end = member.header_offset
-    if ROOT not in places:
+    if ROOT_METADATA not in places:
         raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
     return ZipFiles(where, folder, files, file, places)
 
@@ -172,7 +172,7 @@ class _Directory(NamedTuple):
 def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
     """Read the directory of a zip, which is at the end of the file.
 
-    How long the directory is shows only when it is read. So ever longer tails of the file, of `TAILS` bytes,
+    How long the directory is shows only when it is read. So ever longer tails of the file, of `TAIL_BYTES`,
     are read until one holds all of it.
 
     Raises
@@ -181,8 +181,8 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
         If there is none, so that the file is no zip.
     """
     size = files.size(file)
-    for tail in TAILS:
-        start = max(0, size - tail)
+    for tail_bytes in TAIL_BYTES:
+        start = max(0, size - tail_bytes)
         try:
             with zipfile.ZipFile(io.BytesIO(files.read(file, start, size))) as archive:
                 members = archive.infolist()

@@ -35,14 +35,13 @@ def _lost_reasons() -> Iterator[str]:
         yield f"the file cannot be read: {os.strerror(number)}"
 
 
-LOST: Final = tuple(_lost_reasons())
+LOST_REASONS: Final = tuple(_lost_reasons())
 """Reasons of failed clips that either an absent file or a lost mount can cause."""
 
+LOOKED_UP_AT_ONCE: Final = 32
+"""Files whose existence is asked for at a time."""
 
-QUERIES: Final = 32
-"""Files that are looked for at a time."""
-
-ABSENT: Final = "absent"
+ABSENT_FOLDER: Final = "absent"
 """Folder of a stage with a file per machine: the clips whose video was absent there when it last began."""
 
 
@@ -58,7 +57,7 @@ class MissingVideoCheck:
         The stage that the run works on.
     videos
         Clip id -> its video; None if the manifest names none. Empty if rows are not videos.
-    working
+    has_work
         Whether there is work to do; if not, nothing is refused.
 
     Raises
@@ -67,17 +66,21 @@ class MissingVideoCheck:
         If this machine finds no video, or lacks some that another machine found.
     """
 
-    def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
+    def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, has_work: bool = True) -> None:
         """Look for all videos, and note in the stage which of them this machine does not find."""
         self._stage = stage
+        self._has_work = has_work
+        # Clip id -> its video, of the clips that have one.
         self._videos = {clip: path for clip, path in videos.items() if path is not None}
         missing = missing_files(self._videos.values())
+        # Clips whose video this machine did not find when the run began.
         self._absent = {clip for clip, path in self._videos.items() if path in missing}
-        self._working = working
-        self._lost: ClipResult | None = None
+        # The first result that failed because its video was lost during the run.
+        self._lost_result: ClipResult | None = None
         if self._videos:
             self._note_absent()
-        if working and self._absent and len(self._absent) == len(self._videos):
+        finds_none = len(self._absent) > 0 and len(self._absent) == len(self._videos)
+        if has_work and finds_none:
             raise StoreError(
                 f"{host_name()} finds none of the videos of {counted(len(self._videos), 'clip')}, "
                 f"such as {min(missing)}: is their file system mounted there? Nothing was extracted"
@@ -89,7 +92,7 @@ class MissingVideoCheck:
 
         Other machines compare it with what they find.
         """
-        folder = self._stage.path / ABSENT
+        folder = self._stage.path / ABSENT_FOLDER
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
         # Clips of the parent store that failed because their video was absent, and that this manifest does
@@ -101,27 +104,28 @@ class MissingVideoCheck:
     @property
     def failed(self) -> bool:
         """Whether a video was lost during the run, so that the run must stop."""
-        return self._lost is not None
+        return self._lost_result is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
         """Note the first of some results that failed because its video, found at the start, is lost now.
 
-        `failed` and `refuse` tell of it.
+        After that `failed` is true, and `refuse` raises.
         """
-        if self._lost is not None:
+        if self._lost_result is not None:
             return
         for result in results:
             was_found = result.clip_id in self._videos and result.clip_id not in self._absent
             if was_found and is_lost(result):
-                self._lost = result
+                self._lost_result = result
                 return
 
     def refuse(self) -> None:
         """Raise a StoreError if the run lost videos, or another machine finds videos that this one lacks."""
-        if self._lost is not None:
+        lost = self._lost_result
+        if lost is not None:
             raise StoreError(
-                f"clip {self._lost.clip_id}: {self._videos[self._lost.clip_id]} was there on {host_name()} "
-                f"when the run began and is not any more ({self._lost.reason}): is its file system still "
+                f"clip {lost.clip_id}: {self._videos[lost.clip_id]} was there on {host_name()} "
+                f"when the run began and is not any more ({lost.reason}): is its file system still "
                 "mounted? The same command goes on, and tries such clips again"
             )
         self._refuse_found_elsewhere()
@@ -131,15 +135,16 @@ class MissingVideoCheck:
 
         Otherwise the clip would fail here although it could be done there.
         """
-        if not self._working:
+        if not self._has_work:
             return
-        for machine, absent in _absent_by_machine(self._stage):
-            found_there = sorted(self._absent - absent)
+        for machine, absent_there in _absent_by_machine(self._stage):
+            found_there = sorted(self._absent - absent_there)
             if found_there:
+                notes = self._stage.path / ABSENT_FOLDER
                 raise StoreError(
                     f"{host_name()} does not find the videos of {counted(len(found_there), 'clip')}, such as "
                     f"{self._videos[found_there[0]]}, and {machine} does: mount them on {host_name()} or "
-                    f"leave it out. If they were removed everywhere, delete {self._stage.path / ABSENT}"
+                    f"leave it out. If they were removed everywhere, delete {notes}"
                 )
 
 
@@ -149,14 +154,14 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
     Several are looked up at a time, as a server takes time for each.
     """
     files = list(dict.fromkeys(paths))
-    with ThreadPoolExecutor(QUERIES) as threads:
+    with ThreadPoolExecutor(LOOKED_UP_AT_ONCE) as threads:
         exists = list(threads.map(os.path.exists, files))
     return frozenset(path for path, is_there in zip(files, exists, strict=True) if not is_there)
 
 
 def is_lost(entry: JournalEntry | ClipResult) -> bool:
     """Return whether a clip failed for a reason that a lost mount can also cause."""
-    return entry.status == "failed" and entry.reason in LOST
+    return entry.status == "failed" and entry.reason in LOST_REASONS
 
 
 def _lost_clips(stage: Stage) -> set[str]:
@@ -205,5 +210,5 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
     """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks."""
-    for path in sorted((stage.path / ABSENT).glob("*.json")):
+    for path in sorted((stage.path / ABSENT_FOLDER).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

@@ -16,14 +16,14 @@ from obygaze_features.locks import locked
 from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, explain_hub_errors, parse_hub_url
 from obygaze_features.store.files_obstore import ObstoreFiles, connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url, open_url
-from obygaze_features.store.served import STEP, explain_missing_library
+from obygaze_features.store.served import LEAST_BYTES, explain_missing_library
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 ATTEMPTS = 5
-"""Attempts in a row, each with less than STEP bytes more of a file, after which a download fails; and
+"""Attempts in a row, each with less than LEAST_BYTES bytes more of a file, after which a download fails; and
 attempts to change a list that others change, too."""
 FIRST_WAIT_S = 0.1
 """Seconds before the first repeated attempt; the wait doubles with each attempt."""
@@ -73,7 +73,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 continue
             except InterruptedTransferError:
                 n_bytes = partial.stat().st_size
-                made_progress = n_bytes >= most_bytes + STEP
+                made_progress = n_bytes >= most_bytes + LEAST_BYTES
                 failures = 1 if made_progress else failures + 1
                 most_bytes = max(most_bytes, n_bytes)
                 if failures >= ATTEMPTS:

@@ -274,9 +274,13 @@ class StagedRows:
         """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
-        self._parent, self._parent_clips, self._parent_frames = parent or ExtendedStore(Path(), (), {})
-        self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent_clips)}
-        self._parent_digests: Mapping[str, str] = read_digests(FolderFiles(self._parent)) if parent else {}
+        extended = parent or ExtendedStore(folder=Path(), clips=(), n_frames={})
+        self._parent = extended.folder
+        self._parent_clips = extended.clips
+        self._parent_frames = extended.n_frames  # of all clips, by ragged group
+        self._parent_row = {clip.clip_id: row for row, clip in enumerate(extended.clips)}
+        # File -> SHA-256 of the parent store.
+        self._parent_digests: Mapping[str, str] = read_digests(FolderFiles(extended.folder)) if parent else {}
 
     def record(self, entry: JournalEntry) -> memoryview | None:
         """Return the bytes of a clip's rows of all small arrays, one after the other.

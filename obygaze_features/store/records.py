@@ -295,8 +295,9 @@ def _checked_source(source: Mapping[str, object], where: str) -> dict[str, objec
 # ---------------------------------------------------------------------------
 FIELDS: Final = packaged(__package__, "columns.toml")
 """Column -> its data type and description; the last one is only in stores of texts."""
-*_names, TEXT_COLUMN = FIELDS
-COLUMNS = tuple(_names)
+TEXT_COLUMN = "text"
+COLUMNS = tuple(name for name in FIELDS if name != TEXT_COLUMN)
+"""Columns of every table, in order."""
 ABSENT_PREFIX = "absent:"
 """Columns `absent:<group>` say why a group has no features of a clip that other groups have features of.
 
@@ -365,7 +366,8 @@ def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
     return dict(sorted(counter.items()))
 
 
-_ABSENT_AT = COLUMNS.index("reason") + 1
+_FIRST_ABSENT = COLUMNS.index("reason") + 1
+"""Index of the first column `absent:<group>`, if there is any."""
 
 
 def clips_csv_bytes(
@@ -386,7 +388,8 @@ def clips_csv_bytes(
         digests = (clip.digests for clip in clips)
     has_text = any(clip.text is not None for clip in clips)
     absent_groups = list(absent_counts(clips))
-    header = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent_groups), *COLUMNS[_ABSENT_AT:]]
+    absent_columns = [ABSENT_PREFIX + name for name in absent_groups]
+    header = [*COLUMNS[:_FIRST_ABSENT], *absent_columns, *COLUMNS[_FIRST_ABSENT:]]
     if has_text:
         header.append(TEXT_COLUMN)
     header += [DIGEST_PREFIX + name for name in arrays]
@@ -450,7 +453,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
         If one of the required columns is missing or in another place.
     """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    columns = header[:_ABSENT_AT] + header[_ABSENT_AT + len(absent_groups) :]
+    columns = header[:_FIRST_ABSENT] + header[_FIRST_ABSENT + len(absent_groups) :]
     if tuple(columns[: len(COLUMNS)]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
     further = columns[len(COLUMNS) :]
@@ -538,9 +541,9 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    absent_end = _ABSENT_AT + len(columns.absent_groups)
-    reasons = cells[_ABSENT_AT:absent_end]
-    usual_cells = cells[:_ABSENT_AT] + cells[absent_end:]
+    absent_end = _FIRST_ABSENT + len(columns.absent_groups)
+    reasons = cells[_FIRST_ABSENT:absent_end]
+    usual_cells = cells[:_FIRST_ABSENT] + cells[absent_end:]
     number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *further = usual_cells
     text = None
     digests = further

@@ -19,10 +19,10 @@ from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, names_i
 READERS = 8
 """Requests under way at a time."""
 
-STEP = 1 << 16
+LEAST_BYTES = 1 << 16
 """Bytes that a server must send in `SLOW_S` seconds; a slower transfer is aborted."""
 SLOW_S = 60.0
-"""Seconds for `STEP` bytes, and for the first byte."""
+"""Seconds that a server has for `LEAST_BYTES`, and for the first byte."""
 MOST_MESSAGE = 300
 """Characters of a server's message that are shown."""
 
@@ -110,14 +110,14 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; raise an error if fewer than `STEP` bytes come in `SLOW_S` seconds."""
+        """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds."""
         deadline = time.monotonic() + SLOW_S
         n_bytes = 0
         for block in blocks:
             yield block
             n_bytes += len(block)
             now = time.monotonic()
-            if n_bytes >= STEP:
+            if n_bytes >= LEAST_BYTES:
                 deadline = now + SLOW_S
                 n_bytes = 0
             elif now > deadline:
@@ -146,7 +146,7 @@ def no_ranges_error(where: str) -> NoRangesError:
 def too_slow_error(where: str, name: str) -> StoreError:
     """Return the error for a server that sends too little."""
     return StoreError(
-        f"{where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
+        f"{where}/{name}: the server sends less than {LEAST_BYTES // 1024} KiB in {SLOW_S:.0f} s; "
         "run the command again later (a pull goes on where it stopped)"
     )
 

@@ -155,15 +155,18 @@ class Stage:
         self.parent_store = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(record.groups, len(clips))
-        # Sizes of the journals when they were read last, and what they held then.
+        # Sizes of the journals when `best` read them last, by file name, and what they held then.
         self._journal_sizes: dict[str, int] | None = None
         self.whole: set[Attempt] = set()
-        self._attempts: set[Attempt] = set()
-        self._best: dict[int, JournalEntry] = {}
-        self._damage: tuple[str, ...] = ()
-        self._parent_clips = () if self.parent_store is None else self.parent_store.clips()
-        ragged = [group.name for group in self.layout.ragged]
-        self._parent_sizes = {} if self.parent_store is None else self.parent_store.row_sizes(ragged)
+        self._attempts: set[Attempt] = set()  # all that have a line
+        self._best: dict[int, JournalEntry] = {}  # by row
+        self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
+        # Clips of the parent store, and by ragged group the number of frames of each.
+        self._parent_clips: tuple[StoredClip, ...] = ()
+        self._parent_sizes: dict[str, NDArray[np.int64]] = {}
+        if self.parent_store is not None:
+            self._parent_clips = self.parent_store.clips()
+            self._parent_sizes = self.parent_store.row_sizes([group.name for group in self.layout.ragged])
 
     @classmethod
     def open(

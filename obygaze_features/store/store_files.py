@@ -272,8 +272,11 @@ def damaged(reason: str, store: str) -> StoreError:
 
 
 FETCH_LIST = "a list of files that a partial copy leaves out"
+"""What messages call fetch.txt."""
 _URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
-_BETWEEN = f" - {PAYLOAD}/"
+"""Signs of a URL that are not percent-encoded."""
+_BEFORE_NAME = f" - {PAYLOAD}/"
+"""Stands in a line of fetch.txt between the URL and the file's name; `-` is an unknown length."""
 
 
 def fetch_bytes(names: Iterable[str], source: str) -> bytes:
@@ -309,7 +312,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        url, _, name = line.rpartition(_BETWEEN)
+        url, _, name = line.rpartition(_BEFORE_NAME)
         if not url or not name:
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
@@ -336,7 +339,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
 """A name of a file or a folder of a store."""
 
 
-ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
+ALWAYS_LISTED = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
 """Manifest of digests -> files that it lists in every store."""
 
 
@@ -386,7 +389,7 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
         It is not as the format demands.
     """
     digests, is_canonical = parse_digests(data)
-    lacking = sorted(ALWAYS[manifest] - digests.keys())
+    lacking = sorted(ALWAYS_LISTED[manifest] - digests.keys())
     if lacking:
         raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
     if not is_canonical:

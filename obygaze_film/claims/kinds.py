@@ -512,7 +512,7 @@ class PairKappa(FilmClaim):
         may give different ones to a window that they call alike.
     n, alike : int
         Windows that both judged and were sure of, and those that they call alike. Of fewer than kappa needs
-        (`judged_windows.LEAST`) there is none, and the condition is `TOO_FEW`.
+        (`judged_windows.LEAST_SURE`) there is none, and the condition is `TOO_FEW`.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     definition : str

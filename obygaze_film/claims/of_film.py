@@ -494,7 +494,7 @@ def passage_reasons(
         conditions = []
         if reason.concept in near_chance:
             conditions.append(NEAR_CHANCE)
-        if reason.parts:
+        if reason.goes_both_ways:
             conditions.append(BOTH_SIDES)
         claim = ConceptReason(
             who=(model.key,),

@@ -35,7 +35,7 @@ from obygaze_film.claims.kinds import (
     ShareSoFar,
 )
 from obygaze_film.claims.of_film import LEVEL
-from obygaze_film.judged_windows import LEAST
+from obygaze_film.judged_windows import LEAST_SURE
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, TooFewJudged
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
 
 def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
     """Tell what makes the agreement of two judges doubtful: kappa is undefined, below 0, or may be 0."""
-    if pair.n < LEAST:
+    if pair.n < LEAST_SURE:
         return (TOO_FEW,)
     if pair.kappa is None:
         return (UNDEFINED,)
@@ -181,7 +181,7 @@ def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
 
 def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definitions: bool = False) -> PairKappa:
     """Take how far two judges agree as to what is positive; of too few windows there is no kappa."""
-    is_enough = pair.n >= LEAST  # earlier versions kept a kappa of any number
+    is_enough = pair.n >= LEAST_SURE  # earlier versions kept a kappa of any number
     is_known = is_enough and pair.low is not None and pair.high is not None
     return PairKappa(
         who=tuple(pair.annotators),
@@ -200,7 +200,7 @@ def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definition
 
 def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
     """Sum up the kappas of pairs of judges; None where none is defined."""
-    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= LEAST)
+    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= LEAST_SURE)
     if not kappas:
         return None
     judges = dict.fromkeys(name for pair in pairs for name in pair.annotators)

@@ -76,8 +76,8 @@ from obygaze_film.claims.kinds import (
 )
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock
-from obygaze_film.film_time import SLACK_S
-from obygaze_film.judged_windows import LEAST, needed_windows
+from obygaze_film.film_time import LEAST_SAID_S
+from obygaze_film.judged_windows import LEAST_SURE, needed_windows
 from obygaze_film.positive import Positive
 from obygaze_film.schema import MOST_UNRELIABLE
 from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
@@ -402,7 +402,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     else:
         said_called = "" if reaches_throughout else words.say("sentence_called", called=called)
         known = {"called": said_called, "means": words.say("as_level", positive=means)}
-    is_all = claim.judged.judged_s - claim.marked_s < SLACK_S
+    is_all = claim.judged.judged_s - claim.marked_s < LEAST_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
@@ -441,7 +441,7 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
     known = {"model": model, "begins": model[:1].upper() + model[1:], "judged": judged}
     known["share"] = time_shares(claim.judged, words).judged
     known["rest"] = ""
-    if claim.judged.nothing_s >= SLACK_S:
+    if claim.judged.nothing_s >= LEAST_SAID_S:
         known["rest"] = words.say(_nothing_key("sentence_rest", claim.judged), nothing=nothing)
     if claim.judged.has(LITTLE_JUDGED):
         limits = words.say("sentence_little", **known)
@@ -528,7 +528,7 @@ def passage_length(claim: Passage, words: Words) -> str:
 
 
 def _is_judged_in_part(claim: Passage) -> bool:
-    return (claim.time.seconds or 0.0) - claim.judged_s >= SLACK_S
+    return (claim.time.seconds or 0.0) - claim.judged_s >= LEAST_SAID_S
 
 
 def span_judged_note(claim: Passage, words: Words) -> str:
@@ -1229,7 +1229,7 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
 def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
     """Say that two people judged too few windows for a kappa."""
     who = words.listed([words.judge(name) for name in claim.who])
-    known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST}
+    known = {"who": who, "alike": claim.alike, "unsure": claim.n_unsure, "least": LEAST_SURE}
     known["positive"] = claim.positive
     return words.counted("pair_few_sure" if claim.n_unsure else "pair_few", claim.n, **known)
 

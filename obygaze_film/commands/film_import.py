@@ -57,7 +57,11 @@ def import_(
 
     if blind and in_sight:
         raise click.UsageError("--blind and --in-sight exclude each other")
-    is_blind = True if blind else False if in_sight else None
+    is_blind: bool | None = None  # each tier says it
+    if blind:
+        is_blind = True
+    elif in_sight:
+        is_blind = False
     roles = roles_of_tiers(tiers)
     films = found_films([into])
     lines: list[str] = []
@@ -69,16 +73,16 @@ def import_(
         book = codebook_of(name, codebook) if codebook else codebook_in_ledger(folder, name)
         decisions = Decisions(folder, film, book)
         for path in files:
-            movie = film.movie if len(films) == 1 else ""
+            movie = film.movie if len(films) == 1 else ""  # of several films the file says which it is of
             file = read_annotations(path, book, movie=movie, tiers=roles, annotator=annotator)
             if len(films) > 1:
                 file = file.of_film(film.movie)
-            every = decisions.take_in(file, is_blind=is_blind)
-            lines += lines_of(file, every)
-            notices += [*file.notices, *notices_of(file, every)]
-            for taken in every:
-                n_left_out += taken.left_out.total()
-                documents.append({"file": str(path), "movie": film.movie, **taken.document})
+            taken_in = decisions.take_in(file, is_blind=is_blind)
+            lines += lines_of(file, taken_in)
+            notices += [*file.notices, *notices_of(file, taken_in)]
+            for of_annotator in taken_in:
+                n_left_out += of_annotator.left_out.total()
+                documents.append({"file": str(path), "movie": film.movie, **of_annotator.document})
         notices += decisions.notices
     if not documents:
         notices.append("no annotation of these films is in the files")

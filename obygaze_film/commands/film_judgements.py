@@ -56,7 +56,7 @@ def next_(
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
     from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
-    from obygaze_film.judged_windows import LEAST
+    from obygaze_film.judged_windows import LEAST_SURE
     from obygaze_film.windows_to_judge import choose_next, content_notices
     from obygaze_film.workspace.decisions import codebook_of
 
@@ -74,7 +74,8 @@ def next_(
     n_films = len({clip.movie for clip in clips})
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     if blind:
-        then = f"obygaze film rate, which needs {LEAST} of a film of which their judge is sure, or all of it"
+        needed = f"{LEAST_SURE} of a film of which their judge is sure, or all of it"
+        then = f"obygaze film rate, which needs {needed}"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
     drawn = f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}"
     summary = f"{out}: {drawn}, {n_random} drawn at random"
@@ -82,16 +83,16 @@ def next_(
 
 
 def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":
-    """Read what is judged already; print which films of it are not among these."""
+    """Read what is judged already; print which judged films are none of `movies`."""
     from obygaze_features.manifest import name_hint, read_manifest
 
     judged: list[Clip] = []
     for path in files:
         judged += read_manifest(path, spreadsheet_safe=True).spelled_as(movies)
-    others = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
-    if others:
-        named = [f"{movie}{name_hint(movie, movies)}" for movie in others]
-        click.echo(f"judged, and not among these films: {', '.join(named)}", err=True)
+    other_movies = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
+    if other_movies:
+        hinted = [f"{movie}{name_hint(movie, movies)}" for movie in other_movies]
+        click.echo(f"judged, and not among these films: {', '.join(hinted)}", err=True)
     return judged
 
 
@@ -145,31 +146,32 @@ def rate(
     claims: list[dict[str, Any]] = []
     words = Words("en")
     for scored_folder, timeline in films.items():
-        # Judgements of the other films here count there: for this film they are not left out.
+        # Judgements of the other films here count for those films: this film must not note them as left out.
         others = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in others)
         keys = [model.key for model in timeline.record.models if model.decides]
         estimates: dict[str, FilmRates] = {}
         for key in keys:
-            # What counts for a model of levels may not count for one of a concept.
+            # One model may have a rate and another none: clips without concepts count for levels alone.
             try:
                 estimates[key] = rates_by_definition(timeline, judged_here, key, labels=labelled)
             except FilmError as error:
                 without_rate.append(f"{key}: {error}" if len(keys) > 1 else str(error))
         if not estimates:
             continue
-        rates = [rate for found in estimates.values() for rate in found.rates]
+        rates = [rate for film_rates in estimates.values() for rate in film_rates.rates]
         if labels is None:
             write_rates(scored_folder, [*estimates.values()])
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
         lines.append(titles_sentence([film_title(timeline, key) for key in estimates], words))
-        for key, found in estimates.items():
-            own = rate_claims(found)
-            claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
+        for key, film_rates in estimates.items():
+            claims_of_model = rate_claims(film_rates)
+            claims += [{"movie": timeline.movie, **document(claim)} for claim in claims_of_model]
             if len(keys) > 1:
                 lines.append(f"  model {key}:")
-            told = [sentence(claim, words) for claim in own]
-            lines += [f"  {text}" for text in [*told, *own_shares_sentences(own, words)]]
+            texts = [sentence(claim, words) for claim in claims_of_model]
+            texts += own_shares_sentences(claims_of_model, words)
+            lines += [f"  {text}" for text in texts]
         notes += _notices_of_models(timeline.movie, estimates)
     if not documents:
         raise FilmError("; ".join(without_rate))
@@ -178,10 +180,10 @@ def rate(
 
 
 def _notices_of_models(movie: str, estimates: "Mapping[str, FilmRates]") -> list[str]:
-    """Write the notices of a film's rates; those that are not of all models name theirs."""
+    """Write the notices of a film's rates, by each model's key; one not of all models names its models."""
     models_of: dict[str, list[str]] = {}
-    for key, found in estimates.items():
-        for notice in found.notices:
+    for key, film_rates in estimates.items():
+        for notice in film_rates.notices:
             models_of.setdefault(notice, []).append(key)
     notes = []
     for notice, models in models_of.items():

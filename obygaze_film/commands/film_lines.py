@@ -33,7 +33,7 @@ def first_lines(film: "Timeline", words: Words) -> list[str]:
 
 def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
-    _, *marked = first_lines(film, words)
+    _, *marked = first_lines(film, words)  # without the title, which is written with all models below
     titles = [film_title(film, model.key) for model in film.record.models]
     lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]
@@ -45,6 +45,7 @@ def lines_of_film(film: "Timeline", words: Words) -> list[str]:
 
 
 def _evidence(model: "ModelRecord", words: Words) -> str:
+    """Write what films left out of training show of a model, with its key."""
     return f"  {model.key}: {phrases.evidence_sentence(model_evidence(model), words)}"
 
 

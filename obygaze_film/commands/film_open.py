@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from obygaze_film.workspace.pages import Note, OpenFilm, Tell
 
 LEAST_YEARS = 3
-"""Years of films from which on a comparison has a trend."""
+"""A comparison has a trend if its films are of this many different years, or more."""
 
 
 @command("open")
@@ -85,37 +84,36 @@ def open_(
     for film in opened:
         print_notices(film)
     print_cache()
-    make_missing(opened)
+    make_missing_media(opened)
     facts = read_facts(films, timelines)[0] if films is not None else None
     trend = "year" if len(years_of(timelines, facts)) >= LEAST_YEARS else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
-    opened_first = tuple(opened)
+    given_films = tuple(opened)  # `opened` grows by the films scored anew, if a model learns on the desk
 
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
         clips: list[Clip] = []
-        hidden: list[str] = []
-        for film in opened_first:
+        notes_of_hidden: list[str] = []
+        for film in given_films:
             film.decisions.refresh()
             shown = shown_judgements(film)
             clips += shown.clips
             if shown.note:
-                hidden.append(shown.note)
+                notes_of_hidden.append(shown.note)
         judged = Manifest(tuple(clips), Path(), book)
         compared = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return replace(compared, notes=(*compared.notes, *hidden))
+        return replace(compared, notes=(*compared.notes, *notes_of_hidden))
 
-    def compared(language: str) -> str:
+    def page_of_comparison(language: str) -> str:
         """Write the page of the comparison."""
         return comparison_page(compare(), addresses, language)
 
     compare()  # what can't be compared is said before anybody works
-    learn = (
-        learner(corpus_read, films_by_folder, opened, book, folders[0].absolute().parent)
-        if corpus_read
-        else None
-    )
-    serve(opened, compared, learn, port=port, browser=not no_browser, tell=click.echo)
+    learn = None
+    if corpus_read:
+        near = folders[0].absolute().parent
+        learn = learner(corpus_read, films_by_folder, opened, book, near)
+    serve(opened, page_of_comparison, learn, port=port, browser=not no_browser, tell=click.echo)
 
 
 def learner(
@@ -125,7 +123,23 @@ def learner(
     codebook: "Codebook",
     near: Path,
 ) -> "Callable[[Tell], list[Note]]":
-    """Make the work that trains anew, into a folder `near`, and opens the films as the model scores them."""
+    """Return the function by which the desk trains a model anew and opens the films as it scores them.
+
+    The function is told how to show which share of the work is done, and returns what the desk then says:
+    claims of what changed, and the folder of the model.
+
+    Parameters
+    ----------
+    corpus : (Manifest, sequence of Store)
+    films : mapping of Path to Timeline
+        By their folders.
+    opened : list of OpenFilm
+        Films on the desk, to which those that are scored anew are added.
+    codebook : Codebook
+        Of the decisions.
+    near : Path
+        Folder in which the model gets a folder `learnt-1`, or the next number that is free.
+    """
 
     def learn(tell_share: "Tell") -> "list[Note]":
         from obygaze_film.learning import learn_films, learnt_claims
@@ -134,12 +148,12 @@ def learner(
         from obygaze_film.workspace.pages import OpenFilm
 
         video_of = {film.timeline.movie: film.path for film in opened}
-        out = next(path for number in count(1) if not (path := near / f"learnt-{number}").exists())
+        out = _free_folder(near)
         report, _ = learn_films(films, corpus, out, progress=lambda done, total: tell_share(done / total))
         scored_anew = {film.movie: film for film in read_films([out / "scored"])}
-        # The decisions that there are stay in the folders of the films as they were scored first.
-        for folder, before in films.items():
-            film = scored_anew[before.movie]
+        # What people decided stays in the folders of the films as they were scored first.
+        for folder, former in films.items():
+            film = scored_anew[former.movie]
             decisions = Decisions(folder, film, codebook)
             opened.append(OpenFilm(len(opened), film, decisions, video_of[film.movie]))
         return [*learnt_claims(str(report.record["model"]), report.data), str(out)]
@@ -147,13 +161,21 @@ def learner(
     return learn
 
 
+def _free_folder(near: Path) -> Path:
+    """Return the first of `learnt-1`, `learnt-2`, ... that does not exist in a folder."""
+    number = 1
+    while (near / f"learnt-{number}").exists():
+        number += 1
+    return near / f"learnt-{number}"
+
+
 def print_note(line: object) -> None:
-    """Print a line beside the address."""
+    """Print a line on stderr: stdout has the address alone."""
     click.echo(line, err=True)
 
 
 def print_notices(film: "OpenFilm") -> None:
-    """Print what is to be said of a film's decisions, once, and of a copy that no browser plays."""
+    """Print the notices of a film's decisions, and clear them; also name a copy that no browser plays."""
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
@@ -173,8 +195,8 @@ def print_cache() -> None:
         print_note(f"{cache_folder()}: {size}; delete them when you like")
 
 
-def make_missing(films: "Sequence[OpenFilm]") -> None:
-    """Make stills, colours and sound of the films that have none, in a thread beside the desk."""
+def make_missing_media(films: "Sequence[OpenFilm]") -> None:
+    """Make the stills, colours and sound of those films that have none yet, in a thread beside the desk."""
     from obygaze_features.manifest import counted
     from obygaze_film.workspace.proxy import cache_folder
 
@@ -184,11 +206,11 @@ def make_missing(films: "Sequence[OpenFilm]") -> None:
             missing[film.path] = film.timeline
     if missing:
         print_note(f"making stills, colours and sound of {counted(len(missing), 'film')} in {cache_folder()}")
-        Thread(target=make_all, args=(missing, print_note), daemon=True).start()
+        Thread(target=make_media_of_films, args=(missing, print_note), daemon=True).start()
 
 
 def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
-    """Return the years of films, by a table of facts or by their records."""
+    """Return the different years of films: of each, that of the table of facts, else that of its record."""
     years: set[object] = set()
     for film in films:
         cells = facts.get(film.movie, {}) if facts else {}
@@ -196,8 +218,8 @@ def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
     return years - {None}
 
 
-def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:
-    """Make stills, colours and peaks of films that have none, by file; say where one can't be decoded."""
+def make_media_of_films(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:
+    """Make the stills, colours and sound of films, by their files; tell the errors of files that fail."""
     from obygaze_features.errors import ObygazeError
     from obygaze_film.workspace.media import make_media
 
@@ -209,7 +231,7 @@ def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object])
 
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
-    """Find the film that each file is a copy of."""
+    """Find the film that each file is a copy of; return movie -> file."""
     from obygaze_features.video import check_file
     from obygaze_film.rows import files_of
 

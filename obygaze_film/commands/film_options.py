@@ -8,11 +8,11 @@ import click
 from obygaze_features.options import LocalPath
 from obygaze_features.signatures import argument, option
 
-MADE = LocalPath(dir_okay=False, path_type=Path)
-"""A file to write, whose folder is made."""
+FILE_TO_WRITE = LocalPath(dir_okay=False, path_type=Path)
+"""Type of an option: a file to write, whose folder is made."""
 
 YEARS = click.IntRange(1870, 2100)
-"""Years of films."""
+"""Type of an option: the year of a film."""
 
 Folders = Annotated[tuple[Path, ...], argument(metavar="FOLDER...")]
 Judged = Annotated[tuple[Path, ...], option("Judgements in files of their own; repeatable.")]
@@ -29,5 +29,8 @@ Labels = Annotated[
 Language = Annotated[Literal["en", "fr"], option("Language of the page; the terminal's is English.")]
 Html = Annotated[
     Path | None,
-    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=MADE),
+    option(
+        "Also write the results as a page: one HTML file that loads nothing from elsewhere.",
+        type=FILE_TO_WRITE,
+    ),
 ]

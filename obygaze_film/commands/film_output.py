@@ -13,7 +13,7 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.plugins import EXPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import file_name
-from obygaze_film.commands.film_options import MADE, Folders, Language
+from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:
     from obygaze_film.exchange.tiers import Decided
@@ -26,6 +26,7 @@ FORMATS = (
 )  # fmt: skip
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
+"""Names of the formats that installed packages add."""
 
 
 @command()
@@ -46,7 +47,9 @@ def report(
     stills: Annotated[
         bool, option("Put a small still of each shot into the page; needs --film. Mind their rights.")
     ] = False,
-    out: Annotated[Path | None, option("HTML file to write.  [default: report.html]", type=MADE)] = None,
+    out: Annotated[
+        Path | None, option("HTML file to write.  [default: report.html]", type=FILE_TO_WRITE)
+    ] = None,
     force: Annotated[bool, option("Replace an earlier page.")] = False,
 ) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
@@ -163,7 +166,8 @@ def export(
     out: Annotated[
         Path | None,
         option(
-            "File to write.  [default: the film's name in this folder, with the format's suffix]", type=MADE
+            "File to write.  [default: the film's name in this folder, with the format's suffix]",
+            type=FILE_TO_WRITE,
         ),
     ] = None,
     force: Force = False,

@@ -127,7 +127,7 @@ def score(
 
 
 def _says_nothing(film: "Timeline") -> bool:
-    """Whether a model that could predict can judge nothing of a film."""
+    """Whether any model, though it could predict, can judge no second of a film."""
     from obygaze_film.claims.of_film import NOTHING_JUDGED, why_no_prediction
 
     return any(
@@ -146,7 +146,7 @@ def _claims(film: "Timeline") -> "list[dict[str, Any]]":
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
-    """Read titles, years and digests of films; print which are not of the store."""
+    """Read titles, years and digests of films from a table; print which of its rows are of no film here."""
     from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
@@ -162,7 +162,7 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
 
 
 def _completed(known: "FilmFacts | None", title: str | None, year: int | None) -> "FilmFacts":
-    """Put a title and a year of the command line over what a table says of the film."""
+    """Replace the title and the year that a table says of a film by those of the command line, if given."""
     from obygaze_film.score import FilmFacts
 
     known = known or FilmFacts()

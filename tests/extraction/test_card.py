@@ -18,7 +18,7 @@ import pytest
 from obygaze_features import extract
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import card_pool
-from obygaze_features.extraction.card_pool import AHEAD, BY_CORES, ON_CARD, CardPool
+from obygaze_features.extraction.card_pool import BY_CORES, ON_CARD, PASSES_AHEAD, CardPool
 from obygaze_features.extraction.card_process import CARD_THREADS
 from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, Request
 from obygaze_features.manifest import Clip, Manifest
@@ -282,7 +282,7 @@ def test_clips_that_a_card_hands_back_wait_in_the_queue_not_in_memory(folder, tm
         wait_for_card(pool)
         for _clip in pool.decode(tasks):
             most_out = max(most_out, len(pool._running) + len(pool._handed_back))
-    assert most_out <= 3 + 2 * (CARD_THREADS + AHEAD)
+    assert most_out <= 3 + 2 * (CARD_THREADS + PASSES_AHEAD)
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"

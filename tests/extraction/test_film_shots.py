@@ -9,7 +9,7 @@ import pytest
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import extract, prepare
-from obygaze_features.extraction.films import MEASURED
+from obygaze_features.extraction.films import MEASUREMENTS_FOLDER
 from obygaze_features.manifest import Clip, FilmPart, Manifest, shots_bytes, write_manifest
 from obygaze_features.video import find_shots
 from tests.process import python
@@ -113,7 +113,7 @@ def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film,
     for killed_at in ("measured", "commit"):
         python(script, tmp_path, killed_at, code=-signal.SIGKILL)
         assert not (tmp_path / "shots.csv").exists()
-        assert len(list((tmp_path / "features.staging" / MEASURED).iterdir())) >= 2
+        assert len(list((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())) >= 2
     made = tmp_path / "windows.csv", tmp_path / "features"
     notes: list[str] = []
     how = {"shots": tmp_path / "shots.csv", "note": notes.append}
@@ -131,7 +131,7 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
     )
     work.run()
     (tmp_path / "s.csv").unlink()
-    first = next((tmp_path / "f.staging" / MEASURED).iterdir())
+    first = next((tmp_path / "f.staging" / MEASUREMENTS_FOLDER).iterdir())
     first.write_bytes(first.read_bytes()[:1000])
     work.run()
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
@@ -151,7 +151,7 @@ def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(f
     )
     work.run()
     (tmp_path / "s.csv").unlink()
-    for measured in sorted((tmp_path / "f.staging" / MEASURED).iterdir())[1:]:
+    for measured in sorted((tmp_path / "f.staging" / MEASUREMENTS_FOLDER).iterdir())[1:]:
         measured.unlink()
     _, report = work.run()
     assert 0 < report.n_decoded < N_FRAMES

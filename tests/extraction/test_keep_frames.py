@@ -14,7 +14,7 @@ from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job, extract, prepare
 from obygaze_features.extraction.decode_clips import decode_clips, decode_with_av, group_into_passes
-from obygaze_features.extraction.keep_frames import DAMAGED, SHORT, from_jpeg, keeping, to_jpeg
+from obygaze_features.extraction.keep_frames import DAMAGED_REMARK, SHORT_SIDE, from_jpeg, keeping, to_jpeg
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store.provenance import same_numerics
 from tests.video.encoding import encode
@@ -126,8 +126,8 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
 
 def test_a_picture_is_kept_small_and_one_that_is_small_as_it_is():
     picture = moving(0)[0]
-    assert from_jpeg(to_jpeg(picture).item()).shape == (SHORT, 400 * SHORT // 300, 3)
-    assert from_jpeg(to_jpeg(picture.swapaxes(0, 1)).item()).shape == (400 * SHORT // 300, SHORT, 3)
+    assert from_jpeg(to_jpeg(picture).item()).shape == (SHORT_SIDE, 400 * SHORT_SIDE // 300, 3)
+    assert from_jpeg(to_jpeg(picture.swapaxes(0, 1)).item()).shape == (400 * SHORT_SIDE // 300, SHORT_SIDE, 3)
     small = picture[:100, :120]
     near = from_jpeg(to_jpeg(small).item())
     assert near.shape == small.shape
@@ -183,7 +183,7 @@ def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, da
     again = decoded(clips, tmp_path / "kept")
 
     assert_equal(again, first)
-    assert remarks(again).count(DAMAGED) == 1
+    assert remarks(again).count(DAMAGED_REMARK) == 1
     assert n_decoded(again) > 0
     assert file.read_bytes() == content
     assert not file.is_symlink()

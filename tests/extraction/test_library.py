@@ -192,7 +192,7 @@ def windows(folder, n):
 
 def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatch):
     module = import_module("obygaze_features.extraction.cost_estimate")
-    monkeypatch.setattr(module, "LONGEST_S", float("inf"))
+    monkeypatch.setattr(module, "LONGEST_TRIAL_S", float("inf"))
     cost = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
     assert (cost.clips, cost.files, cost.passes, cost.tried) == (32, 1, 2, 32)
     assert cost.seconds > 0

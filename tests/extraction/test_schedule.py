@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.extraction.schedule import MOST_DEATHS, share_out
+from obygaze_features.extraction.schedule import MOST_DEATHS_IN_A_ROW, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
 from tests.store.toy_stores import CORPUS, group, plan, result
@@ -164,7 +164,7 @@ def test_processes_that_always_die_end_the_run(begin):
     processes = PretendedProcesses(stage, 2, killers=stage.rows)
     with pytest.raises(ExtractError):
         share(stage, processes)
-    assert MOST_DEATHS <= processes.deaths <= MOST_DEATHS + processes.workers - 1
+    assert MOST_DEATHS_IN_A_ROW <= processes.deaths <= MOST_DEATHS_IN_A_ROW + processes.workers - 1
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):

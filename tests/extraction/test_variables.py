@@ -221,7 +221,7 @@ def test_motion_across_a_cut_is_unknown(film):
 @pytest.fixture
 def voice(monkeypatch):
     """Eight seconds of a voice, which is heard in portions of four, so that a window may lie across two."""
-    monkeypatch.setattr(module, "HEARD_S", 4)
+    monkeypatch.setattr(module, "SPEECH_PART_S", 4)
     return np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from obygaze_film.commands.film_open import make_all
+from obygaze_film.commands.film_open import make_media_of_films
 from obygaze_film.workspace import media
 from obygaze_film.workspace.media import COLUMNS, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film
@@ -109,7 +109,7 @@ def test_what_cannot_be_decoded_is_said_and_the_next_film_gets_its_stills(film, 
     path, scored = film
     torn, said = tmp_path / "torn.mp4", []
     torn.write_bytes(path.read_bytes()[:2000])
-    make_all({torn: scored, path: scored}, said.append)
+    make_media_of_films({torn: scored, path: scored}, said.append)
     assert len(said) == 1
     assert "torn.mp4" in str(said[0])
     assert media_paths(path, scored)["media.json"].is_file()
