@@ -591,7 +591,7 @@ class Decisions:
 
         A table that is as it was exported holds none, and neither does one that was deleted.
         """
-        state = state_of(table.path)
+        state = state_of(table.path)  # before the table is read, so that later edits are noticed
         table.was_read(state)
         if state is None:
             return
@@ -607,9 +607,10 @@ class Decisions:
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
-        n_new = self.ledger.add_table(sha256_of(data), table.kind, edited.new)
+        digest = sha256_of(data)
+        n_new = self.ledger.add_table(digest, table.kind, edited.new)
         if n_new:
-            self._say_what_was_edited(table, edited, n_new, digest=sha256_of(data)[:16])
+            self._say_what_was_edited(table, edited, n_new, digest=digest[:16])
         elif any(edited.new):
             self._say(said("table_known", path=table.path))
         self._say_missing_rows(table, edited, standing_ids)
