@@ -273,7 +273,7 @@ def compare(
         timelines, tables.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )
     compared = replace(compared, notes=(*notes, *compared.notes))
-    figure = years_figure(compared, Words("en"), alone=True)
+    figure = years_figure(compared, Words("en"), is_own_file=True)
     pictures = {"years.svg": lambda path: write_whole(path, figure)} if figure else {}
     answer = finish(comparison_report(compared), Output(out, force=force, json=json), pictures)
     if html is not None:

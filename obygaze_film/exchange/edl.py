@@ -9,23 +9,23 @@ from obygaze_film.exchange.frames import COLOURS, frame_of
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 RESOLVE_COLOURS = {"WHITE": "Cream", "ORANGE": "Sand"}
-"""Colours of markers that Resolve calls otherwise."""
+"""Colour of a marker -> DaVinci Resolve's name of it; it has the same names for the other colours."""
 
 MOST_TITLE = 70
-"""Signs of a title, which is one line of 80."""
+"""Maximum length of the film's title, in characters: with the words before it, a line has 80 at most."""
 
-READABLE = " :;,.@=()/+<>'\"!?&#*[]"
-"""Signs that stand in comments as they are; others but letters and digits of ASCII are quoted."""
+UNQUOTED = " :;,.@=()/+<>'\"!?&#*[]"
+"""Characters that stand in comments as they are, besides letters and digits of ASCII; others are quoted."""
 
 MOST_RATE = 100
-"""Frames a second that two digits number."""
+"""Maximum number of frames per second: time codes have two digits for the frame."""
 
 
 def to_edl(exported: Exported) -> str:
-    """Write an event of a frame for each span.
+    """Write each span as an event that is one frame long, with a marker of the span's length.
 
-    Resolve reads colour, text and length in frames (`|C:... |M:... |D:...`); `* LOC` lines are Avid's, which
-    have no ends. Time codes count from the film's start time code.
+    DaVinci Resolve reads the marker's colour, text and length in frames (`|C:... |M:... |D:...`). Avid reads
+    the lines `* LOC`, which have no lengths. Time codes count from the film's start time code.
 
     Raises
     ------
@@ -40,53 +40,53 @@ def to_edl(exported: Exported) -> str:
         f"FCM: {'DROP FRAME' if is_dropping else 'NON-DROP FRAME'}",
         "",
     ]
-    for number, (tier, span) in enumerate(
-        sorted(exported.spans, key=lambda placed: placed[1].start_s), start=1
-    ):
+    in_time_order = sorted(exported.spans, key=lambda placed: placed[1].start_s)
+    for number, (tier, span) in enumerate(in_time_order, start=1):
         lines += _event(exported, number, tier, span)
-        if number == 1:  # readers take comments for an event's: above the first one they are an error
-            lines += _time_line(exported)
+        if number == 1:  # a comment belongs to the event above it; above the first event it is an error
+            lines += _time_comments(exported)
             lines += [f"* {ascii_line(caveat)}" for caveat in exported.caveats]
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def _time_line(exported: Exported) -> list[str]:
+def _time_comments(exported: Exported) -> list[str]:
     """Write the rate and the start of the time codes, which lists have no place for, as comments."""
-    is_dropping, first = exported.start
-    start = frame_label(first, exported.rate, drop=is_dropping)
-    return [f"* OBYGAZE RATE: {exported.rate}", f"* OBYGAZE START: {start}"]
+    is_dropping, first_frame = exported.start
+    start_code = frame_label(first_frame, exported.rate, drop=is_dropping)
+    return [f"* OBYGAZE RATE: {exported.rate}", f"* OBYGAZE START: {start_code}"]
 
 
 def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
-    """Write the lines of an event."""
+    """Write the lines of the event of a span."""
     start = frame_of(span.start_s, exported.rate)
     end = frame_of(span.end_s, exported.rate)
-    first = _label(exported, start)
-    second = _label(exported, start + 1)
-    said = tier.people.line(span.text) if tier.people else span.text
-    text = ascii_line(said).replace("|", "/")
+    start_code = _time_code(exported, start)
+    next_code = _time_code(exported, start + 1)
+    line = tier.people.line(span.text) if tier.people else span.text
+    text = ascii_line(line).replace("|", "/")  # bars divide the parts of Resolve's line
     movie = ascii_line(exported.film.movie)
     # Importers read the tier, the text and the film from comments, where letters beyond ASCII are quoted.
-    own = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
+    facts = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
     colour = COLOURS[tier.kind]
-    name = RESOLVE_COLOURS.get(colour, colour.title())
+    resolve_colour = RESOLVE_COLOURS.get(colour, colour.title())
     return [
-        f"{number:03d}  001      V     C        {first} {second} {first} {second}  ",
-        f" |C:ResolveColor{name} |M:{text} |D:{max(end - start, 1)}",
-        f"* LOC: {first} {colour:<7} {text}",
+        f"{number:03d}  001      V     C        {start_code} {next_code} {start_code} {next_code}  ",
+        f" |C:ResolveColor{resolve_colour} |M:{text} |D:{max(end - start, 1)}",
+        f"* LOC: {start_code} {colour:<7} {text}",
         f"* FROM CLIP NAME: {movie}",
-        *(f"* {name}: {quote(' '.join(text.split()), safe=READABLE)}" for name, text in own.items()),
+        *(f"* {name}: {quote(' '.join(fact.split()), safe=UNQUOTED)}" for name, fact in facts.items()),
     ]
 
 
-def _label(exported: Exported, frame: int) -> str:
-    """Write the time code of a frame; a day of them begins anew."""
-    is_dropping, first = exported.start
-    code = frame_label(first + frame, Fraction(exported.rate), drop=is_dropping)
-    return f"{int(code[:2]) % 24:02}{code[2:]}"
+def _time_code(exported: Exported, frame: int) -> str:
+    """Write the time code of a frame of the film; after 24 hours time codes begin at 0 again."""
+    is_dropping, first_frame = exported.start
+    code = frame_label(first_frame + frame, Fraction(exported.rate), drop=is_dropping)
+    hours, rest = code[:2], code[2:]
+    return f"{int(hours) % 24:02}{rest}"
 
 
 def ascii_line(text: str) -> str:
-    """Write a text on one line of ASCII, which every reader of such lists supports."""
+    """Write a text on one line in ASCII, with `?` for other letters: not every reader supports these."""
     return " ".join(text.split()).encode("ascii", "replace").decode()

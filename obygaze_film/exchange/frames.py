@@ -10,9 +10,12 @@ COLOURS = dict.fromkeys(KINDS, "WHITE") | {
     "level": "CYAN",
     "people": "GREEN",
 }
-"""Marker colours that formats and editors support; the text gives the same information."""
+"""Kind of a tier -> the colour of its markers, which formats and editors support.
+
+No colour says anything that the text of the marker does not say.
+"""
 
 
 def frame_of(seconds: float, rate: Fraction) -> int:
-    """Round a time to a frame."""
+    """Round a time in the film to the number of a frame, from 0 on, at a rate of frames per second."""
     return round(Fraction(seconds) * rate)

@@ -6,13 +6,13 @@ from urllib.parse import quote
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 from obygaze_film.exchange.web import (
     creators,
+    json_text,
     licence_iri,
     model_iri,
     software,
-    stretch,
+    time_fragment,
     uuid_of,
     uuid_of_span,
-    written,
 )
 
 
@@ -39,11 +39,14 @@ def to_jsonld(exported: Exported) -> str:
         "startIndex": 0,
         "items": [_annotation(exported, tier, span) for tier, span in exported.spans],
     }
-    return written(document)
+    return json_text(document)
 
 
 def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe what a model or a person says of a stretch of the film."""
+    """Describe what a model or a person says about a span of the film as an annotation.
+
+    Its bodies are the tier's name as a tag, the span's text, and numbers or decisions as JSON.
+    """
     annotation: dict[str, object] = {
         "id": f"urn:uuid:{uuid_of_span(exported, tier, span)}",
         "type": "Annotation",
@@ -64,11 +67,12 @@ def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, obj
     selector = {
         "type": "FragmentSelector",
         "conformsTo": "http://www.w3.org/TR/media-frags/",
-        "value": stretch(span),
+        "value": time_fragment(span),
     }
     annotation["target"] = {"source": f"urn:film:{quote(exported.film.movie, safe='')}", "selector": selector}
     return annotation
 
 
-def _body(value: str, purpose: str, kind: str = "text/plain") -> dict[str, str]:
-    return {"type": "TextualBody", "value": value, "format": kind, "purpose": purpose}
+def _body(value: str, purpose: str, media_type: str = "text/plain") -> dict[str, str]:
+    """Make a textual body of an annotation."""
+    return {"type": "TextualBody", "value": value, "format": media_type, "purpose": purpose}

@@ -13,27 +13,30 @@ NOTES: Final = "obygaze: notes"
 
 
 def to_markers(exported: Exported) -> str:
-    """Write a marker for each span, divided by tabs; the first one, without length, has the caveats."""
-    is_dropping, first = exported.start
-    start_code = frame_label(first, exported.rate, drop=is_dropping)
+    """Write a table with a marker for each span, in time order; cells are divided by tabs.
+
+    The first marker, without length, holds the caveats.
+    """
+    is_dropping, first_frame = exported.start
+    start_code = frame_label(first_frame, exported.rate, drop=is_dropping)
     # Importers read the rate and the start here, as the table has no place for them.
     notes = " ".join([f"obygaze rate {exported.rate}, start {start_code}.", *exported.caveats])
-    lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, (0, 0))]
-    placed = sorted(exported.spans, key=lambda placed: placed[1].start_s)
-    for tier, span in placed:
+    lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, start=0, end=0)]
+    in_time_order = sorted(exported.spans, key=lambda placed: placed[1].start_s)
+    for tier, span in in_time_order:
         name = tier.people.line(span.text) if tier.people else f"{tier.name} = {span.text}"
         start = frame_of(span.start_s, exported.rate)
-        end = max(frame_of(span.end_s, exported.rate), start + 1)
-        lines.append(_line(exported, name, "", (start, end)))
+        end = max(frame_of(span.end_s, exported.rate), start + 1)  # one frame long at least
+        lines.append(_line(exported, name, "", start, end))
     return "\n".join([*lines, ""])
 
 
-def _line(exported: Exported, name: str, description: str, frames: tuple[int, int]) -> str:
-    """Write a marker from one frame to another."""
-    start, end = frames
-    is_dropping, first = exported.start
+def _line(exported: Exported, name: str, description: str, start: int, end: int) -> str:
+    """Write the line of a marker from one frame of the film to another."""
+    is_dropping, first_frame = exported.start
     rate = Fraction(exported.rate)
-    codes = [frame_label(first + frame, rate, drop=is_dropping) for frame in (start, end)]
+    start_code = frame_label(first_frame + start, rate, drop=is_dropping)
+    end_code = frame_label(first_frame + end, rate, drop=is_dropping)
     length = frame_label(end - start, rate, drop=is_dropping)
-    cells = (name, description, *codes, length, "Comment")
+    cells = (name, description, start_code, end_code, length, "Comment")
     return "\t".join(" ".join(cell.split()) for cell in cells)

@@ -10,7 +10,10 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def to_timeline(exported: Exported, *, adapter: str) -> str:
-    """Write a clip of the film's length with a marker per span, by an adapter of OpenTimelineIO."""
+    """Write a clip of the film's length with a marker for each span, in a format of OpenTimelineIO.
+
+    `adapter` is its name of the format: `otio_json`, or `fcp_xml`.
+    """
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -57,6 +60,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
 
 
 def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
+    """Describe a span as a marker; its exact times, numbers or decision are in the metadata."""
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:
@@ -71,7 +75,7 @@ def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]
 
 
 def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:
-    """Make a range of frames, one at least, of seconds."""
+    """Describe a span in seconds as a range of frames; it has one frame at least."""
     start = frame_of(start_s, rate)
     n_frames = max(frame_of(end_s, rate) - start, 1)
     return {
@@ -82,4 +86,5 @@ def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:
 
 
 def _time(frames: int, rate: Fraction) -> dict[str, object]:
+    """Describe a number of frames, or the number of a frame, at a rate of frames per second."""
     return {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(frames)}

@@ -7,44 +7,47 @@ from obygaze_film.exchange.tiers import Decided, Tier, TierSpan
 
 
 def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
-    """Make the tiers of decisions, those of each person together and what was agreed last.
+    """Make the tiers of decisions: the tiers of each person together, those of what was agreed last.
 
-    Decisions that overlap are on further tiers of the same name, so that tiers of every format hold them.
-    Notes are on tiers of their own.
+    Notes are on tiers of their own. Many formats allow no overlaps on a tier: decisions that overlap are on
+    further, numbered tiers.
     """
-    by_tier: dict[PeopleTier, list[Decided]] = {}
+    decided_on: dict[PeopleTier, list[Decided]] = {}
     for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
         if decision.level:
-            by_tier.setdefault(PeopleTier("labels", decision.how, decision.annotator), []).append(decision)
+            people = PeopleTier("labels", decision.how, decision.annotator)
+            decided_on.setdefault(people, []).append(decision)
         if decision.note:
-            by_tier.setdefault(PeopleTier("note", decision.how, decision.annotator), []).append(decision)
+            people = PeopleTier("note", decision.how, decision.annotator)
+            decided_on.setdefault(people, []).append(decision)
     tiers: list[Tier] = []
-    for people in sorted(by_tier, key=_order):
-        for number, part in enumerate(_without_overlaps(by_tier[people]), start=1):
+    for people in sorted(decided_on, key=_agreed_last):
+        for number, decisions in enumerate(_without_overlaps(decided_on[people]), start=1):
             numbered = people._replace(number=number)
-            tiers.append(
-                Tier("people", numbered.name, tuple(_span(decision, numbered) for decision in part), numbered)
-            )
+            spans = tuple(_span(decision, numbered) for decision in decisions)
+            tiers.append(Tier("people", numbered.name, spans, numbered))
     return tiers
 
 
-def _order(tier: PeopleTier) -> tuple[bool, str, int, str]:
+def _agreed_last(tier: PeopleTier) -> tuple[bool, str, int, str]:
+    """Return the sort key of a tier: agreed or not, then annotator, how it was decided, and what."""
     return tier.how == AGREED, tier.annotator, (*HOWS, "").index(tier.how), tier.what
 
 
 def _span(decision: Decided, tier: PeopleTier) -> TierSpan:
+    """Make the span of a decision on a tier; its text is the note, or the level with the concepts."""
     text = decision.note if tier.what == "note" else "; ".join((decision.level, *decision.concepts))
     return TierSpan(decision.start_s, decision.end_s, text, decided=decision)
 
 
 def _without_overlaps(decided: Sequence[Decided]) -> list[list[Decided]]:
-    """Deal decisions in time order to as many lists as are needed for none to overlap within its list."""
-    parts: list[list[Decided]] = []
+    """Divide decisions, which are in time order, into as few lists as possible without overlaps in a list."""
+    lists: list[list[Decided]] = []
     for decision in decided:
-        for part in parts:
-            if part[-1].end_s <= decision.start_s:
-                part.append(decision)
+        for earlier in lists:
+            if earlier[-1].end_s <= decision.start_s:
+                earlier.append(decision)
                 break
-        else:
-            parts.append([decision])
-    return parts
+        else:  # it overlaps the last decision of each list
+            lists.append([decision])
+    return lists

@@ -3,25 +3,25 @@
 from obygaze_features.manifest import CodedSpan, PeopleTier, refi_qda_project
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
-MODEL: str = "obygaze"
-"""The coder of what a model marked."""
+MODEL_CODER: str = "obygaze"
+"""Name of the coder of what a model marked."""
 
 
 def to_refi_qda(exported: Exported) -> str:
-    """Write the document of a project: a selection for each span, whose codes stand below its tier's name."""
+    """Write the document of a project: a selection for each span, whose codes are grouped by its tier."""
     spans = [_coded(tier, span) for tier, span in exported.spans]
     return refi_qda_project(spans, exported.film.movie, " ".join(exported.caveats))
 
 
 def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
-    """Make a selection of a span.
+    """Make the selection of a span; each of its codes is a pair of group and name.
 
     A level and concepts that a person decided are codes of their own; a note is a comment.
     """
     if tier.people is None or span.decided is None:
-        return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL)
+        return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
     decided = span.decided
-    people = PeopleTier(tier.people.what, tier.people.how)
+    people = PeopleTier(tier.people.what, tier.people.how)  # without the annotator, who is the coder
     if people.what == "note":
         codes = [(people.name, "note")]
         return CodedSpan(span.start_s, span.end_s, codes, decided.annotator, span.text)

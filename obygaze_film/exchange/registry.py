@@ -38,10 +38,24 @@ DEFAULT_RATE: Final = Fraction(24)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: writer, file suffix, default tiers, and what it loses, of people's tiers in particular.
+    """A format that scored films are exported in.
 
-    `packs` makes the bytes of a file of what is written; by default they are its text.
-    `has_contributions` tells whether it writes what concepts add to the logit.
+    Attributes
+    ----------
+    write
+        Writes an export as text.
+    suffix
+        Suffix of its files.
+    tiers
+        Kinds of tiers that are exported by default.
+    loses
+        What is lost in the format, for the user.
+    loses_of_people
+        What is lost of people's decisions besides.
+    packs
+        Turns the text into the bytes of a file; by default its UTF-8 encoding.
+    has_contributions
+        Whether it holds the contributions of concepts to the model's logit.
     """
 
     write: Callable[[Exported], str]
@@ -53,77 +67,86 @@ class Format:
     has_contributions: bool = False
 
     def file_of(self, exported: Exported) -> bytes:
-        """Write the bytes of a file."""
+        """Return the content of a file in this format."""
         return self.packs(self.write(exported))
 
 
-MARKED = ("segments",)
-BOTH = ("segments", "concepts")
-OF_MODEL = tuple(name for name in KINDS if name != PEOPLE)
+# Tiers that formats have by default.
+SEGMENTS = ("segments",)
+SEGMENTS_AND_CONCEPTS = ("segments", "concepts")
+ALL_BUT_PEOPLE = tuple(name for name in KINDS if name != PEOPLE)
+
+# What formats lose.
 MILLISECONDS = "times are rounded to milliseconds"
 FRAMES = "times are rounded to frames"
 NO_REASONS = "reasons of passages, with their contributions, are left out"
 SOME_OF_REASONS = "of reasons it has the contributions alone"
 DECIMALS = "probabilities have four decimals"
 
+# What they lose of people's decisions.
 NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
 NOTES_STAY = "notes are for people to read: importers leave them out"
+
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", OF_MODEL, f"{MILLISECONDS}; {NO_REASONS}", NOTES_STAY),
-    "vtt": Format(to_vtt, ".vtt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
-    "srt": Format(to_srt, ".srt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
-    "ttml": Format(to_ttml, ".ttml", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "eaf": Format(to_eaf, ".eaf", ALL_BUT_PEOPLE, f"{MILLISECONDS}; {NO_REASONS}", NOTES_STAY),
+    "vtt": Format(to_vtt, ".vtt", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "srt": Format(to_srt, ".srt", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "ttml": Format(to_ttml, ".ttml", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
     "otio": Format(
-        partial(to_timeline, adapter="otio_json"), ".otio", BOTH, f"{FRAMES}; {NO_REASONS}", NOTES_STAY
+        partial(to_timeline, adapter="otio_json"),
+        ".otio",
+        SEGMENTS_AND_CONCEPTS,
+        f"{FRAMES}; {NO_REASONS}",
+        NOTES_STAY,
     ),
     "fcpxml7": Format(
         partial(to_timeline, adapter="fcp_xml"),
         ".xml",
-        BOTH,
+        SEGMENTS_AND_CONCEPTS,
         f"{FRAMES}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "markers": Format(
-        to_markers, ".markers.csv", MARKED, f"{FRAMES}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
+        to_markers, ".markers.csv", SEGMENTS, f"{FRAMES}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
     ),
     "edl": Format(
         to_edl,
         ".edl",
-        MARKED,
+        SEGMENTS,
         f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "textgrid": Format(
         to_textgrid,
         ".TextGrid",
-        OF_MODEL,
+        ALL_BUT_PEOPLE,
         f"times are rounded to microseconds; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "rttm": Format(
         to_rttm,
         ".rttm",
-        BOTH,
+        SEGMENTS_AND_CONCEPTS,
         f"labels are names of tiers; {MILLISECONDS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
-    "jsonld": Format(to_jsonld, ".jsonld", BOTH, f"{NO_REASONS}; {DECIMALS}", NOTES_STAY),
+    "jsonld": Format(to_jsonld, ".jsonld", SEGMENTS_AND_CONCEPTS, f"{NO_REASONS}; {DECIMALS}", NOTES_STAY),
     "iiif": Format(
         to_iiif,
         ".iiif.json",
-        BOTH,
+        SEGMENTS_AND_CONCEPTS,
         f"the film is not part of it; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "refi-qda": Format(
         to_refi_qda,
         ".qdpx",
-        BOTH,
+        SEGMENTS_AND_CONCEPTS,
         f"the film is not part of it; {MILLISECONDS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
         refi_qda_archive,
     ),
-    "csv": Format(to_csv, ".csv", MARKED, f"{SOME_OF_REASONS}; {DECIMALS}", has_contributions=True),
+    "csv": Format(to_csv, ".csv", SEGMENTS, f"{SOME_OF_REASONS}; {DECIMALS}", has_contributions=True),
     **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
@@ -149,13 +172,13 @@ def collect(
     kind : str
         One of `FORMATS`.
     tiers : sequence of str
-        Of `KINDS`; by default those of the format, and those of people if what they decided is given.
+        Kinds of tiers (`KINDS`). By default those of the format, and those of people if `people` is given.
     people : sequence of Decided, optional
         What people decided.
     rate : Fraction
         Frames per second, for formats that count frames.
     top : int
-        Passages to write at least: where fewer reach the threshold, the highest others are added and marked.
+        Minimum number of passages: if fewer reach the threshold, the highest others are added and marked.
     model : str, optional
         Key of the model; by default the first with logits.
     start : str
@@ -171,22 +194,31 @@ def collect(
     refuse_texts(film.record)
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
-    if unknown := [name for name in tiers if name not in KINDS]:
+    unknown = [name for name in tiers if name not in KINDS]
+    if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    first = ";" in start, round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
-    chosen = film.model(model)
+    is_dropping = ";" in start
+    first_frame = round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
+    chosen_model = film.model(model)
     kinds = tuple(tiers) or FORMATS[kind].tiers
     if people is not None and not tiers:
         kinds = (*kinds, PEOPLE)
-    made = tiers_of(film, chosen, kinds, top)
+    exported_tiers = tiers_of(film, chosen_model, kinds, top)
     if PEOPLE in kinds:
-        made += people_tiers(people or ())
-    notice = notice_of(film, chosen, made, kinds)
-    levels = dict.fromkeys(
-        (*levels_of(chosen), *(decision.level for decision in people or () if decision.level))
+        exported_tiers += people_tiers(people or ())
+    # The codebook's levels, and others that people decided on, each once.
+    decided_levels = [decision.level for decision in people or () if decision.level]
+    levels = dict.fromkeys([*levels_of(chosen_model), *decided_levels])
+    return Exported(
+        film,
+        chosen_model,
+        tiers=tuple(exported_tiers),
+        levels=tuple(levels),
+        rate=rate,
+        notice=notice_of(film, chosen_model, exported_tiers, kinds),
+        start=(is_dropping, first_frame),
+        has_contributions=FORMATS[kind].has_contributions,
     )
-    has_contributions = FORMATS[kind].has_contributions
-    return Exported(film, chosen, tuple(made), tuple(levels), rate, notice, first, has_contributions)
 
 
 class Options(TypedDict, total=False):
@@ -206,7 +238,7 @@ def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
 
     A film without a passage that reaches the threshold gives a valid file without passages.
     """
-    exported = collect(film, kind, **options)  # which refuses what is no format
+    exported = collect(film, kind, **options)  # refuses a kind that is no format
     return FORMATS[kind].write(exported)
 
 

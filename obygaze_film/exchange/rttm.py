@@ -7,11 +7,13 @@ from obygaze_film.exchange.tiers import Exported
 def to_rttm(exported: Exported) -> str:
     """Write turns, each labelled by its tier; what people decided is labelled by tier, level and concepts.
 
-    The caveats are the first turn's orthography, in one word: pyannote reads no comments.
+    The caveats are in the first turn's field for orthography, with underscores for blanks: pyannote reads no
+    comments.
     """
     turns = []
     for tier, span in exported.spans:
         label = tier.people.line(span.text) if tier.people else tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
     caveats = "_".join(" ".join(exported.caveats).split())
+    # "<NA>" is what a field without a value has; the first one is the orthography of the first turn.
     return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)

@@ -6,8 +6,7 @@ from obygaze_film.exchange.tiers import Exported
 
 
 def to_srt(exported: Exported) -> str:
-    """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
-    first = Subtitle(
-        0.0, min(0.5, exported.film.record.duration_s), caveat_line(exported, " ".join(exported.caveats))
-    )
-    return write_srt([first, *cues(exported)])
+    """Write subtitles; the first one holds the caveats for half a second, as the format has no comments."""
+    end_s = min(0.5, exported.film.record.duration_s)
+    caveats = Subtitle(0.0, end_s, caveat_line(exported, " ".join(exported.caveats)))
+    return write_srt([caveats, *cues(exported)])

@@ -10,7 +10,7 @@ def to_textgrid(exported: Exported) -> str:
 
     What a person decided has a tier of levels and one of concepts, as importers read them.
     """
-    end_s = exported.film.record.duration_s
+    film_s = exported.film.record.duration_s
     tiers: dict[str, list[Subtitle]] = {}
     for tier in exported.tiers:
         if tier.people and tier.people.what == "labels":
@@ -19,12 +19,14 @@ def to_textgrid(exported: Exported) -> str:
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
         else:
             tiers[tier.name] = cues_of(tier)
+    # Either name tells importers that the tier holds no labels.
     name = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
-    tiers[name] = [Subtitle(0.0, end_s, " ".join(exported.caveats))]
-    return write_textgrid(tiers, end_s)
+    tiers[name] = [Subtitle(0.0, film_s, " ".join(exported.caveats))]
+    return write_textgrid(tiers, film_s)
 
 
 def _level_and_concepts(tier: Tier, people: PeopleTier) -> dict[str, list[Subtitle]]:
+    """Write what a person decided as tiers by name: one of levels, and one of concepts if there are any."""
     levels: list[Subtitle] = []
     concepts: list[Subtitle] = []
     for span in tier.spans:

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "people")
-"""Available tiers; all but those of people are the model's, or the film's beside it."""
+"""Kinds of tiers. Segments, level and concepts are a model's, shots and subtitles the film's."""
 
 PEOPLE: Final = "people"
+"""Kind of the tiers of what people decided."""
 
 ENGLISH: Final = Words("en")
+"""The language of all exports."""
 
 SHOT: Final = "shot"
-"""Text of a shot of which nothing is marked."""
-"""Exports are in English."""
+"""Text of a shot that has no flags."""
 
 PREFIX: Final = "obygaze: "
 """Prefix of the name of every tier that a model wrote; importers skip these tiers."""
@@ -51,17 +52,20 @@ class Decided:
     Attributes
     ----------
     start_s, end_s : float
+        Ends of the span, in seconds.
     judges : tuple of str
-        Who decided it; of what was agreed, whose decisions it settles.
+        Who decided it. Of an agreed decision: the people whose decisions it settles.
     level, note : str
-        Empty where there is none.
+        Empty if there is none.
     concepts : tuple of str
     is_blind : bool
         Whether the model's score was out of sight.
     is_agreed : bool
         Whether it settles what several people differed on.
-    id, definition : str
-        Its name in the film's ledger, and the digest of the definitions it was made under; empty if unknown.
+    id : str
+        Id of its line in the film's ledger; empty if unknown.
+    definition : str
+        Digest of the definitions that it was made under; empty if unknown.
     """
 
     start_s: float
@@ -77,12 +81,12 @@ class Decided:
 
     @property
     def annotator(self) -> str:
-        """Names of the judges, as one."""
+        """The names of the judges, joined by commas."""
         return ", ".join(self.judges)
 
     @property
     def how(self) -> str:
-        """How it was decided: blindly, in sight of the score, or agreed; empty for a note alone."""
+        """How it was decided: `AGREED`, `BLIND` or `IN_SIGHT`; empty for a note without a level."""
         if self.is_agreed:
             return AGREED
         if not self.level:
@@ -91,7 +95,7 @@ class Decided:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What it says, for formats that hold data: what is empty is left out."""
+        """Its content by name, without what is empty, for formats that hold structured data."""
         facts = {
             "annotator": self.annotator,
             "how": self.how,
@@ -106,9 +110,26 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class TierSpan:
-    """A span of a film with a text, and its probability, band and reasons, if any.
+    """A span of a film with a text: a passage, row, concept, shot, subtitle or decision.
 
-    The text names the concepts of `present` alone; `reasons` are for numbers with their signs.
+    Attributes
+    ----------
+    start_s, end_s : float
+        Ends of the span, in seconds.
+    text : str
+        Of a passage it names the concepts that are seen (`present`); others have no place in a text.
+    p, p_low, p_high : float or None
+        The model's probability and the ends of its band.
+    flags : str
+        Flags of its rows, joined by semicolons.
+    number : str
+        Number of a passage, in time order.
+    rank : int or None
+        Rank of a passage by probability, from 1 on.
+    claim : Passage or None
+        What is claimed of a passage.
+    decided : Decided or None
+        What people decided, on tiers of people.
     """
 
     start_s: float
@@ -125,26 +146,33 @@ class TierSpan:
 
     @property
     def reasons(self) -> tuple[ConceptReason, ...]:
-        """What speaks for a passage and against it, the heaviest first."""
+        """What speaks for a passage and against it, the largest contribution first; empty for other spans."""
         return () if self.claim is None else self.claim.reasons
 
     @property
     def present(self) -> tuple[str, ...]:
-        """The concepts that are seen, the heaviest first."""
+        """The concepts that are seen in a passage, the largest contribution first; empty for other spans."""
         return () if self.claim is None else self.claim.present
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The probability and its band, if any, rounded."""
+        """The probability and the ends of its band, with four decimals; missing ones are left out."""
         numbers = {"p": self.p, "p_low": self.p_low, "p_high": self.p_high}
         return {name: round(value, 4) for name, value in numbers.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A named list of spans in time order, disjoint but for those of subtitles.
+    """A named list of spans in time order. Only subtitles may overlap.
 
-    `people` says who wrote it and how; None where it is the model's.
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    name : str
+    spans : tuple of TierSpan
+    people : PeopleTier or None
+        Who decided what is on the tier, and how; None if it is a tier of the model or the film.
     """
 
     kind: str
@@ -164,15 +192,15 @@ class Exported:
         The model whose scores are written.
     tiers : tuple of Tier
     levels : tuple of str
-        Of the codebook, for people to choose from.
+        Levels of the codebook, for people to choose from in the other tool.
     rate : Fraction
         Frames per second.
     notice : str
-        Why there is nothing, or no passage that reaches the threshold; empty if there is.
+        Why there is no passage that reaches the threshold, or nothing at all; empty if there is one.
     start : (bool, int)
-        Of time codes: whether they drop numbers, and the frame that the film begins with.
+        Whether time codes are drop-frame, and the number of the film's first frame in them.
     has_contributions : bool
-        Whether the format writes what concepts add to the logit.
+        Whether the format writes the contributions of concepts to the model's logit.
     """
 
     film: "Timeline"
@@ -191,7 +219,10 @@ class Exported:
 
     @property
     def has_model(self) -> bool:
-        """Whether there are tiers beside those of people: what is changed in the file is in their sight."""
+        """Whether the file holds what a model wrote: whoever changes the file has its scores in sight.
+
+        It does unless all tiers are of people; a file without any tier counts as the model's.
+        """
         return any(tier.kind != PEOPLE for tier in self.tiers) or not self.tiers
 
     @property
@@ -226,13 +257,17 @@ class Exported:
         return (*self._caveats_of_scores(has_people=bool(decided)), *decided, *notice)
 
     def _caveat_of_people(self) -> list[str]:
-        """Say whose decisions there are."""
+        """Name the people whose decisions are in the file, in one sentence; empty if there are none."""
         judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
         if not judges:
             return []
         return [said("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
 
     def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
+        """Say what the scores mean, how far they can be trusted, and what part of the film has none.
+
+        `has_people` says whether the file also holds people's decisions.
+        """
         model = self.model
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
         ending = "." if has_people else said("caveat_people")
@@ -243,7 +278,7 @@ class Exported:
             lines.append(said("caveat_span", positive=self.positive))
         lines.append(said("caveat_faces"))
         lines += self._caveats_of_p()
-        lines += self._caveats_of_reading()
+        lines += self._caveats_of_tests()
         experts = corpus_experts(model)
         if experts is not None:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
@@ -257,7 +292,10 @@ class Exported:
         return lines
 
     def _caveats_of_p(self) -> list[str]:
-        """Say on what probabilities were calibrated, and what contributions are, as far as there are any."""
+        """Say what probabilities were calibrated on, and what the threshold and the contributions are.
+
+        There is a sentence only on what the file holds.
+        """
         model = self.model
         lines: list[str] = []
         if model.calibration is not None:
@@ -274,9 +312,14 @@ class Exported:
             lines.append(said("caveat_contributions"))
         return lines
 
-    def _caveats_of_reading(self) -> list[str]:
-        """Say what the page says too of how to read the scores: what was tested, and on what."""
-        model, lines = self.model, []
+    def _caveats_of_tests(self) -> list[str]:
+        """Say how the model was tested, in the sentences that the film's page has too.
+
+        They say whether it was trained on this film, how well it did on films left out of training, whether
+        this film has other windows than those, and which concepts it finds no better than chance.
+        """
+        model = self.model
+        lines: list[str] = []
         if model.is_trained_on:
             lines.append(ENGLISH["trained_on"])
         lines.append(phrases.evidence_sentence(model_evidence(model), ENGLISH))
@@ -290,7 +333,17 @@ class Exported:
 
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:
-    """Collect some kinds of tiers; passages that reach the threshold, and up to `top` the highest others."""
+    """Collect the tiers of a model and of the film that are of some kinds.
+
+    Parameters
+    ----------
+    film : Timeline
+    model : ModelRecord
+    kinds : sequence of str
+        Kinds of `KINDS`; `people` is passed over.
+    top : int
+        Minimum number of passages. If fewer reach the threshold, the highest others are added.
+    """
     tiers = []
     if "segments" in kinds:
         tiers.append(_tier("segments", "segments", _passages(film, model, top)))
@@ -307,25 +360,30 @@ def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: in
 
 
 def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
+    """Make a tier that importers recognise as a model's by its name."""
     return Tier(kind, f"{PREFIX}{name}", tuple(spans))
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
-    """Return the levels of a model's codebook, for people to choose from."""
+    """Return the levels of a model's codebook; if it is not built in, those that the model's record lists."""
     is_builtin = model.codebook in BUILTIN
     return builtin_codebook(model.codebook).level_names if is_builtin else tuple(model.levels)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table as dicts: column -> value."""
     return table.to_dict(orient="records")
 
 
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
-    """Say in one line why there are no passages, or nothing at all."""
+    """Say why no passage reaches the threshold, or why the tiers hold nothing at all; empty if neither is so.
+
+    `kinds` are the kinds of tiers that were asked for.
+    """
     if any(tier.kind == "segments" for tier in tiers):
-        judged = film.time(model.key)
-        if model.threshold_p is None or not judged.judged_s:
-            reason = why_no_prediction(model, judged)
+        time = film.time(model.key)
+        if model.threshold_p is None or not time.judged_s:
+            reason = why_no_prediction(model, time)
             return said("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
         if film.segments(model.key, top=0).empty:
             return phrases.no_passage_sentence(no_passage(model), ENGLISH)
@@ -366,38 +424,39 @@ def _with_p(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
 
 
 def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
-    """Make a span of each row that has a probability."""
+    """Make a span of each row of a model that has a probability; its text is the probability."""
     rows = _records(film.rows(model.key).dropna(subset="p"))
     return [_with_p(row, ENGLISH.probability(row["p"])) for row in rows]
 
 
 def _shots(film: "Timeline") -> list[TierSpan]:
-    """Make a span of each shot: what is seen in it, if that was marked."""
+    """Make a span of each shot; its text is the shot's flags, or `SHOT` if it has none."""
     return [TierSpan(row["start_s"], row["end_s"], row["flags"] or SHOT) for row in _records(film.shots)]
 
 
 def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
-    """Make a tier for each concept that the model finds better than chance: spans where it is seen.
+    """Make a tier of each concept that the model finds better than chance: the spans where it is seen.
 
-    A model without concepts has no such tier: what another model of the film finds isn't its finding.
+    A model without concepts has no such tier, even if another model of the film finds concepts.
     """
     rows = film.rows(model.key)
     tiers = []
     for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")
         if p is not None and concept.is_found:
-            marked = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
-            tiers.append(_tier("concepts", concept.name, _merged(marked, concept.name)))
+            seen = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
+            tiers.append(_tier("concepts", concept.name, _joined(seen, concept.name)))
     return tiers
 
 
-def _merged(rows: pd.DataFrame, name: str) -> list[TierSpan]:
-    """Join rows that touch; the probability is their mean by duration."""
+def _joined(rows: pd.DataFrame, concept_name: str) -> list[TierSpan]:
+    """Join rows that follow each other without a gap to spans; `p` is their mean, weighted by duration."""
     spans = []
     begins_anew = rows["start_s"] != rows["end_s"].shift()
     for _, group in rows.groupby(begins_anew.cumsum()):
         mean = float(np.average(group["p"], weights=durations(group)))
         start_s = float(group["start_s"].iloc[0])
         end_s = float(group["end_s"].iloc[-1])
-        spans.append(TierSpan(start_s, end_s, phrases.concept_span_label(name, mean, ENGLISH), p=mean))
+        text = phrases.concept_span_label(concept_name, mean, ENGLISH)
+        spans.append(TierSpan(start_s, end_s, text, p=mean))
     return spans

@@ -15,8 +15,11 @@ from obygaze_film.page.packed import packed_shares, packed_times
 if TYPE_CHECKING:
     from obygaze_film.page.view import FilmView
 
-HALF = 48.0
-"""Longest bar of a contribution to one side of the middle, in percent of the available width."""
+LONGEST_BAR = 48.0
+"""Length of the longest bar of a contribution, in percent of the available width.
+
+Bars begin in the middle of the width and go to the right or left: 48 leaves 2 percent free at either end.
+"""
 
 
 def cards(view: "FilmView") -> list[dict[str, Any]]:
@@ -28,23 +31,24 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
         `start`, `end`, `p` : float
         `number` : str
         `rank` : int
-            1 of the strongest passage.
+            Its rank by probability; 1 for the strongest passage.
         `below` : bool
             Whether it stays below the threshold.
         `length`, `value`, `band`, `limit`, `spoken`, `sentence`, `classes`, `flags` : str
-            What is said of it; empty where there is nothing to say. `limit` says that it, or its mean, is
-            below the threshold.
+            Texts about it; empty if there is nothing to say. `value` and `band` are its probability with the
+            uncertainty, `limit` says that it, or its mean, is below the threshold, `spoken` is for screen
+            readers, and `sentence` gives the reasons.
         `parts` : list of dict
             Its concepts (`concept_bar`).
         `frames` : dict
-            What frames tell of it (`traces`); empty without frames.
+            Attention and concepts frame by frame (`traces`); empty without frames.
     """
     rows: Any = view.segments.to_dict(orient="records")
     claims = [passage(view.model, row, view.film.classes) for row in rows]
     largest = largest_contribution([reason for claim in claims for reason in claim.reasons])
     described = []
     for row, claim in zip(rows, claims, strict=True):
-        seen = [reason.what for reason in claim.reasons if reason.is_present]
+        seen_concepts = [reason.what for reason in claim.reasons if reason.is_present]
         card = {
             "start": row["start_s"],
             "end": row["end_s"],
@@ -61,14 +65,14 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             "classes": phrases.classes_sentence(claim.classes, view.words),
             "flags": view.words.flags(row["flags"], is_judged=True),
             "parts": [concept_bar(reason, largest, view) for reason in claim.reasons],
-            "frames": traces(view, seen, row),
+            "frames": traces(view, seen_concepts, row),
         }
         described.append(card)
     return described
 
 
 def largest_contribution(reasons: Sequence[ConceptReason]) -> float:
-    """Find the contribution that has the longest bar; 1 where there is none."""
+    """Return the largest absolute contribution, whose bar is the longest; 1 if none differs from 0."""
     sizes = [abs(reason.contribution) for reason in reasons if not math.isnan(reason.contribution)]
     largest = max(sizes, default=0.0)
     return largest or 1.0
@@ -77,10 +81,11 @@ def largest_contribution(reasons: Sequence[ConceptReason]) -> float:
 def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict[str, Any]:
     """Describe a concept of a passage: its probability, its contribution, and the bar of the contribution.
 
-    The bar's length `bar` is in percent of the width; it is positive to the right of the middle, where the
-    concept speaks for the passage, and 0 where the contribution is not known.
+    The bar's length `bar` is in percent of the width, `LONGEST_BAR` for the contribution `largest`. It is
+    positive, to the right of the middle, if the concept speaks for the passage; negative if it speaks against
+    it; and 0 if the contribution is unknown.
     """
-    bar = HALF * reason.contribution / largest
+    bar = LONGEST_BAR * reason.contribution / largest
     return {
         "name": view.words.again(reason.what),
         "p": phrases.reason_p(reason, view.words),
@@ -91,7 +96,15 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
 
 
 def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Pack attention's weight and the probabilities of concepts of the frames inside a passage.
+    """Describe the frames inside a passage: their weights of attention, and their probabilities of concepts.
+
+    Parameters
+    ----------
+    view : FilmView
+    concepts : sequence of str
+        Concepts to describe.
+    row : mapping
+        The passage, with `start_s` and `end_s`.
 
     Returns
     -------
@@ -99,10 +112,10 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
         `starts` : str
             Start of each frame in the film (`packed_times`).
         `rows` : list of dict
-            For the weight and each concept `name`, `values` (`packed_shares`), and `best`, the time of the
-            highest value.
+            For the weight and each concept: `name`, `values` (`packed_shares`), and `best`, the time of the
+            frame with the highest value.
 
-        It is empty where no frame has a value.
+        It is empty if no frame has a value.
     """
     frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
     inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
@@ -115,7 +128,8 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
     for name, column in columns:
         if column in inside and inside[column].notna().any():
             values = inside[column].to_numpy(dtype=np.float64)
-            # Weights add up to 1 over a clip: the largest of the film has the darkest colour.
+            # Weights add up to 1 over a clip, so that most are small: they are shown as shares of the film's
+            # largest one.
             highest = float(frames[column].max()) if column == "weight" else 1.0
             best_s = starts[np.nanargmax(values)]
             rows.append({"name": name, "values": packed_shares(values / highest), "best": clock(best_s)})

@@ -19,24 +19,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS: Final = 0.75
-"""Points of a unit of a figure: units are those of screens, of which 96 are an inch."""
+"""Points per unit of a figure. 72 points are an inch, and so are 96 units, which are pixels of screens."""
 
 NO_DATE: Final = {"CreationDate": None, "Creator": None, "Producer": None}
 """Metadata that matplotlib leaves out, so that equal figures have equal bytes."""
 
-ANCHORS: Final = {"c-end": "right", "c-middle": "center"}
-"""Class of a text -> where its place is; on the left of others."""
+ALIGNMENTS: Final = {"c-end": "right", "c-middle": "center"}
+"""Class of a text -> its alignment to its place; texts of other classes begin there."""
 
 NUMBER: Final = re.compile(r"-?[\d.]+")
 
 
 class Viewport(NamedTuple):
-    """The part of a figure that a nested SVG fills, and what its box is scaled by; in units of the figure."""
+    """The part of a figure that a nested SVG fills, and how the SVG's own coordinates are scaled to it.
+
+    Attributes
+    ----------
+    left, top, width, height : float
+        The part, in units of the figure.
+    box_left : float
+        Lowest x of the SVG's own coordinates (`viewBox`); their lowest y is 0.
+    scale_x, scale_y : float
+        Units of the figure per unit of the SVG's own coordinates.
+    """
 
     left: float
     top: float
     width: float
-    high: float
+    height: float
     box_left: float
     scale_x: float
     scale_y: float
@@ -48,27 +58,30 @@ def can_write_pdf() -> bool:
 
 
 def figure_pdf(svg: str) -> bytes:
-    """Convert a figure of a film (`figures.film_figure`) to a PDF of the same size, by `obygaze[figures]`."""
+    """Convert a figure of a film (`figures.film_figure`) to a PDF of the same size, with matplotlib."""
     from matplotlib import rc_context  # noqa: PLC0415 - obygaze[figures], and slow
     from matplotlib.figure import Figure  # noqa: PLC0415 - obygaze[figures], and slow
 
     root = ET.fromstring(svg)  # noqa: S314 - ours
-    width, high = (float(root.attrib[name]) for name in ("width", "height"))
-    whole = Viewport(0.0, 0.0, width, high, 0.0, 1.0, 1.0)
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    whole_figure = Viewport(0.0, 0.0, width, height, box_left=0.0, scale_x=1.0, scale_y=1.0)
     pdf = io.BytesIO()
-    with rc_context({"pdf.fonttype": 42}), warnings.catch_warnings():
+    with rc_context({"pdf.fonttype": 42}), warnings.catch_warnings():  # 42: TrueType, embedded as text
         warnings.simplefilter("ignore")  # a sign that the font lacks is drawn as a box
-        figure = Figure(figsize=(width * POINTS / 72, high * POINTS / 72))
+        figure = Figure(figsize=(width * POINTS / 72, height * POINTS / 72))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set(xlim=(0.0, width), ylim=(high, 0.0))
+        axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # y points down, as in SVG
         axes.set_axis_off()
-        _draw(root, axes, whole)
+        _draw(root, axes, whole_figure)
         figure.savefig(pdf, format="pdf", metadata=NO_DATE)
     return pdf.getvalue()
 
 
 def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
-    """Draw the elements of an SVG, each above those before it."""
+    """Draw the elements of an SVG, each above those before it; `viewport` is the part that they are in.
+
+    Only paths use the viewport: texts, rectangles and images stand in the figure itself.
+    """
     for element in parent:
         name = element.tag.rpartition("}")[2]
         if name == "svg":
@@ -78,9 +91,10 @@ def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
         elif name == "image":
             _draw_image(element, axes)
         elif name == "rect":
-            left, top, width, high = _numbers(element, "x", "y", "width", "height")
-            corners = [(left, top), (left + width, top), (left + width, top + high), (left, top + high)]
-            _draw_path([np.array([*corners, corners[0]])], element.get("class", ""), axes, viewport)
+            left, top, width, height = _numbers(element, "x", "y", "width", "height")
+            right, bottom = left + width, top + height
+            outline = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+            _draw_path([np.array(outline)], element.get("class", ""), axes, viewport)
         elif name == "path":
             lines = path_lines(element.get("d", ""))
             placed = [_placed(line, viewport) for line in lines]
@@ -88,14 +102,15 @@ def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
 
 
 def _numbers(element: ET.Element, *names: str) -> list[float]:
+    """Read attributes of an element as numbers; one that is missing is 0."""
     return [float(element.get(name, "0")) for name in names]
 
 
 def _viewport(element: ET.Element) -> Viewport:
-    """Read where a nested SVG is, and how its box is stretched over it."""
-    left, top, width, high = _numbers(element, "x", "y", "width", "height")
-    box_left, _, box_width, box_high = map(float, element.attrib["viewBox"].split())
-    return Viewport(left, top, width, high, box_left, width / box_width, high / box_high)
+    """Read which part of the figure a nested SVG fills, and how its own coordinates are scaled to it."""
+    left, top, width, height = _numbers(element, "x", "y", "width", "height")
+    box_left, _, box_width, box_height = map(float, element.attrib["viewBox"].split())
+    return Viewport(left, top, width, height, box_left, width / box_width, height / box_height)
 
 
 def _placed(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.float64]:
@@ -106,7 +121,9 @@ def _placed(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.float64
 
 
 def path_lines(path: str) -> list[NDArray[np.float64]]:
-    """Read the lines of a path, each as its points [P, 2]: all commands of straight lines, on either scale.
+    """Read the lines of an SVG path, each as its points [P, 2] of x and y.
+
+    All commands of straight lines are understood, absolute ones (capitals) and relative ones.
 
     Examples
     --------
@@ -126,41 +143,46 @@ def path_lines(path: str) -> list[NDArray[np.float64]]:
                 x = numbers[0] + x if is_relative else numbers[0]
             case "V":
                 y = numbers[0] + y if is_relative else numbers[0]
-            case _:
+            case _:  # Z: back to the line's first point
                 x, y = lines[-1][0]
-        if command in "Mm":
+        if command in "Mm":  # a new line begins
             lines.append([])
         lines[-1].append((x, y))
     return [np.array(line) for line in lines]
 
 
-def _draw_path(lines: list[NDArray[np.float64]], name: str, axes: "Axes", viewport: Viewport) -> None:
-    """Draw lines, or fill what they enclose, in the style of a class, inside a part of the figure."""
+def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", viewport: Viewport) -> None:
+    """Draw lines [P, 2], or fill what they enclose, in the style of a class.
+
+    The points are in units of the figure; what is outside of `viewport` is cut off.
+    """
     from matplotlib.collections import LineCollection, PolyCollection  # noqa: PLC0415 - slow
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - slow
 
-    style = styles()[name]
+    style = styles()[css_class]
     drawn: LineCollection | PolyCollection
     if style.get("fill", "none") != "none":
         drawn = PolyCollection(lines, facecolors=style["fill"], edgecolors="none")
     else:
+        # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
         scale = 1.0 if "vector-effect" in style else viewport.scale_y
         width = float(style.get("stroke-width", "1")) * scale * POINTS
         dashes = [float(length) for length in style.get("stroke-dasharray", "").split()]
         drawn = LineCollection(lines, colors=style["stroke"], linewidths=width, capstyle="butt")
-        if dashes:
+        if dashes:  # matplotlib counts them in widths of the line
             drawn.set_linestyle((0.0, [length * POINTS / width for length in dashes]))
     drawn.set_zorder(len(axes.get_children()))  # above what was drawn before
     axes.add_collection(drawn, autolim=False)
-    clip = Rectangle((viewport.left, viewport.top), viewport.width, viewport.high, transform=axes.transData)
+    clip = Rectangle((viewport.left, viewport.top), viewport.width, viewport.height, transform=axes.transData)
     drawn.set_clip_path(clip)
 
 
 def _draw_text(element: ET.Element, axes: "Axes") -> None:
+    """Draw a text at its place, which is on its baseline."""
     x, y = _numbers(element, "x", "y")
-    anchor = ANCHORS.get(element.get("class", ""), "left")
-    # Nothing of a title is a formula.
-    text = axes.text(x, y, element.text or "", ha=anchor, va="baseline", fontsize=12 * POINTS)
+    alignment = ALIGNMENTS.get(element.get("class", ""), "left")
+    text = axes.text(x, y, element.text or "", ha=alignment, va="baseline", fontsize=12 * POINTS)
+    # A film's title may hold dollar signs, between which matplotlib would read a formula.
     text.set(color=styles()["c-figure text"]["fill"], zorder=len(axes.get_children()), parse_math=False)
 
 
@@ -168,27 +190,31 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
     """Draw a still, which is in the SVG as a data address."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
-    left, top, width, high = _numbers(element, "x", "y", "width", "height")
-    data = b64decode(element.attrib["href"].partition(",")[2])
-    with Image.open(io.BytesIO(data)) as picture:
-        extent = (left, left + width, top + high, top)
+    left, top, width, height = _numbers(element, "x", "y", "width", "height")
+    _, _, base64_data = element.attrib["href"].partition(",")  # "data:image/png;base64,..."
+    with Image.open(io.BytesIO(b64decode(base64_data))) as picture:
+        extent = (left, left + width, top + height, top)
         drawn = axes.imshow(np.asarray(picture.convert("RGB")), extent=extent, aspect="auto")
     drawn.set_zorder(len(axes.get_children()))
 
 
 def _without_comments(css: str) -> str:
-    """Take the comments out of a style sheet."""
-    kept, *commented = css.split("/*")
-    return kept + "".join(after.partition("*/")[2] for after in commented)
+    """Remove the comments from a style sheet."""
+    return re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
 
 
 @cache
 def styles() -> Mapping[str, Mapping[str, Any]]:
-    """Read the styles of figures on paper, by class: those of `figures.css` without what screens change."""
-    text = _without_comments(asset("figures.css", "obygaze_film.page"))
-    colours: dict[str, str] = {}  # var(--c-ink) -> its value, as a block further up defines it
-    found: dict[str, dict[str, str]] = {}
-    *blocks, _ = text.partition("@media")[0].split("}")
+    """Read the style of each class of `figures.css`: name of a property -> its value.
+
+    The sheet is a list of blocks such as `.c-mean, .c-trend { stroke: var(--c-ink); fill: none }`. Colours
+    that have a name (`--c-ink`) are defined in blocks further up. What follows `@media` is for screens alone.
+    """
+    css = _without_comments(asset("figures.css", "obygaze_film.page"))
+    css_of_paper, _, _ = css.partition("@media")
+    colours: dict[str, str] = {}  # "var(--c-ink)" -> the colour
+    style_of_class: dict[str, dict[str, str]] = {}
+    *blocks, _ = css_of_paper.split("}")
     for block in blocks:
         selectors, _, body = block.partition("{")
         rules = {}
@@ -199,6 +225,6 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
             if name.startswith("--"):
                 colours[f"var({name})"] = value
         for selector in selectors.split(","):
-            known = found.setdefault(selector.strip().removeprefix("."), {})
-            known.update({name: colours.get(value, value) for name, value in rules.items()})
-    return found
+            style = style_of_class.setdefault(selector.strip().removeprefix("."), {})
+            style.update({name: colours.get(value, value) for name, value in rules.items()})
+    return style_of_class

@@ -79,17 +79,32 @@ READING_KEYS: Final = {
 
 SCRIPT_BEGINS: Final = "<script"
 SCRIPT_ENDS: Final = "</script>"
-"""Around a script, or data, of a page, which have no character references."""
+"""Tags around scripts and data in a page. Between them `&#233;` is no reference to a character."""
 
-MOST_ESCAPED: Final = 0.25
-"""Share by which the data of a page may become longer where they are written in ASCII."""
+MOST_GROWTH: Final = 0.25
+"""Share by which the data of a page may become longer by being written in ASCII."""
 
 OWN_FILM: Final = {"media-src": "blob:"}
-"""What the page's policy allows besides its own script and style: a film from the reader's own disk."""
+"""What the page's content security policy allows besides its own script and style: a film from the reader's
+own disk."""
 
 
 def template_page(template: str, words: Words, styles: Iterable[str], script: str = "", **values: Any) -> str:
-    """Fill a template of this package in a language, with style sheets of it."""
+    """Fill a template of this package in a language.
+
+    Parameters
+    ----------
+    template : str
+        File name of the template.
+    words : Words
+        The language.
+    styles : iterable of str
+        Names of this package's style sheets, without their suffix.
+    script : str
+        Script of the page.
+    values
+        Variables of the template.
+    """
     style = "".join(asset(f"{name}.css", "obygaze_film.page") for name in styles)
     values |= {"package": "obygaze_film.page", "language": words.language, "w": words}
     return page(template, style, script, charts=charts, clock=clock, **values)
@@ -138,27 +153,30 @@ def film_page(
         What the owner adds to the page of a film, by movie.
     """
     words = Words(language)
+    # Films whose year is unknown come last.
     ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
-    added = [(owned or {}).get(film.movie, Owned()) for film in ordered]
-    views = [
-        FilmView(film, f"f{number}", words, top=top, rates=own.rates)
-        for number, (film, own) in enumerate(zip(ordered, added, strict=True), start=1)
-    ]
-    described = [page_data(view, own.people, own.copy) for view, own in zip(views, added, strict=True)]
+    owned_of_films = [(owned or {}).get(film.movie, Owned()) for film in ordered]
+    views = []
+    film_data = []
+    for number, (film, own) in enumerate(zip(ordered, owned_of_films, strict=True), start=1):
+        view = FilmView(film, f"f{number}", words, top=top, rates=own.rates)
+        views.append(view)
+        film_data.append(page_data(view, own.people, own.copy))
+    # Each model once, even if several films were scored by it.
     models = {model.sha256 or model.key: model for view in views for model in view.film.record.models}
-    alone = len(views) == 1
+    is_only_film = len(views) == 1
     return template_page(
         "film.html.j2",
         words,
-        ["film", "desk"],
-        _joined(*(f"{name}.js" for name in modules.PAGE)),
+        styles=["film", "desk"],
+        script=_joined(*(f"{name}.js" for name in modules.PAGE)),
         sources=OWN_FILM,
-        title=views[0].heading if alone else words.say("films_title", n=len(views)),
-        depth=2 if alone else 3,
+        title=views[0].heading if is_only_film else words.say("films_title", n=len(views)),
+        depth=2 if is_only_film else 3,  # of the headings in a film's part
         films=views,
-        people=[_names(data["decisions"]) for data in described],
-        data=[_in_ascii(json_data(data)) for data in described],
-        stills=[own.copy is not None and bool(own.copy.stills) for own in added],
+        people=[_names(data["decisions"]) for data in film_data],
+        data=[_in_ascii(json_data(data)) for data in film_data],
+        stills=[own.copy is not None and bool(own.copy.stills) for own in owned_of_films],
         models=models.values(),
         model_title=model_title,
         task_title=task_title,
@@ -171,19 +189,22 @@ def film_page(
 
 
 def _names(decisions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List who decided something, each once; what was agreed has a tier of its own."""
-    return sorted({str(one["who"]) for one in decisions if one["kind"] != "agreed"})
+    """List the people who decided something, except what was agreed: that has a tier of its own."""
+    return sorted({str(decision["who"]) for decision in decisions if decision["kind"] != "agreed"})
 
 
 def _script_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the page's script, by the names that it shares with the desk's script."""
+    """Collect the texts of the page's script; those that the desk's script shows too have the same names."""
     texts = {name: words[name] for name in SCRIPT}
     texts |= {name: words[f"desk_{name}"] for name in SHARED}
     return texts | words.starting("page_")
 
 
 def _boundaries(views: Sequence[FilmView], words: Words) -> str:
-    """Say how sharp the ends of passages are, beside what is known of experts."""
+    """Say how sharp the ends of passages are, compared with how far experts agree on such ends.
+
+    Films scored by models of different corpora, or of one without experts, get a sentence without numbers.
+    """
     experts = views[0].experts
     if experts is None or any(view.experts != experts for view in views):
         return words["about_4_unknown"]
@@ -191,7 +212,7 @@ def _boundaries(views: Sequence[FilmView], words: Words) -> str:
 
 
 def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
-    """Say what contributions of concepts are, and what is usual of one, where a model has them."""
+    """Explain the contributions of concepts, and their usual values, if a model of the page has them."""
     models = [view.model for view in views]
     lines = []
     if any(model.by_concepts for model in models):
@@ -201,22 +222,28 @@ def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
     return lines
 
 
-def _joined(*modules: str) -> str:
-    """Join modules of the script to one that imports nothing: a mailed page has no other file."""
-    text = "".join(asset(name, "obygaze_film.page") for name in modules)
+def _joined(*file_names: str) -> str:
+    """Join modules of the script, each after those that it imports, to one script in ASCII without imports.
+
+    A mailed page has no other files to import from. Lines that are comments are left out.
+    """
+    text = "".join(asset(name, "obygaze_film.page") for name in file_names)
     return _escaped(re.sub(r"^import .*\n|^export |^ *//.*\n", "", text, flags=re.MULTILINE))
 
 
 def _escaped(text: str) -> str:
-    """Write JSON, or literals of a script, in ASCII."""
-    return re.sub(r"[^\x00-\x7f]", lambda sign: json.dumps(sign.group())[1:-1], text)
+    r"""Write JSON, or a script, in ASCII: other characters as escapes such as \u00e9."""
+    return re.sub(r"[^\x00-\x7f]", lambda character: json.dumps(character.group())[1:-1], text)
 
 
 def _in_ascii(data: Markup) -> Markup:
-    """Write the data of a page in ASCII, unless they become longer by more than `MOST_ESCAPED`."""
+    """Write the JSON data of a page in ASCII, unless they become longer by more than `MOST_GROWTH`.
+
+    They do if their texts are in an alphabet other than the Latin one.
+    """
     escaped = _escaped(data)
-    if len(escaped) > (1 + MOST_ESCAPED) * len(data.encode()):
-        return data  # what is said is in another script
+    if len(escaped) > (1 + MOST_GROWTH) * len(data.encode()):
+        return data
     return Markup(escaped)  # noqa: S704 - escaped before
 
 
@@ -245,18 +272,19 @@ def write_film_page(
 
 
 def _page_in_ascii(page: str) -> str:
-    """Write the characters of a page as references where they are not ASCII, but for its scripts.
+    """Write characters of a page that are not ASCII as references (`&#233;`), except in its scripts.
 
-    Browsers read a page faster if it is ASCII throughout: that of a film of twelve hours in a twelfth less
-    CPU time.
+    Browsers read a page faster if all of it is ASCII. The page of a film of twelve hours took them a twelfth
+    less of CPU time.
     """
-    first, *others = page.split(SCRIPT_BEGINS)
-    parts = [_with_references(first)]
-    for part in others:
-        script, end, rest = part.partition(SCRIPT_ENDS)
-        parts.append(SCRIPT_BEGINS + script + end + _with_references(rest))
-    return "".join(parts)
+    before_scripts, *parts = page.split(SCRIPT_BEGINS)
+    written = [_with_references(before_scripts)]
+    for part in parts:
+        script, end_tag, html = part.partition(SCRIPT_ENDS)
+        written.append(SCRIPT_BEGINS + script + end_tag + _with_references(html))
+    return "".join(written)
 
 
 def _with_references(html: str) -> str:
+    """Write characters that are not ASCII as references (`&#233;`)."""
     return html.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -11,7 +11,18 @@ if TYPE_CHECKING:
 
 
 class KeyFigure(NamedTuple):
-    """A number with its interval, as text and as a bar, with what it is and a note."""
+    """A number at the top of a film's page.
+
+    Attributes
+    ----------
+    value, interval : str
+        The number and its interval; the interval may be empty.
+    bar : dict or None
+        Both as a bar (`charts.bar`); None without a number or an interval.
+    what : str
+        What the number is.
+    note : str
+    """
 
     value: str
     interval: str
@@ -21,11 +32,12 @@ class KeyFigure(NamedTuple):
 
 
 def key_figures(view: "FilmView") -> list[KeyFigure]:
-    """Return the three figures of a film."""
+    """Return the three figures of a film, in the order in which its page shows them."""
     return [_share(view), _passages(view), _auc(view)]
 
 
 def _bar(claim: FilmClaim) -> dict[str, str] | None:
+    """Draw a claim's number and interval as a bar; None without a number or an interval."""
     if claim.number is None or claim.interval is None:
         return None
     return charts.bar(claim.number, claim.interval.low, claim.interval.high)
@@ -36,56 +48,63 @@ def _share(view: "FilmView") -> KeyFigure:
     words, expected = view.words, view.expected
     if view.judges:
         return _judged_share(view)
+    value = phrases.share_value(expected, words)
     what = phrases.expected_what(expected, view.positive, words)
-    value, ends = phrases.share_value(expected, words), phrases.share_ends(expected, words)
     if expected.number is None:
-        return KeyFigure(value, "", None, what, phrases.no_share_sentence(expected, words))
-    return KeyFigure(value, ends, _bar(expected), what, phrases.expected_note(expected, words))
+        note = phrases.no_share_sentence(expected, words)
+        return KeyFigure(value, interval="", bar=None, what=what, note=note)
+    interval = phrases.share_ends(expected, words)
+    note = phrases.expected_note(expected, words)
+    return KeyFigure(value, interval, bar=_bar(expected), what=what, note=note)
 
 
 def _judged_share(view: "FilmView") -> KeyFigure:
-    """Show the share of all judges together, or the only one; else each judge's own beside the others'."""
+    """Show the share of all judges together, or that of the only judge.
+
+    If there are several judges and no share of all together, each judge's own share is shown.
+    """
     words = view.words
     shares = [claim for claim in view.judges if isinstance(claim, JudgedShare)]
-    together = [claim for claim in shares if claim.is_of_panel]
-    if len(shares) > 1 and not together:
+    shares_of_panel = [claim for claim in shares if claim.is_of_panel]
+    if len(shares) > 1 and not shares_of_panel:
         rest = [claim for claim in view.judges if claim not in shares]
         return KeyFigure(
-            phrases.shares_side_by_side(shares, words),
-            "",
-            None,
-            phrases.side_by_side_what(shares, view.positive, words),
-            phrases.side_by_side_note(shares, rest, words),
+            value=phrases.shares_side_by_side(shares, words),
+            interval="",
+            bar=None,
+            what=phrases.side_by_side_what(shares, view.positive, words),
+            note=phrases.side_by_side_note(shares, rest, words),
         )
-    main = (together or shares)[0]
+    main = (shares_of_panel or shares)[0]
     rest = [claim for claim in view.judges if claim is not main]
     return KeyFigure(
-        phrases.share_value(main, words),
-        phrases.share_ends(main, words),
-        _bar(main),
-        phrases.judged_share_what(main, view.positive, words),
-        phrases.judged_share_note(main, rest, words),
+        value=phrases.share_value(main, words),
+        interval=phrases.share_ends(main, words),
+        bar=_bar(main),
+        what=phrases.judged_share_what(main, view.positive, words),
+        note=phrases.judged_share_note(main, rest, words),
     )
 
 
 def _passages(view: "FilmView") -> KeyFigure:
-    """Show how many passages reach the threshold, and how many at the edges of their bands."""
+    """Show how many passages reach the threshold; the note says how many would at the ends of their bands."""
     words, marked = view.words, view.marked_count
     n = 0 if marked is None else round(marked.number or 0)
     what = words[{0: "segments_number_none", 1: "segments_number_one"}.get(n, "segments_number")]
     if marked is None:
         why = words.say("export_no_p", why=view.why_no_cards)
-        return KeyFigure("–", "", None, what, why)
-    return KeyFigure(phrases.count_value(marked), "", None, what, phrases.marked_note(marked, words))
+        return KeyFigure("–", interval="", bar=None, what=what, note=why)
+    note = phrases.marked_note(marked, words)
+    return KeyFigure(phrases.count_value(marked), interval="", bar=None, what=what, note=note)
 
 
-def _ranked(view: "FilmView") -> str:
-    """Say which scenes the AUC sets apart: those of the levels that the model was tested on."""
+def _auc_meaning(view: "FilmView") -> str:
+    """Say which scenes the AUC tells apart: positive ones, and those of the other levels in the test."""
     words, model = view.words, view.model
-    tested = model.calibration.clips if model.calibration is not None else {}
     if model.concept:
         return words.say("within_auc_concept", positive=view.positive)
-    others = [level for level in tested if level not in model.positive]
+    tested_levels = model.calibration.clips if model.calibration is not None else {}
+    others = [level for level in tested_levels if level not in model.positive]
     if not others:
         return words["within_auc"]
     names = [words.again(view.names.level(level)) for level in others]
@@ -94,11 +113,11 @@ def _ranked(view: "FilmView") -> str:
 
 def _auc(view: "FilmView") -> KeyFigure:
     """Show how well the model ranks moments within films left out of training."""
-    words, shown = view.words, view.model_evidence
+    words, evidence = view.words, view.model_evidence
     return KeyFigure(
-        phrases.number_value(shown, words),
-        phrases.number_ends(shown, words),
-        _bar(shown),
-        _ranked(view),
-        phrases.evidence_note(shown, words),
+        value=phrases.number_value(evidence, words),
+        interval=phrases.number_ends(evidence, words),
+        bar=_bar(evidence),
+        what=_auc_meaning(view),
+        note=phrases.evidence_note(evidence, words),
     )

@@ -18,7 +18,7 @@ COMMON: Final = (
     "keys",
     "minutes",
 )
-"""Modules of both, each after those that it imports from."""
+"""Modules that page and desk both have, each after those that it imports from."""
 
 PAGE: Final = (*COMMON, "subtitles", "own_film", "page")
 """Modules of the mailed page, in the order in which they are joined to one."""

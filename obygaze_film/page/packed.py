@@ -23,7 +23,7 @@ def packed_times(seconds: ArrayLike) -> str:
     'AAAAANwFAAA='
     """
     milliseconds = np.rint(1000 * np.asarray(seconds, dtype=np.float64))
-    return _text(milliseconds.astype("<u4"))
+    return _in_base64(milliseconds.astype("<u4"))
 
 
 def packed_shares(shares: ArrayLike) -> str:
@@ -38,13 +38,14 @@ def packed_shares(shares: ArrayLike) -> str:
     'ADJk/w=='
     """
     percentages = np.floor(100 * np.asarray(shares, dtype=np.float64) + 0.5)
-    return _text(np.nan_to_num(percentages, nan=MISSING).astype(np.uint8))
+    return _in_base64(np.nan_to_num(percentages, nan=MISSING).astype(np.uint8))
 
 
 def packed_numbers(numbers: ArrayLike) -> str:
     """Pack whole numbers [N] from 0 to 65,535 as two bytes each, the lower byte first."""
-    return _text(np.asarray(numbers).astype("<u2"))
+    return _in_base64(np.asarray(numbers).astype("<u2"))
 
 
-def _text(values: np.ndarray) -> str:
+def _in_base64(values: np.ndarray) -> str:
+    """Write the bytes of an array in base64."""
     return b64encode(values.tobytes()).decode("ascii")

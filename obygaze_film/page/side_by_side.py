@@ -13,12 +13,30 @@ from obygaze_film.claims.words import Words
 from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
 from obygaze_film.group_report import notes_of_shares
 from obygaze_film.page import charts
-from obygaze_film.page.figures import scale_of, years_figure, years_legend
+from obygaze_film.page.figures import axis_end, years_figure, years_legend
 from obygaze_film.page.html import template_page
 
 
 class GroupRow(NamedTuple):
-    """A row of the table of groups; `bar` is None where the group has no share, and `reason` says why."""
+    """A row of the table of groups, as texts; `claim` has the numbers.
+
+    Attributes
+    ----------
+    claim : GroupShare
+    name : str
+        Name of the group.
+    bar : dict or None
+        The group's share with its interval as a bar (`charts.bar`); None if it has none.
+    share : str
+        Its mean share, corrected by judgements.
+    worth : str
+        How many films of equal weight its mean is worth.
+    expected : str
+        The share that the model expects.
+    reason : str
+        Why it has no share; empty if it has one.
+    note : str
+    """
 
     claim: GroupShare
     name: str
@@ -40,7 +58,7 @@ class ChangeRow(NamedTuple):
 
 
 class FilmRow(NamedTuple):
-    """A film with its share, and from what it is."""
+    """A film with its share as text, and a note on where the share comes from."""
 
     film: ComparedFilm
     share: str
@@ -50,14 +68,20 @@ class FilmRow(NamedTuple):
 def comparison_page(
     compared: FilmComparison, addresses: Mapping[str, str] | None = None, language: str = "en"
 ) -> str:
-    """Write compared films as one HTML page; films stand by year and title, never by rate.
+    """Write compared films as one HTML page.
 
-    `addresses` of films' own pages, by movie, make their titles links.
+    Parameters
+    ----------
+    compared : FilmComparison
+        Its films are in the order of year and title, never of their rates.
+    addresses : mapping, optional
+        Movie -> address of the film's own page, to which its title links.
+    language : str
     """
     addresses, words = addresses or {}, Words(language)
     n_films = words.counted("count_films", len(compared.films))
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
-    scale = scale_of(highest)
+    scale = axis_end(highest)
     claims = group_claims(compared)
     styles = ["film", "figures"]
     if addresses:
@@ -73,18 +97,21 @@ def comparison_page(
         groups=[_group_row(claim, scale, words) for claim in claims if isinstance(claim, GroupShare)],
         changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
         films=[_film_row(film, compared, words) for film in compared.films],
-        alone=_alone(compared, words),
+        alone=_uncorrected_heading(compared, words),
         notes=_notes(compared),
         scale=scale,
         figure=years_figure(compared, words),
         legend=years_legend(compared, words),
-        file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
+        file=b64encode(years_figure(compared, words, is_own_file=True).encode()).decode(),
         sentence=phrases.groups_sentence(claims, words),
     )
 
 
 def _heading(compared: FilmComparison, words: Words) -> str:
-    """Head the table of groups: by which column they are, unless that says no more than the word group."""
+    """Return the heading of the table of groups, with the column that they are made by.
+
+    The column is left out if its name only says "group", in the language of the page.
+    """
     if compared.by == ALL:
         return words["all_films"]
     groups = words["groups"]
@@ -94,7 +121,7 @@ def _heading(compared: FilmComparison, words: Words) -> str:
 
 
 def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
-    """Write what is claimed of a group of films as a row of the table, with a bar up to `scale`."""
+    """Write what is claimed of a group of films as a row of the table; the bar's axis ends at `scale`."""
     bar = None
     if claim.number is not None and claim.interval is not None:
         bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)
@@ -111,26 +138,39 @@ def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
 
 
 def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
-    note = words.again(claim.reason or claim.note)
-    return ChangeRow(words.again(claim.change), claim.n_judged, phrases.points_value(claim, words), note)
+    """Write a difference between groups, or a trend, as a row of the table."""
+    return ChangeRow(
+        name=words.again(claim.change),
+        n_judged=claim.n_judged,
+        points=phrases.points_value(claim, words),
+        note=words.again(claim.reason or claim.note),
+    )
 
 
-def _alone(compared: FilmComparison, words: Words) -> str:
-    """Head the column of shares that need no judge: the model's, or those of labels in its place."""
+def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
+    """Return the heading of the column of shares before judgements correct them.
+
+    They are the shares that the model expects, or those of labels that were given in place of a model.
+    """
     if compared.is_of_labels:
         return words.say("labels_alone", who=words.judge(compared.model))
     return words["model_alone"]
 
 
 def _notes(compared: FilmComparison) -> list[str]:
-    """Say how the numbers are to be read, then what was left out."""
+    """List the notes on how to read the numbers, then those on what was left out."""
     return [*notes_of_shares(compared), *compared.notes]
 
 
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
+    """Write a film's share with its note.
+
+    If the film was judged but on too few windows for a share, the note says how many.
+    """
     claim = compared_share(film, compared)
     note = phrases.film_share_note(claim, words)
-    has_few = film.counts is not None and film.counts.judged and not film.sample.n
-    if has_few and film.counts is not None and isinstance(claim, ExpectedShare):
-        note = phrases.few_windows_note(claim, film.counts.judged, film.counts.sure, words)
+    counts = film.counts
+    is_judged_too_little = counts is not None and counts.judged > 0 and not film.sample.n
+    if is_judged_too_little and counts is not None and isinstance(claim, ExpectedShare):
+        note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

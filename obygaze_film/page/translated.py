@@ -20,17 +20,21 @@ if TYPE_CHECKING:
 
 
 def model_title(model: ModelRecord, words: Words) -> str:
-    """Write the title of a built-in model in a language; that of any other model as it is.
+    """Return the title of a built-in model in a language; the title of any other model is not translated.
 
-    A model of somebody's own may have the name of a built-in one, and has another title.
+    A built-in model is recognised by its name and its English title, as a user's own model may have its name.
     """
     key = f"title_of_{model.model}"
     english = Words("en")
-    return words[key] if key in english and english[key] == model.title else model.title
+    is_builtin = key in english and english[key] == model.title
+    return words[key] if is_builtin else model.title
 
 
 def task_title(model: ModelRecord, words: Words) -> str:
-    """Write a model's task in a language: its two sides of levels, or its concept; any other as it is."""
+    """Write a model's task in a language: its two sides of levels, or its concept.
+
+    A task with a title of its own is not translated.
+    """
     names = names_of(model)
     if model.concept and model.task_title == f"{model.concept}, present or not":
         return words.say("task_concept", concept=names.concept(model.concept))
@@ -42,15 +46,20 @@ def task_title(model: ModelRecord, words: Words) -> str:
 
 
 def _side(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
-    """Write one side of a task in a language."""
+    """Write the levels of one side of a task in a language, in brackets if they are several."""
     side = words["task_or"].join(words.again(names.level(level)) for level in levels)
     return f"({side})" if len(levels) > 1 else side
 
 
 def named_rates(found: "FilmRates", film: "Timeline") -> "FilmRates":
-    """Name what people marked in all languages of the codebook: files of rates name it in English alone."""
-    called = {model.key: positive_of(model).text for model in film.record.models}
-    rates = [
-        msgspec.structs.replace(rate, positive=called.get(rate.model, rate.positive)) for rate in found.rates
-    ]
+    """Return a film's rates with names of what people marked that can be written in other languages.
+
+    Files of rates hold these names in English alone. The names are taken from the models in the film's
+    record, whose codebooks have translations.
+    """
+    name_of_model = {model.key: positive_of(model).text for model in film.record.models}
+    rates = []
+    for rate in found.rates:
+        name = name_of_model.get(rate.model, rate.positive)
+        rates.append(msgspec.structs.replace(rate, positive=name))
     return msgspec.structs.replace(found, rates=tuple(rates))

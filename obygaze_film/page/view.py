@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved, Title
+from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.codebook_names import names_of
@@ -34,27 +34,35 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-MINUTE: Final = 60.0
+MINUTE_S: Final = 60.0
 
 LEAST_OF_MINUTE_S: Final = 10.0
-"""Seconds with a probability from which on a minute has means; the last one of a film too."""
+"""Minimum number of seconds with a probability of which a minute has means, also a shorter last one."""
 
-SLACK_S: Final = 1e-6
-"""By which sums of decimals may miss a number."""
+SUM_SLACK_S: Final = 1e-6
+"""Seconds by which a sum of lengths may miss its exact value, as floats are rounded."""
 
-SLACK_MS: Final = 0.002
-"""Seconds by which times of windows may miss: each is rounded to milliseconds."""
+WINDOW_SLACK_S: Final = 0.002
+"""Seconds by which a sum of two times of windows may be off: each is rounded to milliseconds."""
 
 LEAST_MOVED: Final = 0.1
-"""Change of a passage's probability that is told."""
+"""Minimum change of a passage's probability, by learning, that is listed."""
 
 
 class StagingScale(NamedTuple):
-    """From where to where a variable is drawn, and the decimals of its mean."""
+    """How a variable of staging is drawn.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of its axis, in its own unit.
+    decimals : int
+        Decimals of its mean.
+    """
 
     low: float
     high: float
-    digits: int
+    decimals: int
 
 
 SCALES: Final = {
@@ -67,13 +75,24 @@ SCALES: Final = {
     "close": StagingScale(0.0, 1.0, 2),
     "face": StagingScale(0.0, 0.5, 2),
 }
-"""Variables of staging that are drawn."""
+"""Column of a film's variables -> how it is drawn, in the order of the page."""
 
 
 class Strip(NamedTuple):
-    """A row of the timeline: its name, what stands beside it, and values that are drawn, with their times.
+    """A row of the timeline.
 
-    `key` is the script's name of the row: its kind and its number among those of its kind.
+    Attributes
+    ----------
+    key : str
+        The script's name of the row: its kind and its number among those of its kind, such as `staging-0`.
+    name : str
+        Its name on the page.
+    note : str
+        What stands beside it.
+    starts, ends : ndarray, shape [N]
+        Times of its values, in seconds.
+    values : ndarray, shape [N]
+        What is drawn, from 0 to 1; NaN is not drawn.
     """
 
     key: str
@@ -85,9 +104,19 @@ class Strip(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """Means of a minute: seconds judged, the model's probability and band, concepts' probabilities, flags.
+    """Means of a minute, weighted by time; a mean of too little time is NaN.
 
-    A mean of too little time is NaN.
+    Attributes
+    ----------
+    start_s : float
+    judged_s : float
+        Seconds that have a probability.
+    p, p_low, p_high : float
+        The model's probability and the ends of its band.
+    concepts : list of float
+        Probability of each concept, in the order of `FilmView.concepts`.
+    flags : str
+        Its flags, joined by semicolons.
     """
 
     start_s: float
@@ -100,7 +129,7 @@ class Minute(NamedTuple):
 
 
 class MovedLine(NamedTuple):
-    """A passage that learning moved: its ends, and what is said of it."""
+    """A passage whose probability learning changed: its ends in seconds, and a sentence on the change."""
 
     start_s: float | None
     end_s: float | None
@@ -108,7 +137,10 @@ class MovedLine(NamedTuple):
 
 
 class ShownConcept(NamedTuple):
-    """A concept with its probabilities on the rows shown, and its name; another model than shown is named."""
+    """A concept, its probabilities on the rows shown, and its name on the page.
+
+    The name also names the concept's model if that is another one than the model shown.
+    """
 
     concept: ConceptRecord
     p: Floats
@@ -124,10 +156,37 @@ class FilmView:
     anchor : str
         Prefix of the film's ids on the page.
     words : Words
+        The language of the page.
     top : int
         Minimum number of segments to list.
     rates : sequence of FilmRates
         The film's rates by blind judgements; those of the model shown count.
+
+    Attributes
+    ----------
+    model : ModelRecord
+        The model that is shown: the one that decides.
+    names : CodebookNames
+        Names of its levels and concepts in all languages of the codebook.
+    whole_s : float
+        Length of the film in seconds.
+    rows : DataFrame
+        The model's rows of the film, in time order.
+    segments : DataFrame
+        Its passages in the order of the page: first those that reach the threshold, then weaker ones.
+    frames : DataFrame
+        Its values of frames; empty if it has none.
+    concepts : list of ShownConcept
+        Concepts, best found first.
+    doubtful : set of str
+        Names of those that are not found better than chance.
+    time : FilmTime
+        How much of the film has a probability, and why the rest has none.
+    why_nothing : str
+        Why the model predicts nothing for the film; empty if it predicts.
+    judges, judged, marked, model_evidence, expected, experts
+        Claims about the film: rates by blind judgements, time with a probability, passages, how well the
+        model was tested, the share that it expects, and how far experts agree.
     """
 
     def __init__(
@@ -161,7 +220,7 @@ class FilmView:
 
     @staticmethod
     def _judges(film: "Timeline", rates: "Sequence[FilmRates]") -> list[FilmClaim]:
-        """Claim what the film's judges say, by the model shown."""
+        """State the rates by blind judgements of the model shown as claims; none if it has no rates."""
         for found in rates:
             if any(rate.model == film.model().key for rate in found.rates):
                 return rate_claims(named_rates(found, film))
@@ -176,25 +235,30 @@ class FilmView:
 
     @property
     def evidence(self) -> str:
-        """What films left out show of the model, which is named if it is one of several."""
-        said = phrases.evidence_sentence(self.model_evidence, self.words)
+        """How well the model did on films left out of training; one of several models is named."""
+        sentence = phrases.evidence_sentence(self.model_evidence, self.words)
         if len(self.film.record.models) == 1:
-            return said
-        return self.words.say("named", name=self.model.key, what=said)
+            return sentence
+        return self.words.say("named", name=self.model.key, what=sentence)
 
     @property
     def windows(self) -> str:
-        """How long the windows are, how far apart they begin, and whether the last one was moved back."""
+        """How long the windows are, how far apart they begin, and whether the last one was moved back.
+
+        A last window that would end after the film is moved back to end with it.
+        """
         windows = self.film.record.windows
         window = self.words.seconds(windows.window_s)
-        # Of two windows nobody can tell whether the second one was moved back to end with the film.
+        # Of two windows nobody can tell whether the second one was moved back.
         if windows.hop_s is None or windows.n == 2:
             return self.words.say("windows", window=window)
-        said = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
+        sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
+        # By how much the last window would end after the film, if it began a full hop after the one before.
         beyond_s = (windows.n - 1) * windows.hop_s + windows.window_s - self.whole_s
         # Windows that do not overlap have rows of their own: none of them was moved.
-        is_moved = self.film.record.rows.kind != "windows" and SLACK_MS < beyond_s < windows.hop_s - SLACK_MS
-        return f"{said}{self.words['windows_moved']}" if is_moved else said
+        do_overlap = self.film.record.rows.kind != "windows"
+        is_moved = do_overlap and WINDOW_SLACK_S < beyond_s < windows.hop_s - WINDOW_SLACK_S
+        return f"{sentence}{self.words['windows_moved']}" if is_moved else sentence
 
     @property
     def sentence(self) -> str:
@@ -231,12 +295,12 @@ class FilmView:
 
     @property
     def why_no_cards(self) -> str:
-        """Why no place is listed, in a clause."""
+        """Why no passage is listed, as a clause."""
         return phrases.no_place_phrase(self.why_nothing, self.words)
 
     @property
     def caveat(self) -> str:
-        """What a level is and is not, and how far experts agree."""
+        """What the model's finding means and does not mean, and how far experts agree on it."""
         limits = self.words.say("caveat", positive=self.positive)
         if positive_of(self.model).is_planted:
             return f"{limits} {self.words['no_human_planted']}"
@@ -261,7 +325,7 @@ class FilmView:
 
     @property
     def marked_count(self) -> MarkedPassages | None:
-        """The number of passages, of a model that was trained on the film too; None without a probability."""
+        """The number of passages, even if the model was trained on the film; None without a probability."""
         return of_film.counted_passages(self.film, self.model, self.segments)
 
     @cached_property
@@ -276,94 +340,105 @@ class FilmView:
 
     @property
     def construct(self) -> str:
-        """What the codebook says its levels measure; empty where it does not."""
+        """What the codebook says its levels measure; empty if it does not say it."""
         return str(self.words.again(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
-        """What is shown of each passage."""
+        """The passages as the page's script shows them."""
         return cards(self)
 
     # --- the timeline
     # -----------------------------------------------------------------------
     def between(self, start_s: float, end_s: float) -> pd.DataFrame:
-        """Return the rows shown that lie in a span, or in part."""
+        """Return the rows that overlap a span."""
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
     def threshold(self) -> str:
-        """The model's threshold beside its line; empty without one, or where no row has a probability."""
+        """Label of the line of the model's threshold; empty without one, or if no row has a probability."""
         if self.model.threshold_p is None or self.rows["p"].isna().all():
             return ""
         return phrases.threshold_label(self.model.threshold_p, self.words)
 
     @cached_property
     def staging(self) -> list[Strip]:
-        """How the film is staged: each variable with its mean."""
+        """The variables of staging, such as loudness: each with its values by window and its mean."""
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
-        # Of windows that overlap each is drawn up to the next.
+        # Windows may overlap: each is drawn up to the start of the next one.
         ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
         strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(self.film, self.model, name, scale.digits)
-                values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
-                note = phrases.staging_sentence(mean, self.words)
-                shares = values.to_numpy(dtype=np.float64)
-                key = f"staging-{len(strips)}"
-                strips.append(Strip(key, self.words[name], note, starts, ends, shares))
+                mean = of_film.staging_mean(self.film, self.model, name, scale.decimals)
+                shares_of_axis = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
+                strip = Strip(
+                    key=f"staging-{len(strips)}",
+                    name=self.words[name],
+                    note=phrases.staging_sentence(mean, self.words),
+                    starts=starts,
+                    ends=ends,
+                    values=shares_of_axis.to_numpy(dtype=np.float64),
+                )
+                strips.append(strip)
         return strips
 
     def concept_strips(self, *, found: bool) -> list[Strip]:
-        """Return the concepts that are found better than chance, or the others, with how well each is."""
+        """Return the concepts that are found better than chance; or, with `found` false, all others.
+
+        The note of each says how well it is found.
+        """
         starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
         strips = []
         for number, (concept, p, name) in enumerate(self.concepts):
             if concept.is_found == found:
                 claim = of_film.concept_found(self.model, concept)
-                label = phrases.concept_label(claim, self.words)
-                strips.append(Strip(f"concept-{number}", name, label, starts, ends, p))
+                note = phrases.concept_label(claim, self.words)
+                key = f"concept-{number}"
+                strips.append(Strip(key, name, note, starts=starts, ends=ends, values=p))
         return strips
 
     @cached_property
     def other_models(self) -> list[Strip]:
-        """The film's other models that decide, each with the share that it expects."""
+        """The probabilities of the film's other models that decide, each with the share that it expects."""
         strips: list[Strip] = []
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
-                rows = self.film.rows(model.key)
-                title = of_film.film_title(self.film, model.key)
-                strips.append(_model_strip(f"other-{len(strips)}", model, rows, title, self.words))
+                strips.append(_model_strip(f"other-{len(strips)}", model, self.film, self.words))
         return strips
 
     def legend(self, kind: str) -> str:
-        """Say what is drawn so: of what cannot be judged, whether it is unlike the training or not read."""
+        """Explain how a kind of span is drawn, such as `UNLIKE`: spans that are unlike the training films."""
         if kind == UNLIKE:
             return phrases.unlike_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
     def hatched(self) -> list[dict[str, Any]]:
-        """Find spans without a probability or without content; adjacent spans are joined."""
-        parts = parts_of(self.rows)
-        spans = self.rows[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
-        found = []
+        """The spans that are hatched because they have no probability or no content.
+
+        Adjacent rows of one kind are joined. Each has `kind` (`UNLIKE` or `NOTHING`), `start` and `end`.
+        """
+        kinds = parts_of(self.rows)
+        starts, ends = self.rows["start_s"].tolist(), self.rows["end_s"].tolist()
+        spans = []
         for kind in (UNLIKE, NOTHING):
-            for first, after in runs(parts == kind):
-                found.append({"kind": kind, "start": spans[first][0], "end": spans[after - 1][1]})
-        return found
+            for first, after in runs(kinds == kind):
+                spans.append({"kind": kind, "start": starts[first], "end": ends[after - 1]})
+        return spans
 
     def _concepts(self) -> list[ShownConcept]:
         """Return the concepts of the first model that has probabilities for them, best found first.
 
-        Models of one film share their rows. Concepts of another model than the one shown name it.
+        The model shown comes first. The concepts of another model can be shown with its rows, because all
+        models of a film have rows at the same times; their names then name that model.
         """
         for model in (self.model, *self.film.record.models):
             rows, names = self.film.rows(model.key), names_of(model)
             concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
             if concepts:
-                concepts.sort(key=_order)
+                concepts.sort(key=_best_found_first)
                 shown = []
                 for concept in concepts:
                     name: str = self.words.again(names.concept(concept.name))
@@ -378,31 +453,38 @@ class FilmView:
     # -----------------------------------------------------------------------
     @cached_property
     def former(self) -> pd.DataFrame:
-        """The rows of the model before it learnt; empty if it did not."""
+        """The rows of the model before it learnt from judgements; empty if it did not."""
         key = f"{self.model.key}{FORMER}"
         return self.film.rows(key) if key in self.film.keys else self.rows.iloc[:0]
 
     @property
     def moved(self) -> list[Moved]:
-        """Passages of either model whose probability learning changed by a tenth or more, the most first."""
+        """Passages whose probability learning changed by `LEAST_MOVED` or more, the largest change first.
+
+        They are passages of the model before it learnt, or after.
+        """
         if self.former.empty:
             return []
-        either = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
-        spans = either.loc[either["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
+        passages = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
+        spans = passages.loc[passages["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
         claims = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             inside = self.between(start_s, end_s)
-            # Averaged over time, as every passage is: the desk says the same of it where it is chosen.
+            # Weighted by time, as the probability that the desk shows of a passage that is chosen.
             weights = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
             before = _average(self.former.loc[inside.index, "p"], weights)
             after = _average(self.rows.loc[inside.index, "p"], weights)
             if abs(after - before) >= LEAST_MOVED:
                 claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
-        return sorted(claims, key=lambda claim: -abs((claim.number or 0.0) - claim.before))
+
+        def largest_change_first(claim: Moved) -> float:
+            return -abs((claim.number or 0.0) - claim.before)
+
+        return sorted(claims, key=largest_change_first)
 
     @property
     def reasons_note(self) -> str:
-        """What the two signs of a reason mean; empty where the model has no reasons."""
+        """What it means that a reason is positive or negative; empty if the model gives no reasons."""
         if not self.model.by_concepts:
             return ""
         has_usual = any(concept.usual is not None for concept in self.model.concepts)
@@ -420,17 +502,18 @@ class FilmView:
     # -----------------------------------------------------------------------
     @property
     def minutes_caption(self) -> str:
-        """What the means of minutes are of."""
+        """Caption of the table of minutes, which says from how many seconds on a minute has a mean."""
         return self.words.say("minutes_caption", n=self.words.seconds(LEAST_OF_MINUTE_S))
 
     @property
     def minutes(self) -> list[Minute]:
-        """Average by minute, weighted by duration, over rows that have a probability."""
-        return [self._minute(begin) for begin in np.arange(0.0, self.whole_s, MINUTE).tolist()]
+        """Means of each minute of the film; the last one may be shorter."""
+        return [self._minute(start_s) for start_s in np.arange(0.0, self.whole_s, MINUTE_S).tolist()]
 
     def _minute(self, start_s: float) -> Minute:
-        end_s = min(start_s + MINUTE, self.whole_s)
-        least_s = LEAST_OF_MINUTE_S - SLACK_S
+        """Average the rows in the minute from `start_s` on, each weighted by its seconds in the minute."""
+        end_s = min(start_s + MINUTE_S, self.whole_s)
+        least_s = LEAST_OF_MINUTE_S - SUM_SLACK_S
         inside = self.between(start_s, end_s)
         seconds = _seconds_inside(inside, start_s, end_s)
         counted = is_counted(inside)
@@ -440,10 +523,10 @@ class FilmView:
             rows, weights = inside[counted], seconds[counted]
             p = float(np.average(rows["p"], weights=weights))
             p_low, p_high = band_of_mean(rows, weights, self.model)
-        places = inside.index.to_numpy()
-        concepts = [_mean_of_known(shown.p[places], seconds, least_s) for shown in self.concepts]
-        told = told_flags_in(inside)
-        flags = ";".join(flag for flag in FLAGS if flag in told)
+        row_numbers = inside.index.to_numpy()
+        concepts = [_mean_of_known(shown.p[row_numbers], seconds, least_s) for shown in self.concepts]
+        told_flags = told_flags_in(inside)
+        flags = ";".join(flag for flag in FLAGS if flag in told_flags)
         return Minute(start_s, judged_s, p, p_low, p_high, concepts, flags)
 
 
@@ -454,31 +537,48 @@ def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
 
 
 def _mean_of_known(p: Floats, seconds: Floats, least_s: float) -> float:
-    """Average the probabilities [N] that are known by seconds [N]; NaN where they are of too little time."""
-    known = ~np.isnan(p) & (seconds > 0)
-    if not known.any() or seconds[known].sum() < least_s:
+    """Average probabilities [N] that are not NaN, weighted by seconds [N].
+
+    NaN if they are of less than `least_s` seconds together.
+    """
+    is_known = ~np.isnan(p) & (seconds > 0)
+    if not is_known.any() or seconds[is_known].sum() < least_s:
         return float(np.nan)
-    return float(np.average(p[known], weights=seconds[known]))
+    return float(np.average(p[is_known], weights=seconds[is_known]))
 
 
-def _model_strip(key: str, model: ModelRecord, rows: pd.DataFrame, title: Title, words: Words) -> Strip:
-    """Draw the probability of another model of the film, with its share and its own warnings."""
+def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -> Strip:
+    """Make the timeline's row of one of a film's other models: its probability.
+
+    The note beside it is the share of the film that the model expects, and its warnings. `key` is the
+    script's name of the row.
+    """
+    rows = film.rows(model.key)
     expected = of_film.expected_share(model, rows)
     note = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
-    warnings = phrases.model_warnings(title, words)
+    warnings = phrases.model_warnings(of_film.film_title(film, model.key), words)
     if warnings:
         note = f"{note}{words['semicolon']}{warnings}"
-    columns = [rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p")]
-    return Strip(key, f"{model_title(model, words)}, {task_title(model, words)}", note, *columns)
+    return Strip(
+        key,
+        name=f"{model_title(model, words)}, {task_title(model, words)}",
+        note=note,
+        starts=rows["start_s"].to_numpy(dtype=np.float64),
+        ends=rows["end_s"].to_numpy(dtype=np.float64),
+        values=rows["p"].to_numpy(dtype=np.float64),
+    )
 
 
 def _average(values: pd.Series, weights: pd.Series) -> float:
-    """Average the values that are known; NaN if none is."""
+    """Return the weighted mean of the values that are not NaN; NaN if all are."""
     return float((values * weights).sum() / weights[values.notna()].sum(min_count=1))
 
 
-def _order(concept: ConceptRecord) -> tuple[bool, float]:
-    """Order concepts by how much better than chance they are found; those not found come last."""
+def _best_found_first(concept: ConceptRecord) -> tuple[bool, float]:
+    """Return the sort key of a concept: by how far its average precision is above chance.
+
+    Concepts that are not found better than chance come last.
+    """
     if concept.ap is None or concept.chance is None:
-        return not concept.is_found, 1.0
+        return not concept.is_found, 1.0  # at the end of its group: chance - ap is at most 1
     return not concept.is_found, concept.chance - concept.ap

@@ -12,7 +12,7 @@ import pandas as pd
 
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
-from obygaze_film.claims.of_judgements import decision
+from obygaze_film.claims.of_judgements import decision as decision_claim
 from obygaze_film.exchange.tiers import Decided
 from obygaze_film.film_time import told_flags
 from obygaze_film.page import charts
@@ -32,12 +32,14 @@ class ScoredCopy:
 
     Attributes
     ----------
-    duration_s, fps : float
+    duration_s : float
+        Length in seconds.
+    fps : float
+        Frames per second.
     key : str
         Digest of the size and of sampled bytes of the file (`workspace.proxy.content_key`).
     stills : dict
-        The sheet of stills that the owner puts into the page: `sheet` (a data address), `starts`, `width`,
-        `height` and `columns`; empty without.
+        The stills that the owner puts into the page (`workspace.media.still_sheet`); empty if there are none.
     """
 
     duration_s: float
@@ -55,14 +57,15 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     -------
     dict
         `starts`, `p`, `low`, `high` : str
-            Of the N rows of the model shown; a row ends where the next one starts.
+            Start, probability and ends of its band, of the N rows of the model shown. A row ends where the
+            next one starts.
         `former` : str
             Probabilities of the model before it learnt; empty if it did not.
         `flags` : list of (int, str)
-            Runs of rows of which the same is said: the number of the first row, and the text.
+            Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
-            `name`, `p`, `seen` (percentage from which it counts as seen) and `found` (whether better than
-            chance), best found first.
+            `name`, `p`, `seen` (percentage from which it counts as seen) and `found` (whether the model finds
+            it better than chance), best found first.
         `staging` : dict
             `starts`, `ends` and `values`, a list in the order of `FilmView.staging`; empty without variables.
         `others` : list of dict
@@ -71,9 +74,12 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # Rounded up: no rounded probability of a concept that is not seen reaches it.
-        seen = int(np.ceil(100 * concept.threshold_p + 0.5))
-        concepts.append({"name": name, "p": packed_shares(p), "seen": seen, "found": concept.is_found})
+        # The script has rounded percentages. The bound is rounded up, so that a probability below the
+        # threshold can't reach it by being rounded.
+        seen_percent = int(np.ceil(100 * concept.threshold_p + 0.5))
+        concepts.append(
+            {"name": name, "p": packed_shares(p), "seen": seen_percent, "found": concept.is_found}
+        )
     staging: dict[str, Any] = {}
     if view.staging:
         first = view.staging[0]  # all variables are of the same windows
@@ -99,7 +105,10 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
 
 
 def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
-    """Say what is told of rows by their flags: the first row of each run of equal texts, and the text."""
+    """Find the runs of rows whose flags give the same text: the number of the first row, and the text.
+
+    `cells` are the rows' flags, joined by semicolons.
+    """
     runs: list[tuple[int, str]] = []
     for row, cell in enumerate(cells):
         text = words.flags(told_flags(cell))
@@ -109,14 +118,14 @@ def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
 
 
 def common_data(film_s: float, shots: pd.DataFrame, subtitles: pd.DataFrame) -> dict[str, Any]:
-    """Describe what can be known of a film without any score: length, axis, cuts, when something is said.
+    """Describe what is known of a film without any score: length, axis, cuts, and times of subtitles.
 
     Parameters
     ----------
     film_s : float
         Length of the film in seconds.
     shots, subtitles : DataFrame
-        As of `Timeline`.
+        `Timeline.shots` and `Timeline.subtitles`.
     """
     return {
         "whole": round(film_s, 3),
@@ -133,12 +142,13 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
     -------
     dict
         `judged` : str
-            Whole seconds (`packed_numbers`).
+            Seconds of each minute that have a probability, rounded (`packed_numbers`).
         `p`, `low`, `high` : str
+            Mean probability of each minute, and the ends of its band (`packed_shares`).
         `concepts` : list of str
-            In the order of `FilmView.concepts`.
+            Mean probability of each concept, in the order of `FilmView.concepts`.
         `flags` : list of str
-            What is said of each minute.
+            The warnings of each minute.
     """
     p = np.array([[minute.p, minute.p_low, minute.p_high] for minute in minutes])  # [M minutes, 3]
     concepts = np.array([minute.concepts for minute in minutes])  # [M, C concepts]
@@ -154,42 +164,50 @@ def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any
 
 def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[str, Any]]:
     """Describe what people decided about a film, in time order, as the desk describes it to its script."""
+    in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
-    for number, one in enumerate(sorted(decided, key=lambda one: (one.start_s, one.end_s)), start=1):
-        if not one.level:
+    for number, decision in enumerate(in_time_order, start=1):
+        if not decision.level:
             verdict = "note"
-        elif one.level in view.model.positive:
+        elif decision.level in view.model.positive:
             verdict = "agree"
         else:
             verdict = "disagree"
-        title = str(view.words.again(view.names.titled(one.level)))
+        title = str(view.words.again(view.names.titled(decision.level)))
         described.append(
             {
                 "id": f"d{number}",
-                "kind": "agreed" if one.is_agreed else "judgement",
-                "start": one.start_s,
-                "end": one.end_s,
-                "level": one.level,
+                "kind": "agreed" if decision.is_agreed else "judgement",
+                "start": decision.start_s,
+                "end": decision.end_s,
+                "level": decision.level,
                 "title": title,
-                "concepts": [view.words.again(view.names.concept(name)) for name in one.concepts],
-                "note": one.note,
-                "who": ", ".join(one.judges),
-                "judges": ", ".join(one.judges),
-                "blind": one.is_blind,
+                "concepts": [view.words.again(view.names.concept(name)) for name in decision.concepts],
+                "note": decision.note,
+                "who": decision.annotator,
+                "judges": decision.annotator,
+                "blind": decision.is_blind,
                 "verdict": verdict,
-                "cited": _cited(one, title, view) if one.level else "",
+                "cited": _cited(decision, title, view) if decision.level else "",
                 "history": [],
             }
         )
     return described
 
 
-def _cited(one: Decided, title: str, view: "FilmView") -> str:
-    """Say who decided what of a span, and whether blindly or in sight of the model's score."""
-    time = ClaimTime("span", one.end_s - one.start_s, one.start_s, one.end_s)
-    has_score = bool(view.between(one.start_s, one.end_s)["p"].notna().any())
-    claim = decision(
-        one.judges, title, time, is_blind=one.is_blind, is_agreed=one.is_agreed, has_score=has_score
+def _cited(decided: Decided, title: str, view: "FilmView") -> str:
+    """Write a citation: who gave a span which level, and whether blindly or in sight of the model's score.
+
+    `title` is the title of the level.
+    """
+    start_s, end_s = decided.start_s, decided.end_s
+    claim = decision_claim(
+        decided.judges,
+        title,
+        ClaimTime("span", end_s - start_s, start_s, end_s),
+        is_blind=decided.is_blind,
+        is_agreed=decided.is_agreed,
+        has_score=bool(view.between(start_s, end_s)["p"].notna().any()),
     )
     return sentence(claim, view.words)
 
@@ -206,13 +224,13 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         The owner's copy of the film; None if it was not given.
     """
     film = view.film
-    cuts_are_rows = np.array_equal(film.shots["start_s"], view.rows["start_s"])
     common = common_data(view.whole_s, film.shots, film.subtitles)
-    if cuts_are_rows:
-        common["cuts"] = None  # the script takes the rows' starts
-    described = None
+    each_shot_is_row = np.array_equal(film.shots["start_s"], view.rows["start_s"])
+    if each_shot_is_row:
+        common["cuts"] = None  # the script takes the starts of the rows, which are not packed twice
+    described_copy = None
     if copy is not None:
-        described = {"key": copy.key, "duration": copy.duration_s, "stills": copy.stills}
+        described_copy = {"key": copy.key, "duration": copy.duration_s, "stills": copy.stills}
     return {
         **common,
         "rows": timeline_data(view),
@@ -222,6 +240,6 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else RATE,
-        "copy": described,
-        "slack": film.record.windows.window_s,
+        "copy": described_copy,
+        "slack": film.record.windows.window_s,  # seconds by which a reader's copy may differ in length
     }

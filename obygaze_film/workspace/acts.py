@@ -5,12 +5,12 @@ from obygaze_film.workspace.ledger_lines import Line
 from obygaze_film.workspace.rules import name_of, now
 
 Act = tuple[Line, ...]
-"""The lines that one act of a person wrote: a decision and, if it is of another kind than the one that it
-stands in place of, the line that takes that one back."""
+"""The lines that one act of a person wrote, usually one. A decision that changes one of another kind is
+followed by a line that takes the other one back."""
 
 
 class Acts:
-    """The acts of people in this sitting that can be undone, and the undone ones that can be done again.
+    """The acts of people since the workspace was opened: those that can be undone, or be done again.
 
     Parameters
     ----------
@@ -20,16 +20,22 @@ class Acts:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._done: list[Act] = []
-        self._undone: list[Act] = []
+        self._done: list[Act] = []  # what can be undone, the latest last
+        self._undone: list[Act] = []  # the acts by which something was undone, the latest last
 
     @property
     def last_annotator(self) -> str:
         """Who acted last; empty if nobody did."""
-        return self._done[-1][0].annotator if self._done else ""
+        if not self._done:
+            return ""
+        last_act = self._done[-1]
+        return last_act[0].annotator
 
     def did(self, *lines: Line) -> None:
-        """Remember the lines of an act. What the same person undid before it can't be done again."""
+        """Remember the lines of an act, so that it can be undone.
+
+        After it the person can no longer do again what they undid before.
+        """
         self._done.append(lines)
         self._undone = [act for act in self._undone if act[0].annotator != lines[0].annotator]
 
@@ -49,8 +55,8 @@ class Acts:
     def _step(self, annotator: str, acts: list[Act], reversed_acts: list[Act]) -> Line | None:
         """Take back a person's latest act of `acts`, and add the line that does so to `reversed_acts`.
 
-        To redo is to take back the line that took the act back. Returns the decision that the act was about;
-        None if the person has no act.
+        Undoing is taking back the act; redoing is taking back the line that took it back. Returns the
+        decision that the act was about; None if the person has no act.
         """
         own_acts = [act for act in acts if act[0].annotator == name_of(annotator)]
         if not own_acts:
@@ -58,7 +64,7 @@ class Acts:
         act = own_acts[-1]
         reversed_acts.append((self.take_back(*act),))
         acts.remove(act)
-        line = act[0]
-        while line.kind == "undo":
-            line = self._ledger.lines[line.replaces[0]]
-        return line
+        decision = act[0]
+        while decision.kind == "undo":  # it takes back a decision, or another line that takes one back
+            decision = self._ledger.lines[decision.replaces[0]]
+        return decision

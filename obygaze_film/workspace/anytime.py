@@ -10,11 +10,17 @@ from obygaze_film.rate_estimates import LEVEL
 
 Floats = NDArray[np.float64]
 
-GRID: Final = np.linspace(0, 1, 1001)
-"""Shares that are tested."""
+SHARES: Final = np.linspace(0, 1, 1001)
+"""The shares that are tested."""
+
+HALF_STEP: Final = float(SHARES[1]) / 2
+"""Half of the distance between two tested shares."""
 
 STAKES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
-"""Bets against a share, as parts of the largest that cannot lose more than everything."""
+"""Sizes of the bets against a share, as parts of the largest bet that cannot lose more than everything."""
+
+HIGHEST_LOG: Final = 50.0
+"""Natural logarithm at which a capital is cut off: exp(50) refutes any share, and more could overflow."""
 
 
 def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
@@ -43,32 +49,45 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
         sure, must have no content here: the share is of the others.
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
+
+    Returns
+    -------
+    tuple of float
+        The lowest and the highest share that is not refuted.
     """
-    content, p = cells.content[judged], cells.p[judged]
-    drawn = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
-    before = np.vstack([np.zeros(3), drawn[:-1]])  # [n, 3]: the sums before each judgement
+    content, p = cells.content[judged], cells.p[judged]  # [n] each
+    sums = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
+    sums_before = np.vstack([np.zeros(3), sums[:-1]])  # [n, 3]: without the judgement itself
+    content_before, p_before, y_before = np.split(sums_before, 3, axis=1)  # [n, 1] each
     total = float(cells.content.sum())
-    left = np.maximum(total - before[:, :1], content[:, None])  # but for rounding, it is more
-    mean_p = (float(cells.content @ cells.p) - before[:, 1:2]) / left
-    capital = np.full((len(y) + 1, len(GRID)), 1.0)  # after 0, 1, ... n judgements, against each share
-    n_bets = 4 * len(STAKES)  # two signs, two gains
-    for sign in (1, -1):  # bets that the share is above, or below, that of the grid
-        # A share of the grid is refuted only with all those around it, up to half of a step away.
-        expected = ((GRID + sign * GRID[1] / 2) * total - before[:, 2:]) / left
-        is_impossible = expected < 0 if sign > 0 else expected > 1
+    # What is left before a judgement holds at least the judged window; rounding may say less.
+    content_left = np.maximum(total - content_before, content[:, None])
+    mean_p_left = (float(cells.content @ cells.p) - p_before) / content_left
+    # Rows: after 0, 1, ... n judgements. Columns: against each share of SHARES.
+    capital = np.full((len(y) + 1, len(SHARES)), 1.0)
+    n_bets = 4 * len(STAKES)  # each stake on either side, with and without the model's probabilities
+    for sign in (1, -1):  # bets that the true share is above the tested one, and bets that it is below
+        # The bet is against the end of the step around a share, so that it refutes the whole step.
+        expected_y = ((SHARES + sign * HALF_STEP) * total - y_before) / content_left  # [n, shares]
+        is_impossible = expected_y < 0 if sign > 0 else expected_y > 1
         capital[1:][is_impossible] = np.inf
-        expected = np.clip(expected, 0, 1)
-        for gain in (0.0, 1.0):
-            away = sign * (y[:, None] - gain * (p[:, None] - mean_p) - expected)
-            # By how much a judgement can lie on the other side at most: a stake of 1 would lose everything.
-            worst = expected - gain * (mean_p - 1) if sign > 0 else 1 + gain * mean_p - expected
+        expected_y = np.clip(expected_y, 0, 1)
+        for weight_of_p in (0.0, 1.0):  # on the judgements themselves, or on their differences from p
+            surplus = sign * (y[:, None] - weight_of_p * (p[:, None] - mean_p_left) - expected_y)
+            # The largest possible deficit (y is 0 and p is 1, or y is 1 and p is 0): a stake of 1 would then
+            # lose everything.
+            if sign > 0:
+                worst_deficit = expected_y - weight_of_p * (mean_p_left - 1)
+            else:
+                worst_deficit = 1 + weight_of_p * mean_p_left - expected_y
             for stake in STAKES:
-                growth = np.log(np.maximum(1 + stake * away / np.maximum(worst, 1e-9), 1e-12))
-                log_capital = np.cumsum(growth, axis=0)
-                capital_of_bet = np.exp(np.minimum(log_capital, 50))  # no overflow: exp(50) refutes anything
+                # The lower bounds 1e-9 and 1e-12 only keep rounding from dividing by 0 and from log(0).
+                factor = 1 + stake * surplus / np.maximum(worst_deficit, 1e-9)
+                log_capital = np.cumsum(np.log(np.maximum(factor, 1e-12)), axis=0)
+                capital_of_bet = np.exp(np.minimum(log_capital, HIGHEST_LOG))
                 capital[1:] += (capital_of_bet - 1) / n_bets
     highest_capital = capital.max(axis=0)
-    kept = GRID[highest_capital < 1 / (1 - LEVEL)]
-    if not len(kept):
-        kept = GRID[[highest_capital.argmin()]]
-    return float(kept[0]), float(kept[-1])
+    not_refuted = SHARES[highest_capital < 1 / (1 - LEVEL)]
+    if not len(not_refuted):
+        not_refuted = SHARES[[highest_capital.argmin()]]
+    return float(not_refuted[0]), float(not_refuted[-1])

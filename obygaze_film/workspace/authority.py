@@ -19,6 +19,7 @@ not older by clock, or the claiming line is invalid."""
 UNDO: Final = "undo"
 
 Validity = Callable[[Line], bool]
+"""Tells whether a decision is a valid one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,47 +61,56 @@ def refused_claims(lines: Iterable[Line], is_valid: Validity | None = None) -> l
 
 
 class _Ruling:
-    """Works out which lines stand and which claims are refused; keeps both as attributes."""
+    """Works out which lines stand and which claims are refused.
+
+    Attributes
+    ----------
+    standing : list of Line
+        The valid decisions that nothing replaces or takes back, in order (`in_order`).
+    refused : list of RefusedClaim
+        The claims that do not count.
+    """
 
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
         self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
         self.refused: list[RefusedClaim] = []
-        undone = self._taken_back(ordered)
-        decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in undone]
+        # First what is taken back: a decision that is taken back replaces nothing.
+        taken_back_ids = self._ids_taken_back(ordered)
+        decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
         valid = decisions if is_valid is None else [line for line in decisions if is_valid(line)]
-        replaced: set[str] = set()
+        replaced_ids: set[str] = set()
         for line in valid:
-            replaced.update(self._granted(line))
-        self.standing = [line for line in valid if line.id not in replaced]
+            replaced_ids.update(self._rule_on_claims(line))
+        self.standing = [line for line in valid if line.id not in replaced_ids]
         valid_ids = {line.id for line in valid}
         for line in decisions:
             if line.id not in valid_ids:
                 self._refuse_all(line)
 
-    def _taken_back(self, ordered: Collection[Line]) -> set[str]:
+    def _ids_taken_back(self, ordered: Collection[Line]) -> set[str]:
         """Return the ids of the lines that are taken back by lines that are not taken back themselves."""
-        undone: set[str] = set()
+        taken_back_ids: set[str] = set()
         # The latest first: when a line is reached, it is known whether a later one takes it back.
         for line in reversed([*ordered]):
-            if line.kind == UNDO and line.id not in undone:
-                undone.update(self._granted(line))
-        return undone
+            if line.kind == UNDO and line.id not in taken_back_ids:
+                taken_back_ids.update(self._rule_on_claims(line))
+        return taken_back_ids
 
-    def _granted(self, line: Line) -> list[str]:
-        """Return the ids of the lines that a line's claims remove; add its other claims to `refused`."""
-        granted = []
+    def _rule_on_claims(self, line: Line) -> list[str]:
+        """Return the ids of the lines that a line may replace or take back; add other claims to `refused`."""
+        granted_ids = []
         for target_id in line.replaces:
             target = self._line_of.get(target_id)
-            # A line that is unknown here may still come from another machine.
+            # A line that is unknown here may still come from another machine: its claim is not refused.
             if target is None or target.kind in HEADERS:
                 continue
             reason = reason_against(line, target)
             if reason is None:
-                granted.append(target_id)
+                granted_ids.append(target_id)
             else:
                 self.refused.append(RefusedClaim(line, target, reason))
-        return granted
+        return granted_ids
 
     def _refuse_all(self, line: Line) -> None:
         """Refuse every claim of an invalid line."""

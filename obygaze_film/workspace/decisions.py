@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, ObygazeError
@@ -21,7 +21,6 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Manifest,
-    Problems,
     find_codebook,
     repeated_concepts,
 )
@@ -45,7 +44,7 @@ from obygaze_film.workspace.definitions import (
 from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken_from
 from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
-from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
+from obygaze_film.workspace.rules import DEFAULT_PLANNED, PLANNED, FilmRules, Reading, name_of, read_line
 from obygaze_film.workspace.settling import Disagreement, disagreements, problem_of
 from obygaze_film.workspace.tables import (
     COLUMNS,
@@ -60,23 +59,23 @@ from obygaze_film.workspace.tables import (
     table_text,
 )
 
-__all__ = ["COLUMNS", "FIXED", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
+__all__ = ["COLUMNS", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
 
-OF_THE_DRAW: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
-"""Columns that judgements are counted by; all that are made into a manifest have them."""
+DRAW_COLUMNS: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
+"""Columns that say how a judged window was drawn. Every judgement in a manifest has them, possibly empty."""
 
-ONE_A_PLACE: Final = ("judgement", "agreed")
-"""Kinds of decisions of which a person has one in a place; passages of one's own may overlap."""
+ONE_PER_SPAN: Final = ("judgement", "agreed")
+"""Kinds of decisions of which a person has at most one on a span. Passages that people mark may overlap."""
 
-Place = tuple[object, ...]
-"""Where a person has one judgement: annotator, movie, start, end, and whether the score was in sight."""
+JudgedSpan = tuple[object, ...]
+"""What has at most one judgement: annotator, movie, start, end, and whether the score was in sight."""
 
 
 class Decisions:
-    """What people decided about one film: the union of its ledger's sittings.
+    """What people decided about one film: the decisions of all files of its ledger.
 
-    Every decision is appended at once, and the tables are written anew. A table that is not as it was written
-    here was edited elsewhere: what it says comes in as a sitting.
+    Every decision is appended to the ledger at once, and the tables are written anew. If a table's file is
+    not as it was written here, somebody edited it elsewhere, and its new rows are added to the ledger.
 
     Parameters
     ----------
@@ -91,20 +90,25 @@ class Decisions:
 
     Attributes
     ----------
+    ledger : Ledger
+        All lines of the film's ledger, also those that were replaced or taken back.
+    rules : FilmRules
+        What decisions about this film must be.
     kept : dict
-        Kind -> the decisions that stand, nonsense left out, in one order everywhere. Their ids are the
-        ledger's; further columns are in `extras`.
+        Kind -> the valid decisions that stand, in the same order on every machine. Their clip ids are the
+        ids of their lines; columns without a field of `Clip` are in `extras`.
     lines : dict
         Id -> line of these decisions.
     definition : str
-        Of the codebook, or the one that means the same and stands for it.
+        Digest of the codebook's definitions; of several digests that mean the same, the one that represents
+        them.
     notices : list of str
-        What is to be said, each thing once; who says it empties the list.
+        Messages for the user, each one once. Whoever prints them empties the list.
 
     Raises
     ------
     ObygazeError
-        A table has not the columns of such a table, or nonsense in a row; names file and line.
+        A table lacks columns, or a row is no valid decision; the message names file and line.
     """
 
     def __init__(
@@ -115,30 +119,36 @@ class Decisions:
         self.kept: dict[str, list[Clip]] = {}
         self.lines: dict[str, Line] = {}
         self.notices: list[str] = []
-        self._said: set[str] = set()
-        self._n_of_kind = Counter[str]()
+        # Every notice so far, so that none is given twice, and the number of notices of each kind.
+        self._given_notices: set[str] = set()
+        self._n_notices_of_kind = Counter[str]()
+        # Digests of other codebooks that the person declares to mean the same as this one.
         self._same_meaning: tuple[str, ...] = ()
-        self.ledger = Ledger(folder, self._say, self._header)
-        self._acts = Acts(self.ledger)
-        self._readings: dict[str, Reading] = {}
+        self.ledger = Ledger(folder, self._say, self._new_header)
+        self._acts = Acts(self.ledger)  # for undo and redo
+        self._readings: dict[str, Reading] = {}  # id of a line -> the line as the rules read it
         self._meanings = Meanings(())
         self.definition = codebook.definition()
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
-        self._lock = RLock()
-        self._record = state_of(folder / RECORD)
+        self._lock = RLock()  # the desk's server decides and reads in several threads
+        self._state_when_opened = state_of(folder / RECORD)  # another state: the film was scored again
         self.refresh(opening=True)
-        others = sorted({self.definition_of(line) for line in self._elsewhere_defined()})
-        if same_meaning and others:
-            self._same_meaning = tuple(others)
-            self.ledger.begin()
-            self._settle()
-        self._tell_definitions()
+        # Which other definitions were used is only known once the ledger is read.
+        other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
+        if same_meaning and other_definitions:
+            self._same_meaning = tuple(other_definitions)
+            self.ledger.begin()  # the header of a new file keeps the declaration
+            self._update()
+        self._say_other_definitions()
 
     # --- what is there
     # ---------------------------------------------------------------------------
     @property
-    def who(self) -> str:
-        """Who decided last in this sitting, else who decided all there is, if that is one person."""
+    def default_annotator(self) -> str:
+        """Who decided last since the workspace was opened; if nobody did, the only person who ever decided.
+
+        Empty if several people decided, or none.
+        """
         if self._acts.last_annotator:
             return self._acts.last_annotator
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
@@ -146,121 +156,143 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the law of those judged before."""
-        judged = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
-        return self.rules.draws[law_of(judged)]
+        """The draw of the windows to judge blindly, by the law of those that were judged blindly before."""
+        blind = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
+        return self.rules.draws[law_of(blind)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
-        """Windows to judge blindly, in the order of the draw."""
+        """Start and end in seconds of the windows to judge blindly, in the order of the draw."""
         return self.rules.windows[self.draw.law]
 
     def place_of(self, clip: Clip) -> int:
-        """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
+        """Return the place in the draw, from 1 on, of a window that was judged blindly; 0 for other clips."""
         return self.rules.place_of(clip)
 
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
-        """Say what a judgement of a passage that the model marks is (`FilmRules.verdict`)."""
+        """Return whether a judgement agrees with a model that marks the span (`FilmRules.verdict`)."""
         return self.rules.verdict(level, concepts)
 
-    def blind(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
-        """Map who judged blindly to their judgements by place in the draw.
+    def blind_judgements(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
+        """Return the blind judgements of each person: annotator -> place in the draw -> judgement.
 
-        Judgements under other definitions than today's count only where they are asked for.
+        Judgements under other definitions than today's are left out, unless `any_definition` is set.
         """
         judged: dict[str, dict[int, Clip]] = {}
         law = self.draw.law
         for clip in self.kept["judgement"]:
             place = self._readings[clip.clip_id].place
-            is_asked_for = any_definition or self.is_current(clip.clip_id)
-            if clip.level and place and named_law(clip) == law and is_asked_for:
+            is_blind = place > 0 and named_law(clip) == law
+            has_definition = any_definition or self.is_current(clip.clip_id)
+            if clip.level and is_blind and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
 
-    def fixed_by(self, who: str) -> int:
-        """Return how many windows somebody had decided to judge, before the first; at most all there are."""
-        judged = self.blind().get(who, {}).values()
-        numbers = [clip.extras.get(FIXED, "") for clip in judged]
-        fixed = max([int(text) for text in numbers if text.isdecimal()], default=TO_JUDGE)
-        return min(fixed, len(self.windows))
+    def n_planned_by(self, annotator: str) -> int:
+        """Return how many windows a person planned to judge before judging the first one.
 
-    def hides(self, who: str) -> bool:
-        """Whether others' blind judgements are hidden from somebody: until their own are finished."""
-        others = self.blind(any_definition=True)
-        others.pop(who, None)
-        return bool(others) and not self._is_finished(who)
+        It is `DEFAULT_PLANNED` if their judgements do not say it, and never more than the film's windows.
+        """
+        judged = self.blind_judgements().get(annotator, {}).values()
+        cells = [clip.extras.get(PLANNED, "") for clip in judged]
+        n_planned = max([int(cell) for cell in cells if cell.isdecimal()], default=DEFAULT_PLANNED)
+        return min(n_planned, len(self.windows))
+
+    def hides_others_from(self, annotator: str) -> bool:
+        """Whether there are blind judgements of others that are hidden until a person's own are finished."""
+        others = self.blind_judgements(any_definition=True)
+        others.pop(annotator, None)
+        return bool(others) and not self._is_finished(annotator)
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether anybody with a name has judged fewer windows blindly than they had fixed."""
-        return any(name and not self._is_finished(name) for name in self.blind())
+        """Whether anybody with a name has judged fewer windows blindly than they planned."""
+        return any(name and not self._is_finished(name) for name in self.blind_judgements())
 
-    def _is_finished(self, who: str) -> bool:
-        """Whether somebody has judged as many windows blindly as they had fixed."""
-        n_own = len(self.blind().get(who, ()))
-        return n_own > 0 and n_own >= self.fixed_by(who)
+    def _is_finished(self, annotator: str) -> bool:
+        """Whether a person has judged as many windows blindly as they planned, and at least one."""
+        n_judged = len(self.blind_judgements().get(annotator, ()))
+        return n_judged > 0 and n_judged >= self.n_planned_by(annotator)
 
     def conflicts(self) -> set[str]:
         """Return the ids of standing decisions between which their author has yet to choose.
 
-        Such decisions come from machines that did not know of each other, for example. Either two of them
-        replace the same line, or they are two judgements of one person in one place.
+        Either two of them replace the same line, or they are two judgements of one person on one span. Such
+        decisions come from machines that did not know of each other, for example.
         """
-        first_at: dict[object, str] = {}  # a place, or a line that is replaced -> the first decision there
+        # What only one decision may have (a replaced line, a judged span) -> the first decision that has it.
+        first_with: dict[object, str] = {}
         conflicting: set[str] = set()
         for clips in self.kept.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
-                places: list[object] = [(line.annotator, replaced_id) for replaced_id in line.replaces]
-                if line.kind in ONE_A_PLACE:
-                    places.append((line.kind, _place(clip)))
-                for place in places:
-                    first_id = first_at.setdefault(place, line.id)
+                exclusive: list[object] = [(line.annotator, replaced_id) for replaced_id in line.replaces]
+                if line.kind in ONE_PER_SPAN:
+                    exclusive.append((line.kind, _judged_span(clip)))
+                for key in exclusive:
+                    first_id = first_with.setdefault(key, line.id)
                     if first_id != line.id:
                         conflicting |= {first_id, line.id}
         return conflicting
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
-        """Make a manifest of judgements under today's definitions; of several in one place the latest."""
-        latest: dict[Place, Clip] = {}
+        """Make a manifest of the judgements that were made under today's definitions.
+
+        Of several judgements of one person on one span the latest counts.
+
+        Parameters
+        ----------
+        clips : iterable of Clip, optional
+            The judgements to take; by default all that stand.
+        """
+        latest: dict[JudgedSpan, Clip] = {}
         for clip in self.kept["judgement"] if clips is None else clips:
             if clip.level and self.is_current(clip.clip_id):
-                extras = {name: clip.extras.get(name, "") for name in OF_THE_DRAW}
-                known = self.definition_of(self.lines[clip.clip_id])
-                extras[DEFINITION] = self.codebook.definition() if known else UNKNOWN
-                latest[_place(clip)] = replace(clip, extras=extras)
+                extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
+                # A definition that is not unknown means the same as today's: it is written as today's.
+                is_known = self.definition_of(self.lines[clip.clip_id]) != UNKNOWN
+                extras[DEFINITION] = self.codebook.definition() if is_known else UNKNOWN
+                latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
-    def disagreements(self, shown: Container[str] | None = None) -> list[Disagreement]:
-        """List what people differ on, under today's definitions; of the decisions `shown` alone, by id."""
-        judged = self._current(("judgement", "passage"), shown)
-        return disagreements(judged, self._current(("agreed",), shown))
+    def disagreements(self, shown_ids: Container[str] | None = None) -> list[Disagreement]:
+        """List the spans that people gave different levels under today's definitions.
 
-    def _current(self, kinds: Iterable[str], shown: Container[str] | None) -> list[Clip]:
-        """List standing decisions on a level of some kinds that were made under today's definitions.
+        Only decisions whose id is in `shown_ids` are compared; by default all that stand.
+        """
+        judged = self._current(("judgement", "passage"), shown_ids)
+        return disagreements(judged, self._current(("agreed",), shown_ids))
 
-        Of those whose id is in `shown` alone, unless it is None.
+    def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
+        """List the standing decisions of some kinds that give a level under today's definitions.
+
+        Only those whose id is in `shown_ids` are listed; all of them if it is None.
         """
         current = []
         for kind in kinds:
             for clip in self.kept[kind]:
-                is_shown = shown is None or clip.clip_id in shown
+                is_shown = shown_ids is None or clip.clip_id in shown_ids
                 if clip.level and is_shown and self.is_current(clip.clip_id):
                     current.append(clip)
         return current
 
-    def decided(self, shown: Container[str] | None = None) -> list[Decided]:
-        """List what people decided under today's definitions, for exports; of the ids `shown` alone."""
-        decided = []
+    def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
+        """List what people decided under today's definitions, for exports.
+
+        Only decisions whose id is in `shown_ids` are listed; by default all that stand.
+        """
+        all_decided = []
         for clip in (clip for clips in self.kept.values() for clip in clips):
             line = self.lines[clip.clip_id]
-            if not self.is_current(line.id) or (shown is not None and line.id not in shown):
+            is_shown = shown_ids is None or line.id in shown_ids
+            if not is_shown or not self.is_current(line.id):
                 continue
-            parents = [self.lines[name].annotator for name in line.parents]
-            one = Decided(
+            # The judges of an agreed decision are those whose decisions it settles.
+            settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
+            decided = Decided(
                 clip.start_s or 0.0,
                 clip.end_s or 0.0,
-                judges=tuple(sorted({*parents})) or (clip.annotator,),
+                judges=tuple(sorted(settled_judges)) or (clip.annotator,),
                 level=clip.level or "",
                 concepts=clip.concepts,
                 note=line.row.get("note", ""),
@@ -269,16 +301,17 @@ class Decisions:
                 id=line.id,
                 definition=self.definition_of(line) if clip.level else UNKNOWN,
             )
-            if one.level or one.note:
-                decided.append(one)
-        return decided
+            if decided.level or decided.note:
+                all_decided.append(decided)
+        return all_decided
 
     # --- under which definitions
     # ---------------------------------------------------------------------------
     def definition_of(self, line: Line) -> str:
-        """Return the definition that a line was decided under; empty where nothing says.
+        """Return the digest of the definitions that a line was decided under; `UNKNOWN` if nothing states it.
 
-        A row of a table says it itself: who took the table in need not be who decided.
+        A line of the desk was decided under the codebook in its file's header. A line that came from a table
+        states its own definition: whoever read the table in need not have decided.
         """
         if DEFINITION in line.row:
             return self._meanings.of(line.row[DEFINITION])
@@ -289,44 +322,50 @@ class Decisions:
             return UNKNOWN
         return self._meanings.of(header.codebook.definition)
 
-    def is_current(self, name: str) -> bool:
-        """Whether a decision that stands was made under today's definitions, or does not say under which."""
-        return self.definition_of(self.lines[name]) in {UNKNOWN, self.definition}
+    def is_current(self, line_id: str) -> bool:
+        """Whether a standing decision was made under today's definitions, or does not say under which."""
+        return self.definition_of(self.lines[line_id]) in {UNKNOWN, self.definition}
 
     def changed_definitions(self, language: str = "en") -> list[ChangedText]:
-        """List what the codebooks of decisions that stand say otherwise than today's, with both texts."""
-        changed: dict[ChangedText, None] = {}
-        for line in self._elsewhere_defined():
+        """List the levels and concepts that codebooks of earlier decisions define differently from today's.
+
+        Only decisions that stand count. Each change is listed once, with both texts.
+        """
+        changed: dict[ChangedText, None] = {}  # the keys are the list, without repetitions
+        for line in self._under_other_definitions():
             header = self.ledger.header_of(line)
-            before = None if header is None or header.codebook is None else codebook_in(header.codebook)
-            if before is not None and not self._is_of_table(line):
-                changed |= dict.fromkeys(changed_texts(before, self.codebook, language))
+            if self._is_of_table(line) or header is None or header.codebook is None:
+                continue
+            earlier_codebook = codebook_in(header.codebook)
+            if earlier_codebook is not None:
+                changed |= dict.fromkeys(changed_texts(earlier_codebook, self.codebook, language))
         return [*changed]
 
-    def _header(self) -> Header:
-        """Say what a sitting that begins now is of."""
+    def _new_header(self) -> Header:
+        """Return the header of a file of the ledger that begins now: codebook, what means the same, draw."""
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
     def _is_of_table(self, line: Line) -> bool:
-        """Whether a line of the ledger was imported from a table or file, not decided at the desk.
-
-        The first line of a sitting, number 1, says what kind of sitting it is.
-        """
-        first = self.ledger.lines.get(f"{line.sitting}-1")
+        """Whether a line of the ledger was imported from a table or file, not decided at the desk."""
+        first = self._first_of_file(line)
         return first is not None and first.kind == "table"
 
-    def _elsewhere_defined(self) -> list[Line]:
-        """List the lines that stand and were decided under other definitions than today's."""
-        return [line for name, line in self.lines.items() if not self.is_current(name)]
+    def _first_of_file(self, line: Line) -> Line | None:
+        """Return the first line, number 1, of a line's file, which says where the file's lines come from."""
+        return self.ledger.lines.get(f"{line.sitting}-1")
 
-    def _tell_definitions(self) -> None:
-        """Say which decisions are of sittings that name no definitions, or were made under others."""
+    def _under_other_definitions(self) -> list[Line]:
+        """List the lines that stand and were decided under other definitions than today's."""
+        return [line for line_id, line in self.lines.items() if not self.is_current(line_id)]
+
+    def _say_other_definitions(self) -> None:
+        """Say how many decisions name no definitions, and how many were made under others than today's."""
         labelled = [line for line in self.lines.values() if line.row.get("level")]
         unknown = [line for line in labelled if self.ledger.header_of(line) is None]
         if unknown:
             decided = said_counted("n_decisions", len(unknown))
             self._say(said("defined_unknown", folder=self.folder, decisions=decided))
-        others = [line for line in self._elsewhere_defined() if line.row.get("level")]
+        others = [line for line in self._under_other_definitions() if line.row.get("level")]
         if others:
             digests = sorted({self.definition_of(line)[:12] for line in others})
             facts = {"decisions": said_counted("n_decisions", len(others)), "digests": ", ".join(digests)}
@@ -334,51 +373,102 @@ class Decisions:
 
     @property
     def headers(self) -> list[Header]:
-        """What the film's sittings say of themselves."""
+        """The headers of the ledger's files; files of earlier versions have none."""
         headers = [line.header for line in self.ledger.lines.values() if line.kind in HEADERS]
         return [header for header in headers if header is not None]
 
     # --- what is decided
     # ---------------------------------------------------------------------------
-    def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> str:
-        """Keep a decision on a span (`level` and `concepts`, or `note`), and return its id.
+    def keep(
+        self,
+        kind: str,
+        start_s: float,
+        end_s: float,
+        annotator: str,
+        *,
+        level: str = "",
+        concepts: Sequence[str] = (),
+        note: str = "",
+        origin: str = "own",
+        place: int = 0,
+        n_planned: int = 0,
+        parents: Sequence[str] = (),
+        mode: str = "read",
+        changes: str = "",
+    ) -> str:
+        """Write a person's decision on a span to the ledger, and return its id.
 
-        A judgement with a `place` is of the window at that place of the draw, and was made blindly; `windows`
-        is the number that its judge has decided to judge. A judgement replaces what the same person judged of
-        the span in the same way before: blindly, or with the score in sight. A decision with an `id` changes
-        the one of this id, which no longer stands.
+        A judgement replaces what the same person judged of the same span before, if both were made blindly,
+        or both in sight of the score.
+
+        Parameters
+        ----------
+        kind : str
+            One of `KINDS`.
+        start_s, end_s : float
+            Ends of the span.
+        annotator : str
+            Who decides.
+        level, concepts, note
+            What is decided: a note has no level and no concepts.
+        origin : str
+            Of a passage: `own` if the person marked it, else the model's passage that it was made from.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for all others.
+        n_planned : int
+            Of a blind judgement: how many windows the person plans to judge.
+        parents : sequence of str
+            Of an agreed decision: the ids of the decisions that it settles.
+        mode : str
+            Mode of the desk: `blind` hides all scores, `read` shows them.
+        changes : str
+            Id of the person's own decision that this one changes: the other no longer stands.
+
+        Raises
+        ------
+        FilmError
+            The decision is not valid, or the decision that it changes does not stand or is somebody else's.
         """
-        more["is_blind"] = kind == "agreed" and self._is_settled_blindly(more)
-        row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
+        row = self.rules.row_of(
+            kind,
+            start_s,
+            end_s,
+            annotator,
+            draw=self.draw,
+            level=level,
+            concepts=concepts,
+            note=note,
+            origin=origin,
+            place=place,
+            n_planned=n_planned,
+            parents=parents,
+            is_blind=kind == "agreed" and mode == "blind" and self._are_all_blind(parents),
+        )
         self.rules.refuse(kind, row, start_s, end_s)
-        problems = Problems(self.folder)
-        clip = self.rules.checked(kind, row, "new", problems, 0)
-        if clip is None:
-            raise FilmError(problems.messages[0].partition(", ")[2])
-        place = more.get("place", 0) if kind == "judgement" else 0
-        if place and not self.place_of(clip):
+        clip = self.rules.clip_of_new(kind, row, self.folder)
+        if kind == "judgement" and place and not self.place_of(clip):
             raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
-            if state_of(self.folder / RECORD) != self._record:
-                raise FilmError(said("scored_again", folder=self.folder))
-            self.refresh()
+            self._refuse_scored_again()
+            self.refresh()  # what others decided meanwhile may be what this decision settles or changes
             if kind == "agreed":
                 self._refuse_unsettled(row)
-            edited = more.get("id", "")
-            old = self._own(edited, clip.annotator) if edited else None
-            replaced = [old.id] if old is not None and old.kind == kind else []
-            if kind in ONE_A_PLACE:
-                replaced += [other for other in self._in_place_of(kind, clip) if other not in replaced]
-            line = self.ledger.add(kind, row, replaced)
-            if old is None or old.kind == kind:
+            changed = self._own_standing(changes, clip.annotator) if changes else None
+            replaced_ids = []
+            if changed is not None and changed.kind == kind:
+                replaced_ids.append(changed.id)
+            if kind in ONE_PER_SPAN:
+                replaced_ids += [old for old in self._ids_on_span(kind, clip) if old not in replaced_ids]
+            line = self.ledger.add(kind, row, replaced_ids)
+            if changed is None or changed.kind == kind:
                 self._acts.did(line)
-            else:  # a line stands in place of its own kind alone: the other is taken back
-                self._acts.did(line, self._acts.take_back(old))
-            self._settle()
+            else:  # a line can only replace one of its own kind: one of another kind is taken back
+                self._acts.did(line, self._acts.take_back(changed))
+            self._update()
             return line.id
 
-    def delete(self, name: str, annotator: str) -> Line:
-        """Take back a decision of the same person, of whatever sitting, and return it.
+    def delete(self, line_id: str, annotator: str) -> Line:
+        """Take back a decision of the same person, whenever it was made, and return it.
 
         Raises
         ------
@@ -387,74 +477,87 @@ class Decisions:
         """
         with self._lock:
             self.refresh()
-            line = self._own(name, name_of(annotator))
-            # With its earlier versions, of which otherwise the last would stand again.
+            line = self._own_standing(line_id, name_of(annotator))
+            # Its earlier versions are taken back too: otherwise the latest of them would stand again.
             self._acts.did(self._acts.take_back(line, *self.replaced(line)))
-            self._settle()
+            self._update()
             return line
 
     def undo(self, annotator: str) -> Line | None:
-        """Undo what the same person did last in this sitting; return the decision that it was about."""
+        """Undo a person's latest act since the workspace was opened; return the decision that it was about.
+
+        None if there is nothing to undo.
+        """
         with self._lock:
             self.refresh()
             line = self._acts.undo(annotator)
-            self._settle()
+            self._update()
             return line
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what the same person undid last, unless they decided something since."""
+        """Do again what a person undid last, unless they decided something since; return that decision.
+
+        None if there is nothing to do again.
+        """
         with self._lock:
             self.refresh()
             line = self._acts.redo(annotator)
-            self._settle()
+            self._update()
             return line
 
-    def history(self, name: str) -> list[Line]:
-        """Return the earlier versions of a decision, the latest first, each content once."""
-        shown = [self.lines[name]]
-        for line in self.replaced(self.lines[name]):
-            if all(_content(line) != _content(other) for other in shown):
-                shown.append(line)
-        return shown[1:]
+    def history(self, line_id: str) -> list[Line]:
+        """Return the earlier versions of a decision, the latest first; of versions that say the same, one."""
+        versions = [self.lines[line_id]]
+        for line in self.replaced(self.lines[line_id]):
+            if all(_content(line) != _content(version) for version in versions):
+                versions.append(line)
+        return versions[1:]
 
     def replaced(self, line: Line) -> list[Line]:
-        """Find all earlier versions of a line: the lines that it replaced, and those that they replaced."""
-        before: dict[str, Line] = {}
-        claims = [(line, name) for name in line.replaces]
+        """Find all earlier versions of a line: the lines that it replaced, and those that they replaced.
+
+        The latest comes first. Claims to replace that do not count are passed over (`authority`).
+        """
+        earlier: dict[str, Line] = {}
+        claims = [(line, target_id) for target_id in line.replaces]
         while claims:
-            claiming, name = claims.pop(0)
-            target = self.ledger.lines.get(name)
-            if target is None or target.id in before or reason_against(claiming, target) is not None:
+            claiming, target_id = claims.pop(0)
+            target = self.ledger.lines.get(target_id)
+            if target is None or target.id in earlier or reason_against(claiming, target) is not None:
                 continue
-            before[target.id] = target
-            claims += [(target, further) for further in target.replaces]
-        return sorted(before.values(), key=lambda old: (-old.clock, old.id))
+            earlier[target.id] = target
+            claims += [(target, replaced_id) for replaced_id in target.replaces]
+        return sorted(earlier.values(), key=lambda old: (-old.clock, old.id))
 
     def is_imported(self, line: Line) -> bool:
-        """Whether a line came in by an import of a file."""
-        first = self.ledger.lines.get(f"{line.sitting}-1")
+        """Whether a line came in by an import of another tool's file."""
+        first = self._first_of_file(line)
         return first is not None and first.row.get("kind") == IMPORT
 
-    def _own(self, name: str, who: str) -> Line:
-        """Return the standing decision with an id, if it is the person's own; else refuse to change it."""
-        line = self.lines.get(name)
-        if line is None or line.annotator != who:
+    def _own_standing(self, line_id: str, annotator: str) -> Line:
+        """Return the standing decision with an id; refuse if there is none, or if it is somebody else's."""
+        line = self.lines.get(line_id)
+        if line is None or line.annotator != annotator:
             raise FilmError(said("not_standing"))
         return line
 
-    def _in_place_of(self, kind: str, clip: Clip) -> list[str]:
-        """Return the ids of decisions of the same person in the same place, which a new one replaces."""
-        return [old.clip_id for old in self.kept[kind] if _place(old) == _place(clip)]
+    def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
+        """Return the ids of a person's standing decisions on a new decision's span, which it replaces."""
+        return [old.clip_id for old in self.kept[kind] if _judged_span(old) == _judged_span(clip)]
 
-    def _is_settled_blindly(self, asked: Mapping[str, Any]) -> bool:
-        """Whether a decision that is agreed is made without the score, as all that it settles were."""
-        parents = [self.lines.get(name) for name in asked.get("parents", ())]
-        blind = [line for line in parents if line is not None and line.row.get(SEEN_SCORE) == "0"]
-        return asked.get("mode") == "blind" and len(blind) == len(parents)
+    def _are_all_blind(self, parent_ids: Sequence[str]) -> bool:
+        """Whether all decisions with these ids stand and were made with the model's score out of sight."""
+        parents = [self.lines.get(parent_id) for parent_id in parent_ids]
+        return all(parent is not None and parent.row.get(SEEN_SCORE) == "0" for parent in parents)
+
+    def _refuse_scored_again(self) -> None:
+        """Refuse to decide if the film was scored again since it was opened: the scores shown are old."""
+        if state_of(self.folder / RECORD) != self._state_when_opened:
+            raise FilmError(said("scored_again", folder=self.folder))
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision whose parents do not stand, or are not of its span."""
-        # A line as the ledger would have it: only its row is checked, and id and clock mean nothing.
+        # Only the row of this line is checked: its id and clock are placeholders.
         line = Line(id=f"{'0' * 16}-1", clock=1, kind="agreed", row=row)
         problem = problem_of(line, self.lines)
         if problem:
@@ -463,11 +566,15 @@ class Decisions:
     # --- reading and writing
     # ---------------------------------------------------------------------------
     def refresh(self, *, opening: bool = False) -> None:
-        """Read what others appended to the ledger, or edited in the tables."""
+        """Read what others appended to the ledger, or edited in the tables.
+
+        With `opening` an edited table that can't be read raises an error. Later the table is held: a notice
+        is given, and its file stays as it is until somebody mends it.
+        """
         with self._lock:
-            edited = [table for table in self._tables.values() if table.is_edited()]
-            before = dict(self.ledger.lines)
-            for table in edited:
+            edited_tables = [table for table in self._tables.values() if table.is_edited()]
+            lines_before = dict(self.ledger.lines)
+            for table in edited_tables:
                 try:
                     self._take_in(table)
                 except (ObygazeError, OSError) as error:
@@ -476,22 +583,22 @@ class Decisions:
                     table.hold()
                     self._say(said("table_held", error=error))
             self.ledger.read()
-            if opening or edited or before != self.ledger.lines:
-                self._settle()
+            if opening or edited_tables or lines_before != self.ledger.lines:
+                self._update()
 
     def _take_in(self, table: ExportedTable) -> None:
-        """Append the decisions that a person wrote into an exported table to the ledger, as one sitting.
+        """Append the decisions that a person wrote into an exported table to the ledger.
 
         A table that is as it was exported holds none, and neither does one that was deleted.
         """
-        state = state_of(table.path)
+        state = state_of(table.path)  # before the table is read, so that later edits are noticed
         table.was_read(state)
         if state is None:
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
-        # Only after the table was read is every decision sure to be in the ledger that was exported into it.
+        # The ledger is read after the table, so that it has every decision that was exported into the table.
         self.ledger.read()
-        self._find()
+        self._find_standing()
         exported = self.table(table.kind)
         if data == exported.encode():
             table.was_read(state, exported)
@@ -500,64 +607,70 @@ class Decisions:
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
-        n_new = self.ledger.add_table(sha256_of(data), table.kind, edited.new)
+        digest = sha256_of(data)
+        n_new = self.ledger.add_table(digest, table.kind, edited.new)
         if n_new:
-            self._say_what_was_edited(table, edited, n_new, digest=sha256_of(data)[:16])
+            self._say_what_was_edited(table, edited, n_new, digest=digest[:16])
         elif any(edited.new):
             self._say(said("table_known", path=table.path))
-        self._say_what_lacks(table, edited, standing_ids)
+        self._say_missing_rows(table, edited, standing_ids)
 
     def _say_what_was_edited(self, table: ExportedTable, edited: TakenIn, n_new: int, digest: str) -> None:
-        """Say how many decisions were taken in from a table, and what is odd about its rows."""
+        """Say how many decisions were taken in from a table, and which of its rows may be mistakes.
+
+        Those repeat a concept, or name a decision that they may not replace.
+        """
         decided = said_counted("n_decisions", n_new)
         self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
             self._say(f"{table.path}: {notice}")
-        for row in edited.beside:
+        for row in edited.not_replacing:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
             self._say(said("row_beside", path=table.path, line=row.number, **facts))
 
-    def _say_what_lacks(self, table: ExportedTable, edited: TakenIn, standing_ids: Sequence[str]) -> None:
-        """Say how many standing decisions have no row any more: to delete a row deletes no decision.
+    def _say_missing_rows(self, table: ExportedTable, edited: TakenIn, standing_ids: Sequence[str]) -> None:
+        """Say how many standing decisions have no row in an edited table: deleting a row deletes no decision.
 
-        A table that is older than the latest sitting can't have a row for what was decided since.
+        Nothing is said if the ledger was written to after the table: the table can't have rows for what was
+        decided since.
         """
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
-        n_gone = sum(clip_id not in ids_in_table for clip_id in standing_ids)
-        if n_gone and table.path.stat().st_mtime > self._latest_sitting():
-            facts = {"decisions": said_counted("n_decisions", n_gone), "ledger": LEDGER}
+        n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
+        if n_missing and table.path.stat().st_mtime > self._ledger_written_at():
+            facts = {"decisions": said_counted("n_decisions", n_missing), "ledger": LEDGER}
             self._say(said("table_lacked", path=table.path, **facts))
 
     def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[TakenFrom]:
-        """Take annotations of a file into the ledger, as a sitting of each of their annotators.
+        """Take the annotations of another tool's file into the ledger; return the result for each annotator.
 
         Parameters
         ----------
         file : Annotated
         is_blind : bool, optional
-            Whether the model's score was out of sight, of what does not say so itself.
+            Whether the model's score was out of sight; for annotations that do not state it themselves.
 
         Raises
         ------
         FilmError
-            Neither says whether the score was in sight, or the film was scored again meanwhile.
+            Neither the file nor `is_blind` says whether the score was in sight, or the film was scored again
+            since it was opened.
         """
         with self._lock:
-            if state_of(self.folder / RECORD) != self._record:
-                raise FilmError(said("scored_again", folder=self.folder))
+            self._refuse_scored_again()
             self.refresh()
-            every = taken_from(self, file, is_blind)
-            for taken in every:
+            results = taken_from(self, file, is_blind)
+            for taken in results:
                 about = {"annotator": taken.annotator, "file": file.path.name}
-                named = sha256_of(f"{file.sha256}\n{taken.annotator}\n{is_blind}".encode())
-                if any(taken.rows) and not self.ledger.add_table(named, IMPORT, taken.rows, about):
+                # Equal files of one annotator, imported in the same way, are taken in once.
+                digest = sha256_of(f"{file.sha256}\n{taken.annotator}\n{is_blind}".encode())
+                if any(taken.rows) and not self.ledger.add_table(digest, IMPORT, taken.rows, about):
                     self._say(said("import_known", path=file.path, who=taken.annotator))
-            self._settle()
-            return every
+            self._update()
+            return results
 
-    def _latest_sitting(self) -> float:
-        """Return when a sitting was written to last."""
+    def _ledger_written_at(self) -> float:
+        """Return when a file of the ledger was last written to, in seconds since 1970."""
         return max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
 
     def _is_valid(self, line: Line) -> bool:
@@ -565,35 +678,43 @@ class Decisions:
         return self._reading_of(line).clip is not None
 
     def _reading_of(self, line: Line) -> Reading:
-        """Read a line by the rules; a line that was read before is not read again."""
-        known = self._readings.get(line.id)
-        if known is None or known.line != line:
-            known = read_line(self.rules, line, *self.ledger.where[line.id])
-            self._readings[line.id] = known
-            for problem in known.problems:
+        """Read a line by the rules, and say what is wrong with it; an unchanged line is read only once."""
+        reading = self._readings.get(line.id)
+        if reading is None or reading.line != line:
+            path, number = self.ledger.where[line.id]
+            reading = read_line(self.rules, line, path, number)
+            self._readings[line.id] = reading
+            for problem in reading.problems:
                 self._say(problem, "nonsense")
-        return known
+        return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find by which draw of each law most windows were judged blindly, as their sittings say."""
-        counts: Counter[Draw] = Counter()
+        """Find for each law the draw by which most windows were judged blindly, as the ledger's headers say.
+
+        Of draws by which equally many were judged the one with the lower contents counts, on every machine.
+        """
+        n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
             header = self.ledger.header_of(line)
             is_drawn = line.kind == "judgement" and bool(line.row.get(PLACE)) and not self._is_of_table(line)
             if is_drawn and header is not None and header.draw is not None:
-                counts[header.draw] += 1
-        recorded: dict[str, Draw] = {}
-        for draw, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0].content)):
-            if self.rules.is_of_film(draw):
-                recorded.setdefault(draw.law, draw)
-        return tuple(recorded.values())
+                n_judged_by[header.draw] += 1
 
-    def _find(self) -> None:
-        """Find what stands; say what is wrong, each thing once."""
+        def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
+            return -n_judged_by[draw], draw.content
+
+        draw_of_law: dict[str, Draw] = {}
+        for draw in sorted(n_judged_by, key=most_judged_first):
+            if self.rules.is_of_film(draw):
+                draw_of_law.setdefault(draw.law, draw)
+        return tuple(draw_of_law.values())
+
+    def _find_standing(self) -> None:
+        """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
         recorded = self._recorded_draws()
         if recorded != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded)
-            self._readings = {}  # places are of the draw
+            self._readings = {}  # a window has another place in another draw
         self._meanings = Meanings(self.headers)
         self.definition = self._meanings.of(self.codebook.definition())
         kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
@@ -603,33 +724,34 @@ class Decisions:
             if clip is not None:
                 kept[line.kind].append(clip)
                 lines[line.id] = line
-        self._leave_unsettled(kept, lines)
-        self.lines = lines  # whole, as `kept`, for who reads them in another thread
+        self._remove_open_agreements(kept, lines)
+        # Assigned once complete: other threads may be reading the attributes.
+        self.lines = lines
         self.kept = kept
         n_changed = self.rules.n_changed(self.draw.law)
         if n_changed:
             notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(said("note_of", movie=self.film.movie, notice=notice))
 
-    def _leave_unsettled(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
-        """Leave out what was agreed on decisions that no longer stand, and say how much it is."""
-        n_open = 0
-        settled = []
+    def _remove_open_agreements(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
+        """Remove agreed decisions that don't count (`problem_of`) from `kept` and `lines`; say how many."""
+        n_removed = 0
+        settling = []
         for clip in kept["agreed"]:
-            problem = problem_of(lines[clip.clip_id], lines)
-            if problem:
-                n_open += 1
+            if problem_of(lines[clip.clip_id], lines):
+                n_removed += 1
                 del lines[clip.clip_id]
             else:
-                settled.append(clip)
-        kept["agreed"] = settled
-        if n_open:
-            self._say(said("agreed_left", folder=self.folder, decisions=said_counted("n_decisions", n_open)))
+                settling.append(clip)
+        kept["agreed"] = settling
+        if n_removed:
+            decisions = said_counted("n_decisions", n_removed)
+            self._say(said("agreed_left", folder=self.folder, decisions=decisions))
 
-    def _settle(self) -> None:
-        """Find what stands, say what claims more than it may, and write the tables anew."""
-        self._find()
-        self._tell_claims()
+    def _update(self) -> None:
+        """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
+        self._find_standing()
+        self._say_refused_claims()
         self._say_how_many_more()
         conflicts = self.conflicts()
         if conflicts:
@@ -641,8 +763,8 @@ class Decisions:
                 facts = {"error": error.strerror, "ledger": LEDGER}
                 self._say(said("table_unwritten", path=table.path, **facts))
 
-    def _tell_claims(self) -> None:
-        """Say which lines ask to replace, or take back, what they may not."""
+    def _say_refused_claims(self) -> None:
+        """Say which lines, up to `MOST_OF_A_KIND`, ask to replace or to take back what they may not."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
@@ -650,37 +772,40 @@ class Decisions:
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = said(f"claim_{claim.reason}")
             self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
-        self._n_of_kind["claims"] = len(claims)
+        self._n_notices_of_kind["claims"] = len(claims)
 
-    def table(self, kind: str, only: Container[str] | None = None) -> str:
-        """Write the decisions of a kind as a table; `only` those of some ids."""
+    def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:
+        """Write the standing decisions of a kind as a table: those whose id is in `shown_ids`, if given."""
         lines = [self.lines[clip.clip_id] for clip in self.kept[kind]]
-        chosen = [line for line in lines if only is None or line.id in only]
-        return table_text(kind, [Decision(line, self.definition_of(line)) for line in chosen])
+        shown = [line for line in lines if shown_ids is None or line.id in shown_ids]
+        return table_text(kind, [Decision(line, self.definition_of(line)) for line in shown])
 
     def _say(self, message: str, kind: str = "") -> None:
-        """Keep a notice that is new; of a kind of which there may be many, the first ones."""
-        if message in self._said:
+        """Add a message to `notices`, unless it was added before.
+
+        Of a kind of which there may be many only the first `MOST_OF_A_KIND` are added; all are counted.
+        """
+        if message in self._given_notices:
             return
         if kind:
-            self._n_of_kind[kind] += 1
-            if self._n_of_kind[kind] > MOST_OF_A_KIND:
+            self._n_notices_of_kind[kind] += 1
+            if self._n_notices_of_kind[kind] > MOST_OF_A_KIND:
                 return
-        self._said.add(message)
+        self._given_notices.add(message)
         self.notices.append(message)
 
     def _say_how_many_more(self) -> None:
-        """Count the notices of each kind behind the first ones."""
-        for kind, n in self._n_of_kind.items():
+        """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
+        for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
                 self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
-    """Copy what was decided about a film into another folder of it, where people go on deciding."""
-    sittings = (folder / LEDGER).glob("*.jsonl")
+    """Copy a scored film's ledger and tables into another folder of the film, where people go on deciding."""
+    ledger_files = (folder / LEDGER).glob("*.jsonl")
     tables = [folder / name for name in COLUMNS if (folder / name).is_file()]
-    for path in (*sittings, *tables):
+    for path in (*ledger_files, *tables):
         copy = out / path.relative_to(folder)
         copy.parent.mkdir(exist_ok=True)
         with suppress(InputError):  # a link or folder of this name was reported when the ledger was read
@@ -688,7 +813,7 @@ def copy_decisions(folder: Path, out: Path) -> None:
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:
-    """Find the codebook of the judgements: a file, or the models' of a name."""
+    """Read the codebook of the judgements from a file; without a file, return the built-in one of a name."""
     if path is None and name not in BUILTIN:
         raise FilmError(
             f"the model's codebook {name!r} is not built in: give its file (the labels' own) with --codebook"
@@ -697,32 +822,33 @@ def codebook_of(name: str, path: Path | None) -> Codebook:
 
 
 def codebook_in_ledger(folder: Path, name: str) -> Codebook:
-    """Find the codebook of a name under which people decided last in a film's folder, else the built-in one.
+    """Return the latest codebook of a name in the headers of a film's ledger, else the built-in one.
 
     Raises
     ------
     FilmError
-        It is not built in, and no sitting of the ledger has it.
+        It is not built in, and no header of the ledger has it.
     """
-    ledger = Ledger(folder, lambda _: None)
+    ledger = Ledger(folder, say=lambda _: None)
     ledger.read()
     for line in sorted(ledger.lines.values(), key=in_order, reverse=True):
-        kept = None if line.header is None else line.header.codebook
-        book = None if kept is None else codebook_in(kept)
+        if line.header is None or line.header.codebook is None:
+            continue
+        book = codebook_in(line.header.codebook)
         if book is not None and book.name == name:
             return book
     return codebook_of(name, None)
 
 
 class PeoplesDecisions(NamedTuple):
-    """What people decided about a film, for exports, and what is to be said of it."""
+    """What people decided about a film, for exports, and messages for the user about it."""
 
     decided: list[Decided]
     notices: list[str]
 
 
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
-    """Read what people decided in a film's folder, under the words that they decided under last."""
+    """Read what people decided in a film's folder, under the codebook that they used last."""
     tables = [folder / name for name in COLUMNS]
     if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
         return PeoplesDecisions([], [said("nobody_decided", folder=folder)])
@@ -733,8 +859,8 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     return PeoplesDecisions(decided, decisions.notices)
 
 
-def _place(clip: Clip) -> Place:
-    """Return the place of a decision: a person has one judgement there, and a later one replaces it."""
+def _judged_span(clip: Clip) -> JudgedSpan:
+    """Return what a person has at most one judgement on: a later judgement on it replaces the earlier one."""
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 

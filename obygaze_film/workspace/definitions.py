@@ -13,22 +13,22 @@ UNKNOWN = ""
 
 
 def stored(book: Codebook) -> StoredCodebook:
-    """Return a codebook as a sitting's header holds it: its text, and the digest of its definitions."""
+    """Return a codebook as headers of a ledger hold it: its text, and the digest of its definitions."""
     return StoredCodebook(book.definition(), book.to_toml())
 
 
 @cache
-def codebook_in(kept: StoredCodebook) -> Codebook | None:
-    """Return a sitting's codebook; None if its text can't be read, or does not agree with its digest."""
+def codebook_in(stored_book: StoredCodebook) -> Codebook | None:
+    """Read the codebook in a header; None if its text can't be read, or does not agree with its digest."""
     try:
-        book = codebook_of_text(kept.text)
+        book = codebook_of_text(stored_book.text)
     except ManifestError:
         return None
-    return book if book.definition() == kept.definition else None
+    return book if book.definition() == stored_book.definition else None
 
 
 class Meanings:
-    """Groups of definitions that mean the same, as people declared in the headers of their sittings.
+    """Groups of definitions that mean the same, as people declared in the headers of a ledger's files.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Meanings:
             self._lower_of[higher] = lower
 
     def of(self, definition: str) -> str:
-        """Return the definition that stands for all that mean the same: the lowest of their digests."""
+        """Return the digest that represents all definitions of the same meaning: the lowest one."""
         while definition in self._lower_of:
             definition = self._lower_of[definition]
         return definition
@@ -76,27 +76,28 @@ class ChangedText:
 def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list[ChangedText]:
     """List the levels and concepts that two codebooks define differently, with both texts.
 
-    The English texts decide what changed. Those of another language are shown where they differ too.
+    The English texts decide what changed. The texts returned are those in `language` if they differ too, else
+    the English ones.
     """
-    texts_before = _texts_of(before)
-    texts_now = _texts_of(now)
-    told_before = _texts_of(before, language)
-    told_now = _texts_of(now, language)
+    english_before = _texts_of(before)
+    english_now = _texts_of(now)
+    translated_before = _texts_of(before, language)
+    translated_now = _texts_of(now, language)
     changed = []
-    for name in dict.fromkeys([*texts_now, *texts_before]):
-        text_before = texts_before.get(name, "")
-        text_now = texts_now.get(name, "")
+    for name in dict.fromkeys([*english_now, *english_before]):
+        text_before = english_before.get(name, "")
+        text_now = english_now.get(name, "")
         if text_before == text_now:
             continue
-        if told_before.get(name) != told_now.get(name):
-            text_before = told_before.get(name, "")
-            text_now = told_now.get(name, "")
-        changed.append(ChangedText(_called(name, now, language), text_before, text_now))
+        if translated_before.get(name) != translated_now.get(name):
+            text_before = translated_before.get(name, "")
+            text_now = translated_now.get(name, "")
+        changed.append(ChangedText(_title(name, now, language), text_before, text_now))
     return changed
 
 
-def _called(name: str, book: Codebook, language: str) -> str:
-    """Return what a level or concept is called in a language."""
+def _title(name: str, book: Codebook, language: str) -> str:
+    """Return the title of a level or concept in a language; its name if it is not translated."""
     parts: tuple[Level | Concept, ...] = (*book.levels, *book.concepts)
     for part in parts:
         if part.name == name and language in part.translations:
@@ -105,15 +106,18 @@ def _called(name: str, book: Codebook, language: str) -> str:
 
 
 def _texts_of(book: Codebook, language: str = ENGLISH) -> dict[str, str]:
-    """Write the text that a judge reads of each level and concept; the name of the construct's is empty."""
+    """Return the texts of a codebook that a judge reads, by name of the level or concept.
+
+    The text of the construct as a whole has an empty name. A text without a translation is in English.
+    """
     texts = {"": book.constructs.get(language, book.construct)}
     for level in book.levels:
-        told = level.in_language(language)
-        texts[level.name] = ": ".join(filter(None, (told.title, told.means)))
+        translated = level.in_language(language)
+        texts[level.name] = ": ".join(filter(None, (translated.title, translated.means)))
     for concept in book.concepts:
         if language in concept.translations:
-            told = concept.in_language(language)
-            texts[concept.name] = "; ".join(filter(None, (told.title, told.means)))
+            translated = concept.in_language(language)
+            texts[concept.name] = "; ".join(filter(None, (translated.title, translated.means)))
             continue
         instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
         parts = (concept.name, concept.group, concept.definition, concept.means, *instances)

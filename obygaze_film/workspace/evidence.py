@@ -30,14 +30,14 @@ Floats = NDArray[np.float64]
 MOST_SIMILAR: Final = 4
 """Maximum number of similar spans that are shown."""
 
-RANKED: Final = 200
-"""Windows ranked by similarity in each store. Many more than are shown: the nearest windows overlap each
-other and the span itself, and those that overlap are passed over."""
+N_RANKED: Final = 200
+"""Number of windows that are ranked by similarity in each store. It is much larger than `MOST_SIMILAR`,
+because the nearest windows overlap each other and the span itself, and those that overlap are passed over."""
 
 MOST_BARS: Final = 5
 """Maximum number of concepts of a span that have a bar: those that contribute most."""
 
-MOST_OF_SIDE: Final = 2
+MOST_REASONS_PER_SIDE: Final = 2
 """Maximum number of reasons for, and of reasons against, that the sentence beside the film names: those that
 contribute most. The sentence counts the others."""
 
@@ -88,12 +88,14 @@ def span_evidence(
             Similar spans of the open films.
     """
     view = film.view(words.language)
-    overlap_s = seconds_inside(view.rows, start_s, end_s)
+    overlap_s = seconds_inside(view.rows, start_s, end_s)  # [N rows]
     is_inside = overlap_s > 0
     rows_inside = view.rows[is_inside]
     is_used = is_counted(view.rows) & is_inside
     if not is_enough(overlap_s[is_used], overlap_s):
-        rows_inside, is_used = view.rows[is_inside & ~is_used], np.zeros(len(is_used), dtype=bool)
+        # Too few rows count: none is used, and the note explains the others.
+        rows_inside = view.rows[is_inside & ~is_used]
+        is_used = np.zeros(len(is_used), dtype=bool)
     cut_times_s = film.timeline.shots["start_s"]
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     evidence: dict[str, Any] = {
@@ -141,7 +143,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
         The span.
     """
     means: dict[str, Any] = means_of(rows, weights, view.model)
-    # As of a passage: its highest place reaches the threshold, and its mean may be below it.
+    # As for passages: a span reaches the threshold if its highest row does; its mean may be below.
     reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
     segment = {
         **means,
@@ -180,7 +182,7 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
         "limit": phrases.below_phrase(claim, words),
-        "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
+        "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_REASONS_PER_SIDE),
         "cited": phrases.citation_sentence(claim, view.positive, model_name(model, words), windows, words),
         "note": " ".join(note for note in notes if note),
         "parts": bars,
@@ -188,9 +190,9 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
 
 
 def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
-    """Describe the bar of each of the `MOST_BARS` concepts that contribute most to a claim.
+    """Describe the bars of the concepts that contribute most to a claim, up to `MOST_BARS`.
 
-    Bars are as long as the contribution is large, compared with the largest one.
+    The lengths of the bars are in proportion to the contributions; the largest contribution has the longest.
     """
     largest = largest_contribution(claim.reasons)
     bars = []
@@ -222,14 +224,15 @@ def _similar_spans(
     movie = film.timeline.movie
     film_of_movie = {open_film.timeline.movie: open_film for open_film in films}
     film_of_movie[movie] = film
-    taken: list[tuple[str, float, float]] = [(movie, start_s, end_s)]  # movie, start and end
+    # Movie, start and end of the span itself, then of each window that is listed.
+    passed_spans: list[tuple[str, float, float]] = [(movie, start_s, end_s)]
     similar = []
-    for hit in _ranked_windows(film, films, (start_s + end_s) / 2):
+    for hit in _ranked_windows(film, films, at_s=(start_s + end_s) / 2):
         start = hit.start_s or 0.0
         end = hit.end_s or 0.0
-        if hit.movie not in film_of_movie or _overlaps_any(hit.movie, start, end, taken):
+        if hit.movie not in film_of_movie or _overlaps_any(hit.movie, start, end, passed_spans):
             continue
-        taken.append((hit.movie, start, end))
+        passed_spans.append((hit.movie, start, end))
         hit_film = film_of_movie[hit.movie]
         similar.append(
             {
@@ -266,9 +269,10 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
             store_of_fingerprint[open_film.store.fingerprint] = open_film.store
     hits: list[Any] = []
     for searched in store_of_fingerprint.values():
-        source = None if searched.fingerprint == store.fingerprint else store
+        # The store that has the window's features, if that is another one than the one searched.
+        store_of_window = None if searched.fingerprint == store.fingerprint else store
         with suppress(ObygazeError):  # its features are of another kind, or it has none of this window
-            found = of.search_like(searched, clip_id, other=source, backbone=backbone, top=RANKED)
+            found = of.search_like(searched, clip_id, other=store_of_window, backbone=backbone, top=N_RANKED)
             hits += found.hits
     return sorted(hits, key=lambda hit: -hit.score)
 

@@ -25,7 +25,6 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     PeopleTier,
-    Problems,
     counted,
     find_film,
     import_spans,
@@ -39,13 +38,14 @@ from obygaze_film.workspace.ledger_lines import Line
 if TYPE_CHECKING:
     from obygaze_film.workspace.decisions import Decisions
 
-SAME_S: Final = 0.0015
-"""Seconds by which times of a file may differ from a decision's: formats round to milliseconds."""
+ROUNDING_S: Final = 0.0015
+"""Seconds by which a time of a file may differ from a decision's and be the same: formats round to
+milliseconds."""
 
-HALF_A_FRAME_S: Final = 0.021
-"""The same in files that count in frames: half a frame at 24000/1001 frames per second."""
+FRAME_ROUNDING_S: Final = 0.021
+"""The same for files that count in frames: half a frame at 24000/1001 frames per second."""
 
-COUNT_FRAMES: Final = frozenset({"markers", "edl", "xmeml"})
+FRAME_KINDS: Final = frozenset({"markers", "edl", "xmeml"})
 """Kinds of files that round the times of an export to frames."""
 
 IMPORT: Final = "import"
@@ -81,9 +81,9 @@ class Annotated(NamedTuple):
     notices: tuple[str, ...] = ()
 
     @property
-    def same_s(self) -> float:
-        """Seconds by which a time may differ from a decision's and be the same."""
-        return HALF_A_FRAME_S if self.kind in COUNT_FRAMES else SAME_S
+    def rounding_s(self) -> float:
+        """Seconds by which a time may differ from a decision's and still be the same."""
+        return FRAME_ROUNDING_S if self.kind in FRAME_KINDS else ROUNDING_S
 
     def of_film(self, movie: str) -> "Annotated":
         """Return the annotations of one film, as a file may annotate several films."""
@@ -105,20 +105,20 @@ def read_annotations(
     ----------
     path : Path
     codebook : Codebook
-        Of the levels and concepts.
+        The codebook of the levels and concepts.
     movie : str
-        The film, where the file does not say it.
+        The film that is annotated, for files that do not name it.
     tiers : mapping, optional
-        Tier -> its role.
+        Name of a tier -> its role, as of `import_spans`.
     annotator : str
-        Who annotated, where the file does not say it.
+        Who annotated, for files that do not name anybody.
 
     Raises
     ------
     ManifestError
-        It is of no kind that is known, or something in it cannot be read; names the place.
+        The file is of no known kind, or something in it cannot be read; the message names the place.
     FilmError
-        Its times are in frames, and nobody says how many a second has.
+        Its times are in frames, and the file does not say how many a second has.
     """
     try:
         imported = import_spans(
@@ -126,17 +126,17 @@ def read_annotations(
         )
     except ManifestError as error:
         if "--rate" in str(error):
-            # An option of `manifest import spans`, which writes a table in seconds.
+            # The message advises an option that only `manifest import spans` has: the note names the detour.
             raise FilmError(said("import_rate", error=error, path=path)) from None
         raise
-    (account,) = imported.accounts
+    (account,) = imported.accounts  # one for each file
     return Annotated(
         path,
-        sha256_of(read_bytes(path, MOST_BYTES)),
-        imported.manifest.clips,
-        account.shows_model_output,
-        account.kind,
-        imported.notices,
+        sha256=sha256_of(read_bytes(path, MOST_BYTES)),
+        clips=imported.manifest.clips,
+        shows_model_output=account.shows_model_output,
+        kind=account.kind,
+        notices=imported.notices,
     )
 
 
@@ -176,9 +176,9 @@ class TakenFrom:
         numbers = {"new": self.n_new, "changed": self.n_changed, "same": self.n_same}
         return {"annotator": self.annotator, **numbers, "left_out": dict(self.left_out)}
 
-    def leave(self, why: str) -> None:
-        """Count an annotation as left out for the reason `why`."""
-        self.left_out[why] += 1
+    def leave_out(self, reason: str) -> None:
+        """Count an annotation that gives no decision, for a reason that the user is told."""
+        self.left_out[reason] += 1
         self.rows.append(None)
 
 
@@ -205,26 +205,28 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
     reader = _Reader(decisions, file)
     by_annotator: dict[str, TakenFrom] = {}
     for clip in file.clips:
-        if not clip.level and _is_no_annotation(clip):
+        if not clip.level and _is_other_text(clip):
             continue
         if clip.level and not clip.annotator:
             raise FilmError(said("import_nobody", path=file.path))
         taken = by_annotator.setdefault(clip.annotator, TakenFrom(clip.annotator))
         if find_film(clip.movie, [film.movie]) is None:
-            taken.leave(said("import_film", movie=clip.movie))
+            taken.leave_out(said("import_film", movie=clip.movie))
         elif not clip.level or clip.start_s is None or clip.end_s is None:
-            taken.leave(said("import_level"))
+            taken.leave_out(said("import_level"))
         elif clip.extras.get(HOW) == AGREED:
-            taken.leave(said("import_agreed"))
+            taken.leave_out(said("import_agreed"))
         else:
             reader.take(clip, _seen_score(clip, file, is_blind), taken)
     return list(by_annotator.values())
 
 
-def _is_no_annotation(clip: Clip) -> bool:
-    """Whether a span without a level is a note of a person, or a text that names no annotator."""
+def _is_other_text(clip: Clip) -> bool:
+    """Whether a span without a level is a person's note, or a text by nobody: neither needs a message."""
+    if not clip.annotator:
+        return True
     people = PeopleTier.parse(clip.extras.get("tier", ""))
-    return not clip.annotator or (people is not None and people.what == "note")
+    return people is not None and people.what == "note"
 
 
 def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
@@ -246,9 +248,10 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
         raise FilmError(said("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
-    # In an EAF document "0" only means that no model's tier is there: the score may have been seen elsewhere.
-    is_guessed = seen == "0" and file.kind == "eaf"
-    if is_guessed or not seen:
+    # The importer of EAF documents infers "0" where there is no model's tier: the score may have been seen
+    # elsewhere, so that this does not state it.
+    is_inferred = seen == "0" and file.kind == "eaf"
+    if is_inferred or not seen:
         raise FilmError(said("import_how", path=file.path))
     return seen
 
@@ -261,7 +264,8 @@ class _Origin(NamedTuple):
     target : Line
         The line that the annotation replaces if it says something else.
     versions : tuple of Line
-        The decision as it was when the file was written, and the lines that replaced it since.
+        The decision as it was when the file was written, and the lines that replaced it since. An annotation
+        that says the same as one of them says nothing new.
     """
 
     target: Line
@@ -274,14 +278,14 @@ class _Reader:
     def __init__(self, decisions: "Decisions", file: Annotated) -> None:
         self._decisions = decisions
         self._file = file
-        # Ids of decisions that an earlier annotation of the file goes back to.
-        self._claimed: set[str] = set()
-        # Id of a decision -> the standing line that replaced it.
+        # Ids of decisions that an annotation that was taken before goes back to.
+        self._claimed_ids: set[str] = set()
+        # Id of a decision that was replaced -> the standing line that it became.
         self._successors: dict[str, Line] = {}
         for line in decisions.lines.values():
-            for old in decisions.replaced(line):
-                self._successors[old.id] = line
-        self._has_notes = any("note" in clip.extras for clip in file.clips)
+            for replaced in decisions.replaced(line):
+                self._successors[replaced.id] = line
+        self._file_holds_notes = any("note" in clip.extras for clip in file.clips)
 
     def take(self, clip: Clip, seen: str, taken: TakenFrom) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
@@ -297,15 +301,16 @@ class _Reader:
         """
         origin = self._origin_of(clip, seen)
         is_same = self._says_what_its_origin_says(clip, origin)
-        shows_model_output = self._file.shows_model_output
-        is_blind_changed = seen == "0" and origin is not None and shows_model_output and not is_same
+        is_changed = origin is not None and not is_same
+        is_blind_changed = is_changed and seen == "0" and self._file.shows_model_output
         if is_blind_changed:
-            # Whoever changed it had the score in sight: the change is added beside the blind judgement.
+            # Whoever changed the blind judgement in this file had the score in sight. The blind one stays,
+            # and the change becomes a further judgement, in sight.
             seen = "1"
             origin = self._origin_by_times(clip, seen)
             is_same = self._says_what_its_origin_says(clip, origin)
         if is_same and origin is not None:
-            self._claimed.add(origin.target.id)
+            self._claimed_ids.add(origin.target.id)
             taken.n_same += 1
             taken.rows.append(None)
             return
@@ -314,7 +319,7 @@ class _Reader:
         try:
             row = self._row(clip, seen, target, kind)
         except ObygazeError as error:
-            taken.leave(str(error))
+            taken.leave_out(str(error))
             return
         taken.rows.append(row)
         if is_blind_changed:
@@ -322,7 +327,7 @@ class _Reader:
         if target is None:
             taken.n_new += 1
         else:
-            self._claimed.add(target.id)
+            self._claimed_ids.add(target.id)
             taken.n_changed += 1
 
     def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
@@ -332,18 +337,18 @@ class _Reader:
         overlap the annotation. If it is at other times, a decision at the annotation's own times goes first:
         some programs write the ids of other annotations.
         """
-        at_its_times = self._origin_by_times(clip, seen)
-        line = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
-        if line is None or not self._may_go_back_to(clip, seen, line):
-            return at_its_times
-        if at_its_times is not None and not self._is_at(clip, line):
-            return at_its_times
-        return self._with_later_versions(line)
+        by_times = self._origin_by_times(clip, seen)
+        named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
+        if named is None or not self._may_go_back_to(clip, seen, named):
+            return by_times
+        if by_times is not None and not self._is_at(clip, named):
+            return by_times
+        return self._with_later_versions(named)
 
     def _may_go_back_to(self, clip: Clip, seen: str, line: Line) -> bool:
-        """Whether an annotation can go back to the decision whose id it names."""
-        is_own = line.annotator == clip.annotator and line.kind in WITH_LEVEL
-        return is_own and line.row.get(SEEN_SCORE) == seen and _overlap(clip, line)
+        """Whether an annotation can go back to the decision whose id it names (`_origin_of`)."""
+        has_same_author = line.annotator == clip.annotator and line.kind in WITH_LEVEL
+        return has_same_author and line.row.get(SEEN_SCORE) == seen and _overlap(clip, line)
 
     def _with_later_versions(self, line: Line) -> _Origin:
         """Return a decision together with the lines that replaced it since.
@@ -354,10 +359,11 @@ class _Reader:
         """
         successor = self._successors.get(line.id)
         if successor is None:
-            return _Origin(line, (line,))
-        later = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
+            return _Origin(target=line, versions=(line,))
+        # The line itself, and what stood between it and its successor.
+        since = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
         target = successor if self._decisions.is_imported(successor) else line
-        return _Origin(target, (successor, *later))
+        return _Origin(target, versions=(successor, *since))
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
@@ -365,11 +371,11 @@ class _Reader:
         Decisions that an earlier annotation of the file goes back to are passed over.
         """
         for kind in WITH_LEVEL:
-            for own in self._decisions.kept[kind]:
-                line = self._decisions.lines[own.clip_id]
-                is_own = own.annotator == clip.annotator and own.extras.get(SEEN_SCORE) == seen
-                if is_own and line.id not in self._claimed and self._is_at(clip, line):
-                    return _Origin(line, (line,))
+            for decided in self._decisions.kept[kind]:
+                line = self._decisions.lines[decided.clip_id]
+                is_own = decided.annotator == clip.annotator and decided.extras.get(SEEN_SCORE) == seen
+                if is_own and line.id not in self._claimed_ids and self._is_at(clip, line):
+                    return _Origin(target=line, versions=(line,))
         return None
 
     def _says_what_its_origin_says(self, clip: Clip, origin: _Origin | None) -> bool:
@@ -385,7 +391,7 @@ class _Reader:
 
     def _note(self, clip: Clip, line: Line | None) -> str:
         """Return an annotation's note; in a file that holds no notes, the note of its decision, if any."""
-        if self._has_notes:
+        if self._file_holds_notes:
             return " ".join(clip.extras.get("note", "").split())
         return "" if line is None else line.row.get("note", "")
 
@@ -418,30 +424,36 @@ class _Reader:
             place = place or self._place_at(start_s, end_s)
             if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
                 raise FilmError(said("import_moved"))
-            start_s, end_s = self._decisions.windows[place - 1]
-        more = {
-            "level": clip.level,
-            "concepts": clip.concepts,
-            "note": self._note(clip, replaced),
-            "place": place,
-            "is_blind": seen == "0",
-            "origin": "own" if replaced is None else replaced.row.get("origin", "own"),
-        }
+            start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
+        note = self._note(clip, replaced)
         rules = self._decisions.rules
-        row = rules.row_of(kind, start_s, end_s, clip.annotator, draw=self._decisions.draw, more=more)
+        row = rules.row_of(
+            kind,
+            start_s,
+            end_s,
+            clip.annotator,
+            draw=self._decisions.draw,
+            level=clip.level or "",
+            concepts=clip.concepts,
+            note=note,
+            place=place,
+            is_blind=seen == "0",
+            origin="own" if replaced is None else replaced.row.get("origin", "own"),
+        )
         if replaced is not None:
             row = {**replaced.row, **row}  # further columns of the replaced line stay
-            if not row.get("note") or not more["note"]:
+            # `row_of` writes no empty cells: a note and concepts that the annotation dropped must not stay.
+            if not note:
                 row.pop("note", None)
             if not clip.concepts:
                 row.pop("concepts", None)
-        row.pop("judged_at", None)  # the file does not say when, and one file gives one sitting everywhere
+        # The file does not say when it was decided. Without this machine's time it gives the same lines on
+        # every machine.
+        row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
         rules.refuse(kind, row, start_s, end_s)
-        problems = Problems(self._file.path)
-        if rules.checked(kind, row, "new", problems, 0) is None:
-            raise FilmError(problems.messages[0].partition(", ")[2])
-        return TableRow(row, "" if replaced is None else replaced.id, kind)
+        rules.clip_of_new(kind, row, self._file.path)  # raises if the decision is not valid
+        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=kind)
 
     def _kind_and_place(self, clip: Clip, seen: str) -> tuple[str, int]:
         """Return the kind of a new decision, and the place of its window in the draw (0 if it is none).
@@ -463,8 +475,8 @@ class _Reader:
 
     def _place_at(self, start_s: float, end_s: float) -> int:
         """Return the place in the draw, from 1 on, of the window with these ends; 0 if none has them."""
-        for place, (first_s, last_s) in enumerate(self._decisions.windows, start=1):
-            if self._are_near(start_s, first_s) and self._are_near(end_s, last_s):
+        for place, (window_start_s, window_end_s) in enumerate(self._decisions.windows, start=1):
+            if self._are_near(start_s, window_start_s) and self._are_near(end_s, window_end_s):
                 return place
         return 0
 
@@ -479,38 +491,38 @@ class _Reader:
 
     def _is_at(self, clip: Clip, line: Line) -> bool:
         """Whether an annotation has the start and end of a decision, but for the rounding of the file."""
-        starts_there = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
-        return starts_there and self._are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
+        has_same_start = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
+        return has_same_start and self._are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
 
-    def _are_near(self, one_s: float, other_s: float) -> bool:
+    def _are_near(self, time_s: float, other_s: float) -> bool:
         """Whether two times are the same but for the rounding of the file."""
-        return abs(one_s - other_s) <= self._file.same_s
+        return abs(time_s - other_s) <= self._file.rounding_s
 
 
 def _overlap(clip: Clip, line: Line) -> bool:
     """Whether the spans of an annotation and a decision overlap."""
-    starts_before = float(clip.start_s or 0.0) < float(line.row["end_s"])
-    return starts_before and float(line.row["start_s"]) < float(clip.end_s or 0.0)
+    start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
+    return start_s < float(line.row["end_s"]) and float(line.row["start_s"]) < end_s
 
 
-def lines_of(file: Annotated, every: Iterable[TakenFrom]) -> list[str]:
+def lines_of(file: Annotated, results: Iterable[TakenFrom]) -> list[str]:
     """Write for each annotator of a file a line with the numbers of annotations taken in and left out."""
     lines = []
-    for taken in every:
+    for taken in results:
         parts = [f"{taken.n_new} new", f"{taken.n_changed} changed", f"{taken.n_same} as they stand"]
-        n_out = taken.left_out.total()
-        if n_out:
-            parts.append(f"{n_out} left out")
+        n_left_out = taken.left_out.total()
+        if n_left_out:
+            parts.append(f"{n_left_out} left out")
         lines.append(f"{file.path}: {taken.annotator}: {', '.join(parts)}")
     return lines
 
 
-def notices_of(file: Annotated, every: Sequence[TakenFrom]) -> list[str]:
-    """Write notices for annotations that were left out and blind judgements changed in sight of the score."""
+def notices_of(file: Annotated, results: Sequence[TakenFrom]) -> list[str]:
+    """Write notices on annotations that were left out and blind judgements changed in sight of the score."""
     notices = []
-    for taken in every:
-        for why, n in taken.left_out.items():
-            notices.append(f"{file.path}: {taken.annotator}: {counted(n, 'span')} left out: {why}")
+    for taken in results:
+        for reason, n in taken.left_out.items():
+            notices.append(f"{file.path}: {taken.annotator}: {counted(n, 'span')} left out: {reason}")
         if taken.n_in_sight:
             judgements = said_counted("n_judgements", taken.n_in_sight)
             facts = {"path": file.path, "who": taken.annotator, "n": judgements}

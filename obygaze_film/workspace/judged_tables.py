@@ -21,11 +21,12 @@ class JudgedTables(NamedTuple):
     Attributes
     ----------
     manifest : Manifest
-        Definitions that people declared to mean the same are one in its column `definition`.
+        The judgements. In its column `definition`, definitions that people declared to mean the same have one
+        digest.
     meanings : Meanings
-        By which they are one.
+        Which definitions those are.
     notices : list of str
-        What is to be said of the ledgers and of the tables.
+        Messages for the user about the ledgers and the tables.
     """
 
     manifest: Manifest
@@ -37,37 +38,38 @@ def read_judged(
     films: Mapping[Path, Timeline],
     book: Codebook | None,
     names: Sequence[str],
-    more: Sequence[Path] = (),
+    other_tables: Sequence[Path] = (),
     *,
     settled: bool = False,
     root: Path | None = None,
 ) -> JudgedTables:
-    """Read the tables of these names in scored films' folders, as their ledgers are now, and `more` tables.
+    """Read tables of judgements: those in scored films' folders, written anew from the ledgers, and others.
 
     Parameters
     ----------
     films
-        By folder.
+        Folder of a scored film -> the film.
     book
-        Of the levels; by default each film's own for its ledger, and the tables' own.
+        Codebook of the levels; by default each film's own for its ledger, and the tables' own.
     names
-        Of tables in the folders.
-    more
-        Tables elsewhere.
+        File names of the tables to read in each folder.
+    other_tables
+        Further tables elsewhere.
     settled
-        Whether what people agreed on stands in the place of what they had judged.
+        Whether to replace what people judged of a span by what they agreed on.
     root
-        Of the manifest.
+        Folder that paths in the manifest are relative to.
     """
     headers: list[Header] = []
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
+            # Opening the decisions reads the whole ledger and writes its tables anew.
             decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
             headers += decisions.headers
             notices += decisions.notices
     tables = [folder / name for folder in films for name in names]
-    files = [*filter(Path.is_file, tables), *more]
+    files = [*filter(Path.is_file, tables), *other_tables]
     imported = import_spans(files, root or Path(), "judgements", codebook=book)
     notices += imported.notices
     manifest = imported.manifest
@@ -87,22 +89,24 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
 
     Parameters
     ----------
-    judged, agreed : Manifest
-        Judgements, and decisions that two people or more settled.
+    judged : Manifest
+        Judgements.
+    agreed : Manifest
+        Agreed decisions, each of which settles what two people or more differed on.
     """
-    agreed_at: dict[tuple[str, float, float], list[Clip]] = {}
+    agreed_on: dict[tuple[str, float, float], list[Clip]] = {}
     for clip in agreed:
-        agreed_at.setdefault(_place_of(clip), []).append(clip)
+        agreed_on.setdefault(_film_and_span(clip), []).append(clip)
     settled: dict[tuple[str, float, float], Clip] = {}
-    for place, clips_there in agreed_at.items():
-        levels = {clip.level for clip in clips_there}
+    for span, agreed_clips in agreed_on.items():
+        levels = {clip.level for clip in agreed_clips}
         if len(levels) == 1:
-            settled[place] = clips_there[-1]
-    clips = [clip for clip in judged if _place_of(clip) not in settled]
+            settled[span] = agreed_clips[-1]
+    clips = [clip for clip in judged if _film_and_span(clip) not in settled]
     for number, clip in enumerate(settled.values(), start=1):
-        name = f"agreed-{number:04d}-{clip.clip_id}"
-        clips.append(replace(clip, clip_id=name, annotator=f"agreed ({clip.annotator})"))
-    # Both tables may have columns of their own: a manifest has the same ones in each row.
+        clip_id = f"agreed-{number:04d}-{clip.clip_id}"
+        clips.append(replace(clip, clip_id=clip_id, annotator=f"agreed ({clip.annotator})"))
+    # Both tables may have columns of their own, but each clip of a manifest must have the same ones.
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
     filled = []
     for clip in clips:
@@ -111,8 +115,8 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
     return judged.with_clips(filled)
 
 
-def _place_of(clip: Clip) -> tuple[str, float, float]:
-    """Return the film of a clip and the key of its span."""
+def _film_and_span(clip: Clip) -> tuple[str, float, float]:
+    """Return a clip's movie, start and end, rounded so that equal spans compare as equal."""
     return (clip.movie, *span_key(clip))
 
 
@@ -120,14 +124,14 @@ def meanings_in(folders: Sequence[Path]) -> Meanings:
     """Read which definitions mean the same, as people declared in the ledgers of scored films."""
     headers: list[Header] = []
     for folder in folders:
-        ledger = Ledger(folder, lambda _: None)
+        ledger = Ledger(folder, say=lambda _: None)
         ledger.read()
         headers += [line.header for line in ledger.lines.values() if line.header is not None]
     return Meanings(headers)
 
 
 def one_definition_a_meaning(manifest: Manifest, meanings: Meanings) -> Manifest:
-    """Give judgements whose definitions mean the same one definition."""
+    """Replace each judgement's definition by the one that represents all of its meaning (`Meanings.of`)."""
     clips = []
     for clip in manifest:
         definition = clip.extras.get(DEFINITION, "")

@@ -1,7 +1,9 @@
-"""Keep decisions as lines that are only appended, one file a sitting; what is true is the union of all files.
+"""Keep decisions as lines of files that are only appended to; the ledger is the lines of all its files.
 
-Servers, machines, synchronised folders and merges of Git each add files, and nobody appends to another's:
-nothing is locked. Order comes from Lamport clocks, never from the clocks of machines.
+A sitting is one file of the ledger: what one process writes from its first decision until it closes the file,
+or the rows of one table that were taken in together. Servers, machines, synchronised folders and merges of
+Git each add files, and nobody appends to a file of another process: nothing is locked. Lines are ordered by
+Lamport clocks, never by the clocks of machines.
 """
 
 import os
@@ -34,7 +36,7 @@ __all__ = [
     "Header",
     "Ledger",
     "Line",
-    "Place",
+    "LinePlace",
     "TableRow",
     "standing",
 ]
@@ -42,7 +44,7 @@ __all__ = [
 LEDGER: Final = "ledger"
 """Name of the folder with the files of all sittings, in a scored film's folder."""
 
-PLAUSIBLE: Final = 2**20
+MOST_ABOVE_COUNT: Final = 2**20
 """How far a line's clock may be above the number of all lines, if later lines are to get higher clocks.
 
 An honest clock is never above the number of all lines, but the files of some sittings may be missing here. A
@@ -56,8 +58,8 @@ MOST_OF_A_KIND: Final = 10
 _DECODER = msgspec.json.Decoder(Line)
 
 
-class Place(NamedTuple):
-    """File and number of a line, for messages."""
+class LinePlace(NamedTuple):
+    """Where a line is: its file, and its number in the file from 1 on."""
 
     path: Path
     number: int
@@ -82,15 +84,15 @@ class TableRow(NamedTuple):
 
 
 @dataclass
-class _File:
-    """How far a sitting's file was read, and which lines it held.
+class _ReadFile:
+    """How far a file of the ledger was read, and which lines it held.
 
     Attributes
     ----------
     inode : int
-        Tells whether another file took the name since.
+        Number of the file in its file system. It differs once another file took the name.
     offset : int
-        Bytes that were read.
+        Bytes that were read: all complete lines.
     n_lines : int
         Complete lines that were read.
     ids : set of str
@@ -105,15 +107,15 @@ class _File:
 
 @dataclass
 class _Sitting:
-    """The sitting of this process: the only file that it appends to.
+    """The open sitting of this process: the only file of the ledger that it appends to.
 
     Attributes
     ----------
     path : Path
     journal : LineJournal
-        Writes the lines, with their checksums.
+        Appends lines to the file, with their checksums.
     next_number : int
-        Number of the next line.
+        Number that the next line gets, from 1 on.
     """
 
     path: Path
@@ -121,15 +123,15 @@ class _Sitting:
     next_number: int = 1
 
     @property
-    def has_its_name(self) -> bool:
-        """Whether the path still leads to the open file: somebody may have removed or exchanged it."""
+    def is_at_its_path(self) -> bool:
+        """Whether the path still leads to the open file, which somebody may have removed or replaced."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self.journal.descriptor), self.path.stat())
         return False
 
 
 class Ledger:
-    """All lines of a scored film's folder, and the sitting that this process adds to.
+    """All lines of a scored film's ledger, and the sitting (file) that this process appends to.
 
     Parameters
     ----------
@@ -138,7 +140,7 @@ class Ledger:
     say : callable
         Is called with a notice for each line that can't be read and is left out, naming its file and number.
         Of many notices of one kind it gets the first few and the number of the others.
-    header : callable, optional
+    new_header : callable, optional
         Returns the header that a new sitting writes in its first line; without it a sitting has no header.
 
     Attributes
@@ -150,21 +152,21 @@ class Ledger:
     """
 
     def __init__(
-        self, folder: Path, say: Callable[[str], object], header: Callable[[], Header] | None = None
+        self, folder: Path, say: Callable[[str], object], new_header: Callable[[], Header] | None = None
     ) -> None:
         self.folder = folder / LEDGER
         self._say = say
-        self._header = header
+        self._new_header = new_header
         self.lines: dict[str, Line] = {}
-        self.where: dict[str, Place] = {}
-        # Id -> the lines with this id, by place: files may hold copies of a line, or different lines.
-        self._versions: dict[str, dict[Place, Line]] = {}
-        self._files: dict[Path, _File] = {}
-        # Sitting -> the highest number of a line of it that some line replaces.
+        self.where: dict[str, LinePlace] = {}
+        # Id -> all lines with this id, by place: files may hold copies of a line, or different lines.
+        self._versions: dict[str, dict[LinePlace, Line]] = {}
+        self._files: dict[Path, _ReadFile] = {}
+        # Name of a sitting -> the highest number of a line of it that some line replaces.
         self._highest_replaced: dict[str, int] = {}
-        # Id -> line that this process failed to write; parts of it may have reached the disk.
-        self._lost: dict[str, Line] = {}
-        self._sitting: _Sitting | None = None
+        # Id -> line that this process failed to write. The whole line may have reached the disk all the same.
+        self._failed: dict[str, Line] = {}
+        self._sitting: _Sitting | None = None  # none is open
         self._n_notices = Counter[str]()  # by kind of notice
 
     def standing(self, is_valid: Validity | None = None) -> list[Line]:
@@ -200,31 +202,33 @@ class Ledger:
 
     def _read_file(self, path: Path) -> None:
         """Read the lines that were appended to one file; all its lines if it isn't the file read before."""
-        known = self._files.setdefault(path, _File())
+        earlier = self._files.setdefault(path, _ReadFile())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
-            is_other_file = status.st_size < known.offset or status.st_ino != known.inode
+            is_other_file = status.st_size < earlier.offset or status.st_ino != earlier.inode
             if is_other_file:
-                start = _File(inode=status.st_ino)
-            elif status.st_size == known.offset:
+                progress = _ReadFile(inode=status.st_ino)
+            elif status.st_size == earlier.offset:
                 return
             else:
-                start = known
-            file.seek(start.offset)
-            *complete, last = file.read().split(b"\n")
+                progress = earlier
+            file.seek(progress.offset)
+            *complete, last = file.read().split(b"\n")  # `last` has no line end yet; it is often empty
         if is_other_file:
-            self._forget(path, known)
-        self._files[path] = start
-        for number, data in enumerate(complete, start.n_lines + 1):
-            self._decode(data, Place(path, number))
-        if checked_entry(last):  # only its line end is missing; a torn line doesn't count as written
-            self._decode(last, Place(path, start.n_lines + len(complete) + 1))
-        start.offset += sum(len(data) + 1 for data in complete)
-        start.n_lines += len(complete)
+            self._forget(path, earlier)
+        self._files[path] = progress
+        for number, data in enumerate(complete, progress.n_lines + 1):
+            self._decode(data, LinePlace(path, number))
+        # The last line counts if only its line end is missing. A line that was written in part has a wrong
+        # checksum. Either is read again next time: `offset` is that of complete lines.
+        if checked_entry(last):
+            self._decode(last, LinePlace(path, progress.n_lines + len(complete) + 1))
+        progress.offset += sum(len(data) + 1 for data in complete)
+        progress.n_lines += len(complete)
 
-    def _forget(self, path: Path, known: _File) -> None:
+    def _forget(self, path: Path, earlier: _ReadFile) -> None:
         """Forget the lines that were read from a file, except those that another file holds too."""
-        for line_id in known.ids:
+        for line_id in earlier.ids:
             versions = self._versions[line_id]
             places_in_file = [place for place in versions if place.path == path]
             for place in places_in_file:
@@ -236,9 +240,9 @@ class Ledger:
                 del self.lines[line_id]
                 del self.where[line_id]
 
-    def _decode(self, data: bytes, place: Place) -> None:
+    def _decode(self, data: bytes, place: LinePlace) -> None:
         """Decode a line and add it; report and leave out a damaged line, or one with an impossible clock."""
-        entry = checked_entry(data.removesuffix(b"\r"))
+        entry = checked_entry(data.removesuffix(b"\r"))  # Git may have changed the line's end on Windows
         try:
             line = _DECODER.decode(entry or b"")
         except UNREADABLE as error:
@@ -251,16 +255,16 @@ class Ledger:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
             self._say_first_of_kind("clock", said("clock_ahead", **facts))
 
-    def _add(self, line: Line, place: Place) -> None:
+    def _add(self, line: Line, place: LinePlace) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id."""
-        if line.id in self._lost:  # its writer was told that it failed
+        if line.id in self._failed:  # the person was told that it was not written
             return
         known = self.lines.get(line.id, line)
         self._versions.setdefault(line.id, {})[place] = line
-        self._files.setdefault(place.path, _File()).ids.add(line.id)
+        self._files.setdefault(place.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
-            sitting, _, number = replaced_id.partition("-")
+            sitting, _, number = replaced_id.partition("-")  # an id is SITTING-NUMBER
             self._highest_replaced[sitting] = max(int(number), self._highest_replaced.get(sitting, 0))
         if known != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
@@ -268,55 +272,68 @@ class Ledger:
             self._say_first_of_kind("twins", said("two_of_one_id", **facts, **people))
 
     def _choose_version(self, line_id: str) -> None:
-        """Choose one of the different lines with an id by their content, so that every machine chooses it."""
+        """Choose one of the different lines with an id: the first by content, the same on every machine."""
         versions = self._versions[line_id]
 
-        def content_then_place(place: Place) -> tuple[bytes, Place]:
+        def content_then_place(place: LinePlace) -> tuple[bytes, LinePlace]:
             return msgspec.json.encode(versions[place], order="sorted"), place
 
-        chosen = min(versions, key=content_then_place)
-        self.lines[line_id] = versions[chosen]
-        self.where[line_id] = chosen
+        chosen_place = min(versions, key=content_then_place)
+        self.lines[line_id] = versions[chosen_place]
+        self.where[line_id] = chosen_place
 
     # --- writing
     # ---------------------------------------------------------------------------
     def begin(self) -> None:
-        """Begin a new sitting before anybody decides, and force its first line to the disk."""
+        """Begin a new file at once, and force its header to the disk; an open file is closed.
+
+        Unless this is called, a file is begun with the first decision that is added.
+        """
         self.close()
         sitting = self._open_sitting()
         sync(sitting.path)
 
     def add(self, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
-        """Append a decision to this process's sitting, and force it to the disk.
+        """Append a decision, or a line that takes lines back, to this process's file; return its line.
+
+        The line is on the disk on return.
+
+        Parameters
+        ----------
+        kind : str
+            One of `DECISIONS`, or `undo`.
+        row : mapping
+            The decision's cells, by column.
+        replaces : sequence of str
+            Ids of the lines that it replaces or takes back.
 
         Raises
         ------
         OSError
-            The decision could not be written. If its line reached the file all the same, the next call takes
-            it back.
+            The line could not be written. If it reached the file all the same, the next call takes it back.
         FilmError
-            The decision replaces a line whose clock is so high that no later line can be numbered.
+            It replaces a line whose clock is so high that no later line can be numbered.
         """
-        for lost in list(self._lost.values()):
-            self._append("undo", {"annotator": lost.annotator}, [lost.id])
-            del self._lost[lost.id]
+        for failed in list(self._failed.values()):
+            self._append("undo", {"annotator": failed.annotator}, [failed.id])
+            del self._failed[failed.id]
         return self._append(kind, row, replaces)
 
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
-        """Append a line to this process's sitting, with the next clock and number."""
+        """Append a line to this process's file, with the next clock and number."""
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
         # Readers leave out a line whose clock is more than MOST_AHEAD above its number.
         number = max(sitting.next_number, clock - MOST_AHEAD)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
-        except msgspec.ValidationError:  # a number of more digits than names have
+        except msgspec.ValidationError:  # the number has more digits than an id may have
             raise FilmError(said("clock_of_target")) from None
         self._write(sitting, line, force=True)
         return line
 
     def _write(self, sitting: _Sitting, line: Line, *, force: bool) -> None:
-        """Write a line to a sitting's file; after a failure close the sitting and remember the line as lost.
+        """Write a line to an open file; if that fails, close the file and remember the line as failed.
 
         With `force` the line is on the disk on return.
         """
@@ -325,20 +342,20 @@ class Ledger:
             sitting.journal.append(line, force=force)
         except OSError:
             if line.kind not in HEADERS:
-                self._lost[line.id] = line
+                self._failed[line.id] = line
             self.close()
             raise
-        self._add(line, Place(sitting.path, line.number))
+        self._add(line, LinePlace(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
         """Return the clock of the next line: one above the highest clock of all lines.
 
-        Clocks that are implausibly high (`PLAUSIBLE`) don't count, except those of lines that the next line
-        replaces: it must come after them.
+        Clocks that are implausibly high (`MOST_ABOVE_COUNT`) don't count, except those of lines that the next
+        line replaces: it must come after them.
         """
-        highest_plausible = len(self.lines) + PLAUSIBLE
+        highest_plausible = len(self.lines) + MOST_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
-        clocks += [line.clock for line in self._lost.values()]
+        clocks += [line.clock for line in self._failed.values()]
         clocks += [self.lines[line_id].clock for line_id in replaces if line_id in self.lines]
         return 1 + max(clocks, default=0)
 
@@ -353,7 +370,7 @@ class Ledger:
         if sitting is None:
             return self._new_sitting()
         next_is_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
-        if sitting.has_its_name and not next_is_replaced:
+        if sitting.is_at_its_path and not next_is_replaced:
             return sitting
         self.close()
         return self._new_sitting()
@@ -365,10 +382,11 @@ class Ledger:
         sync(self.folder)
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
-        self._files[path] = _File(inode=os.fstat(sitting.journal.descriptor).st_ino)
-        if self._header is not None:
-            first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", {})
-            self._write(sitting, msgspec.structs.replace(first, header=self._header()), force=False)
+        self._files[path] = _ReadFile(inode=os.fstat(sitting.journal.descriptor).st_ino)
+        if self._new_header is not None:
+            first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={})
+            first = msgspec.structs.replace(first, header=self._new_header())
+            self._write(sitting, first, force=False)  # the first decision is forced, and the header with it
         return sitting
 
     def add_table(
@@ -398,8 +416,9 @@ class Ledger:
             return 0
         origin = {"kind": kind, "sha256": sha256, **(about or {})}
         first = _line(f"{path.stem}-1", 1, "table", origin)
-        header = None if self._header is None else self._header()
+        header = None if self._new_header is None else self._new_header()
         lines = [msgspec.structs.replace(first, header=header)]
+        # Rows that give no line are counted too, so that a row's number is the same on every machine.
         for number, row in enumerate(rows, start=2):
             if row is not None:
                 lines.append(self._table_line(f"{path.stem}-{number}", number, row.kind or kind, row))
@@ -416,13 +435,16 @@ class Ledger:
         """
         clock = 2
         replaced = self.lines.get(row.replaces)
-        if replaced is not None and replaced.clock < number + MOST_AHEAD:
-            clock = 1 + max(1, replaced.clock)
+        if replaced is not None:
+            clock_after = replaced.clock + 1
+            # Readers leave out a line whose clock is more than MOST_AHEAD above its number.
+            if clock_after <= number + MOST_AHEAD:
+                clock = max(clock, clock_after)
         replaces = [row.replaces] if row.replaces else []
         return _line(line_id, clock, kind, row.row, replaces)
 
     def close(self) -> None:
-        """End this process's sitting, if one is open."""
+        """Close this process's file, if one is open."""
         if self._sitting is not None:
             with suppress(OSError):  # its lines are on the disk already
                 self._sitting.journal.close()
@@ -439,7 +461,7 @@ class Ledger:
         return self.folder
 
 
-def _line(name: str, clock: int, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
+def _line(line_id: str, clock: int, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
     """Make a line, and check it by the same rules as a line that is read from a file."""
-    entry = {"id": name, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
+    entry = {"id": line_id, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
     return msgspec.convert(entry, Line)

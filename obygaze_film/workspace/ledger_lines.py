@@ -8,19 +8,19 @@ import msgspec
 from obygaze_film.draws import Draw
 
 ID: Final = "[0-9a-f]{16}-[1-9][0-9]{0,8}"
-"""Name of a sitting, and the number of a line in it."""
+"""Pattern of a line's id: the name of its sitting (its file), and its number in it."""
 
 LATEST: Final = 2**53
-"""Highest clock, which JSON's readers hold exactly."""
+"""Highest possible clock: readers of JSON hold whole numbers up to this one exactly."""
 
 MOST_AHEAD: Final = 2**32
-"""How far a clock may be above its line's number; no ledger has as many lines."""
+"""How far a line's clock may be above its number in its file: more lines than any ledger has."""
 
 HEADERS: Final = ("sitting", "table")
-"""Kinds of a sitting's first line: of a person at the desk, or of a table that was edited elsewhere."""
+"""Kinds of a file's first line: `sitting` of a person at the desk, `table` of a table edited elsewhere."""
 
 DECISIONS: Final = ("judgement", "passage", "note", "agreed")
-"""Kinds of what people decide; `agreed` settles what several people differed on."""
+"""Kinds of decisions; `agreed` settles what several people differed on."""
 
 PARENTS: Final = "parents"
 """Column of what was agreed: the ids of the decisions that it settles, joined by semicolons."""
@@ -29,15 +29,15 @@ Id = Annotated[str, msgspec.Meta(pattern=f"^{ID}$")]
 
 
 class StoredCodebook(msgspec.Struct, frozen=True):
-    """The definitions under which a sitting's decisions were made.
+    """The codebook under which the decisions of a file of the ledger were made.
 
     Attributes
     ----------
     definition
-        Digest of what judges read (`Codebook.definition`). It is computed anew where it counts: a line may
-        claim any.
+        Digest of the definitions that judges read (`Codebook.definition`). Anybody may have written it: it is
+        computed from `text` again where it counts (`definitions.codebook_in`).
     text
-        The codebook as a codebook file.
+        Content of the codebook's file (TOML).
     """
 
     definition: str
@@ -45,20 +45,19 @@ class StoredCodebook(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a sitting says of itself, once, in its first line.
+    """Facts about all lines of a file of the ledger, in its first line.
 
-    It is a record that grows: a further fact is a further field here, with a default that means "this sitting
-    does not say". Readers pass over fields that they do not know. A sitting of an earlier version has no
-    header, and says nothing.
+    Later versions may add fields here, with a default that means "not stated". Readers ignore fields that
+    they do not know. Files of earlier versions have no header.
 
     Attributes
     ----------
     codebook
-        Of the sitting's decisions.
+        The codebook of the file's decisions.
     same_meaning
-        Digests of further definitions that mean the same, as the person declared who began the sitting.
+        Digests of further definitions that mean the same, as the person declared who began the file.
     draw
-        By which its windows were drawn: law, seed, and each window's content at the draw.
+        The draw of its windows: law, seed, and each window's content at the draw.
     """
 
     codebook: StoredCodebook | None = None
@@ -71,17 +70,20 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     Attributes
     ----------
+    id
+        Name of its file and number in it (`ID`).
     clock
-        One above the highest that its sitting had read: what was decided in sight of a line comes after it.
+        One above the highest clock that its process had read (Lamport clock): a decision has a higher clock
+        than all those that its author could see.
     kind
-        One of `DECISIONS`; `undo` takes back, even another; one of `HEADERS` begins a sitting.
+        One of `DECISIONS`; `undo`, which takes lines back, also other `undo` lines; or one of `HEADERS`.
     row
-        Its columns, none empty: who (`annotator`), time for people, movie, span, level, concepts, whether
-        the score was in sight, or a note.
+        Column -> cell, none empty: `annotator`, time, movie, span, level, concepts, whether the score was in
+        sight, note.
     replaces
-        Ids of the lines in whose place it asks to stand, or that it asks to take back: `standing` decides.
+        Ids of the lines that it asks to replace or to take back; `authority.standing` decides whether it may.
     header
-        What the sitting says of itself; None in all lines but the first.
+        Facts about all lines of its file; None in all lines but the first.
     """
 
     id: Id
@@ -93,30 +95,32 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def sitting(self) -> str:
-        """Name of its sitting."""
-        return self.id.partition("-")[0]
+        """Name of its file, without the suffix."""
+        sitting, _, _ = self.id.partition("-")
+        return sitting
 
     @property
     def number(self) -> int:
-        """Its number in its sitting."""
-        return int(self.id.partition("-")[2])
+        """Its number in its file, from 1 on."""
+        _, _, number = self.id.partition("-")
+        return int(number)
 
     @property
     def annotator(self) -> str:
-        """Who decided it."""
+        """Who decided it; empty in headers."""
         return self.row.get("annotator", "")
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Ids of the decisions that it settles, if it is agreed."""
+        """Ids of the decisions that an agreed decision settles; none for other kinds."""
         return tuple(filter(None, self.row.get(PARENTS, "").split(";")))
 
     @property
     def has_reasonable_clock(self) -> bool:
-        """Whether a sitting of so many lines could have come to its clock."""
+        """Whether the clock is at most `MOST_AHEAD` above the line's number, as in every honest line."""
         return self.clock <= self.number + MOST_AHEAD
 
 
 def in_order(line: Line) -> tuple[int, str, int]:
-    """Return what lines are sorted by: the clock, then the sitting's name and the number in it."""
+    """Return the sort key of a line: its clock, then the name of its file and its number in it."""
     return line.clock, line.sitting, line.number

@@ -19,11 +19,11 @@ from obygaze_film.workspace.proxy import cache_folder, content_key, private_cach
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-WIDTH: Final = 96
+STILL_WIDTH: Final = 96
 """Width of a still, in pixels."""
 
-COLUMNS: Final = 40
-"""Stills in a row of the sheet that holds all stills."""
+STILLS_IN_ROW: Final = 40
+"""Stills in a row of the sheet, the one picture that holds all stills."""
 
 MOST_STILLS: Final = 2000
 """Maximum number of stills of a film."""
@@ -37,7 +37,7 @@ MOST_PEAKS: Final = 4000
 STILLS_WITHOUT_SHOTS: Final = 100
 """Stills of a film whose shots are unknown, at equal distances."""
 
-QUALITY: Final = 40
+WEBP_QUALITY: Final = 40
 """Quality at which the sheet of stills is encoded as WebP, of 100."""
 
 KINDS: Final = {"stills.webp": "image/webp", "colours.png": "image/png", "media.json": "application/json"}
@@ -69,57 +69,75 @@ def make_media(path: Path, film: "Timeline") -> None:
     if paths["media.json"].is_file():  # it is written last: where it is there, the others are too
         return
     private_cache(cache_folder())
-    whole_s = film.record.duration_s
+    film_s = film.record.duration_s
     starts = _still_starts(film)
+    ends = np.append(starts[1:], film_s)
     key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)
-    stills = _stills_of_shots(path, starts, np.append(starts[1:], whole_s), key_frames)
+    stills = _stills_of_shots(path, starts, ends, key_frames)
     height, width = stills[0].shape[:2]
-    colours = np.stack([picture.mean(axis=(0, 1)) for picture in key_frames.images]).astype(np.uint8)
+    # The mean colour of each key frame, as a picture of one row [1, K key frames, 3].
+    colours = np.stack([picture.mean(axis=(0, 1)) for picture in key_frames.images]).astype(np.uint8)[None]
     write_whole(paths["stills.webp"], _encoded(_sheet(stills), "WEBP"))
-    write_whole(paths["colours.png"], _encoded(colours[None], "PNG"))  # one row of pixels
-    described = {
+    write_whole(paths["colours.png"], _encoded(colours, "PNG"))
+    description = {
         "starts": starts.tolist(),
         "width": width,
         "height": height,
-        "columns": COLUMNS,
-        "peaks": _sound_peaks(path, whole_s),
+        "columns": STILLS_IN_ROW,
+        "peaks": _sound_peaks(path, film_s),
     }
-    write_whole(paths["media.json"], json_bytes(described))
+    write_whole(paths["media.json"], json_bytes(description))
 
 
 def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
-    """Return the stills of a film for a page that holds them: `sheet`, a data address, and its layout.
+    """Return the stills of a film for a page that holds them; they are made first, unless they are there.
 
-    It is made first, unless it is there.
+    Returns
+    -------
+    dict
+        `sheet` is the picture with all stills as a data address; `starts` (the start of each still's part of
+        the film, in seconds), `width`, `height` and `columns` are its layout.
     """
     make_media(path, film)
     paths = media_paths(path, film)
-    described = parse_json(read_bytes(paths["media.json"]))
+    description = parse_json(read_bytes(paths["media.json"]))
     picture = b64encode(read_bytes(paths["stills.webp"])).decode("ascii")
-    layout = {name: described[name] for name in ("starts", "width", "height", "columns")}
+    layout = {name: description[name] for name in ("starts", "width", "height", "columns")}
     return {"sheet": f"data:image/webp;base64,{picture}", **layout}
 
 
 class StillSheet:
-    """The stills of a film that were made before, one by one, for a figure.
+    """The stills of a film that `make_media` made before, one by one, for a figure.
 
     Parameters
     ----------
     paths : mapping of str to Path
-        Where its files of `KINDS` are.
+        The paths of the film's files of `KINDS`.
+
+    Attributes
+    ----------
+    width, height : int
+        Size of a still, in pixels.
+    columns : int
+        Stills in a row of the sheet.
+    starts : list of float
+        Start of the part of the film that each still stands for, in seconds.
+    sheet : PIL.Image.Image
+        The picture that holds all stills.
     """
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         from PIL import Image  # noqa: PLC0415 - an extra
 
-        described = parse_json(read_bytes(paths["media.json"]))
-        self.width, self.height = described["width"], described["height"]
-        self.columns, self.starts = described["columns"], described["starts"]
+        description = parse_json(read_bytes(paths["media.json"]))
+        self.width, self.height = description["width"], description["height"]
+        self.columns, self.starts = description["columns"], description["starts"]
         with Image.open(io.BytesIO(read_bytes(paths["stills.webp"]))) as sheet:
             self.sheet = sheet.convert("RGB")
 
     def address(self, at_s: float) -> str:
         """Return the still of the shot at a time as a data address."""
+        # The last part of the film that starts at this time or before.
         index = max(0, int(np.searchsorted(self.starts, at_s, side="right")) - 1)
         row, column = divmod(index, self.columns)
         left, top = column * self.width, row * self.height
@@ -147,7 +165,8 @@ def _stills_of_shots(
 ) -> list[NDArray[np.uint8]]:
     """Choose a still for each shot: the key frame nearest to the shot's middle.
 
-    A shot without a key frame gets the frame in its middle, which is decoded for it.
+    A shot without a key frame gets the frame in its middle, which is decoded for it. `starts` and `ends` [S
+    shots] are in seconds.
     """
     middles = (starts + ends) / 2
     distances = np.abs(key_frames.time_s[None] - middles[:, None])  # [S shots, K key frames]
@@ -169,20 +188,20 @@ def _stills_of_shots(
 
 
 def _sheet(stills: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Lay stills [H, W, 3] row by row onto one picture, `COLUMNS` in a row."""
+    """Lay stills [H, W, 3] row by row onto one picture, `STILLS_IN_ROW` in a row."""
     height, width = stills[0].shape[:2]
-    n_rows = math.ceil(len(stills) / COLUMNS)
-    sheet = np.zeros((n_rows * height, COLUMNS * width, 3), np.uint8)
+    n_rows = math.ceil(len(stills) / STILLS_IN_ROW)
+    sheet = np.zeros((n_rows * height, STILLS_IN_ROW * width, 3), np.uint8)
     for index, still in enumerate(stills):
-        row, column = divmod(index, COLUMNS)
+        row, column = divmod(index, STILLS_IN_ROW)
         top = row * height
         left = column * width
-        visible = still[:height]  # where a film's pictures change their shape, a still may be higher
+        visible = still[:height]  # if a film's pictures change their shape, a still may be higher or lower
         sheet[top : top + len(visible), left : left + width] = visible
     return sheet
 
 
-def _sound_peaks(path: Path, whole_s: float) -> list[int]:
+def _sound_peaks(path: Path, film_s: float) -> list[int]:
     """Find the peak of each of `MOST_PEAKS` equal parts of the film's sound, from 0 to 255.
 
     The list is empty if the film has no sound.
@@ -191,7 +210,7 @@ def _sound_peaks(path: Path, whole_s: float) -> list[int]:
     has_sound = False
     for at_s, frame in played(path, pictures=False):
         has_sound = True
-        part = int(at_s / whole_s * MOST_PEAKS)
+        part = int(at_s / film_s * MOST_PEAKS)
         part = min(max(part, 0), MOST_PEAKS - 1)  # sound may begin before the pictures, and end after them
         peaks[part] = max(peaks[part], _peak_amplitude(frame.to_ndarray()))
     if not has_sound:
@@ -221,14 +240,14 @@ def _small(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Shrink a frame [H, W, 3] to the width of a still; its proportions stay."""
     from PIL import Image  # noqa: PLC0415 - an extra
 
-    height = max(1, round(frame.shape[0] * WIDTH / frame.shape[1]))
-    return np.asarray(Image.fromarray(frame).resize((WIDTH, height), Image.Resampling.BOX))
+    height = max(1, round(frame.shape[0] * STILL_WIDTH / frame.shape[1]))
+    return np.asarray(Image.fromarray(frame).resize((STILL_WIDTH, height), Image.Resampling.BOX))
 
 
 def _encoded(picture: NDArray[np.uint8], image_format: str) -> bytes:
-    """Encode a picture [H, W, 3] in an image format, by Pillow's name of it."""
+    """Encode a picture [H, W, 3] as WEBP, at `WEBP_QUALITY`, or as PNG."""
     from PIL import Image  # noqa: PLC0415 - an extra
 
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, image_format, quality=QUALITY)
+    Image.fromarray(picture).save(file, image_format, quality=WEBP_QUALITY)  # PNG ignores the quality
     return file.getvalue()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
@@ -50,6 +50,7 @@ from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
+from obygaze_film.workspace.rules import name_of
 from obygaze_film.workspace.streaming import streamed_type
 from obygaze_models.report import json_data
 
@@ -65,29 +66,33 @@ DECIDING_KEYS: Final = {
 }
 """Keys by which one decides on the desk, and the names of the texts of what they do."""
 
-AROUND_S = 15.0
-"""Seconds shown before and after a window that is judged."""
+CONTEXT_S = 15.0
+"""Seconds of the film that are played before and after a window that is judged."""
 
 MOST_NAMED = 3
-"""Pairs of judges whose agreement is told one by one."""
+"""Maximum number of judges, and of pairs of judges, that have a sentence of their own."""
 
 SOURCES: Final = {
     "script-src": "'self'", "connect-src": "'self'", "media-src": "'self' blob:",
     "img-src": "'self' data: blob:",
 }  # fmt: skip
-"""What the desk loads, all from its own server."""
+"""Content security policy of the desk: what it may load, all from its own server."""
 
 
 Tell = Callable[[float], None]
-"""Gets the share of a work that is done."""
+"""A function that is called with the share of the work that is done, from 0 to 1."""
 
 Note = FilmClaim | str
-"""What is to be said of a work: a claim, a note (`Said`), or a text."""
+"""What a job says at its end: a claim, a note (`Said`), or a text."""
 
 
-CLOSED = "disk_closed"
-DISK: Final = {errno.ENOSPC: "disk_full", errno.EACCES: CLOSED, errno.EPERM: CLOSED, errno.EROFS: CLOSED}
-"""Error of a disk that stops people in their work -> its note."""
+NOTE_OF_DISK_ERROR: Final = {
+    errno.ENOSPC: "disk_full",
+    errno.EACCES: "disk_closed",
+    errno.EPERM: "disk_closed",
+    errno.EROFS: "disk_closed",
+}
+"""Number of an `OSError` -> the key of the note that explains it; `disk_other` explains all others."""
 
 
 def message_of(error: Exception) -> Said:
@@ -98,20 +103,22 @@ def message_of(error: Exception) -> Said:
     if error.args and isinstance(error.args[0], Said):
         return error.args[0]
     if isinstance(error, OSError) and error.strerror:
-        return said(DISK.get(error.errno or 0, "disk_other"), path=error.filename, error=error.strerror)
+        key = NOTE_OF_DISK_ERROR.get(error.errno or 0, "disk_other")
+        return said(key, path=error.filename, error=error.strerror)
     return said("refused", error=str(error))
 
 
 class Job:
-    """Work in a thread of its own, whose page asks how far it is.
+    """Work in a thread of its own; a page asks from time to time how much of it is done.
 
     Attributes
     ----------
     share : float or None
-        Of what is done; None where nobody began it, or it failed.
+        Share of the work that is done, from 0 to 1; None before it begins and after it failed.
     error : str
+        Why it failed; empty if it did not.
     notes : list of Note or None
-        What is to be said at its end.
+        What it says at its end; None until then.
     """
 
     def __init__(self) -> None:
@@ -120,19 +127,30 @@ class Job:
         self.notes: list[Note] | None = None
 
     def begin(self, work: Callable[[Tell], list[Note]]) -> None:
-        """Do the work in a thread, unless it is going on; work that is done or failed is done again."""
-        is_going_on = self.share is not None and self.notes is None
-        if is_going_on:
+        """Start the work in a thread, unless it is running; work that ended or failed is done again.
+
+        Parameters
+        ----------
+        work : callable
+            Is called with a function that it tells the share that is done. Returns what it says at its end.
+        """
+        is_running = self.share is not None and self.notes is None
+        if is_running:
             return
         self.share, self.error, self.notes = 0.0, "", None
 
+        def set_share(share: float) -> None:
+            self.share = share
+
         def run() -> None:
             try:
-                self.notes = work(partial(setattr, self, "share"))
+                self.notes = work(set_share)
             except (ObygazeError, OSError) as error:
                 self.share, self.error = None, message_of(error)
             finally:
-                if self.notes is None and not self.error:  # a fault of ours, or no memory
+                # An error of another kind, a fault of ours or no memory, passes; the page must still end.
+                has_other_error = self.notes is None and not self.error
+                if has_other_error:
                     self.share, self.error = None, said("work_failed")
 
         Thread(target=run, daemon=True).start()
@@ -145,10 +163,17 @@ class OpenFilm:
     Attributes
     ----------
     number : int
-        In the addresses.
-    timeline, decisions
+        Its number in the addresses of its pages, from 0 on.
+    timeline : Timeline
+        The scored film.
+    decisions : Decisions
+        What people decided about it.
     path : Path or None
-        The user's copy.
+        The user's copy of the film.
+    copying : Job
+        Makes a copy that browsers play.
+    described : dict
+        Id of a decision and language -> the decision as the desk's script gets it (`_described`).
     """
 
     number: int
@@ -158,21 +183,24 @@ class OpenFilm:
 
     def __post_init__(self) -> None:
         self.copying = Job()
-        self._state = self.path and state_of(self.path)
-        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by decision and language
-        self._views: dict[str, FilmView] = {}
+        self._state_when_opened = self.path and state_of(self.path)
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}
+        self._views: dict[str, FilmView] = {}  # by language
 
     @property
     def lost(self) -> str:
-        """What became of the user's copy since the workspace was opened; empty if nothing."""
-        now = self.path and state_of(self.path)
-        if now == self._state:
+        """A note if the user's copy was replaced or removed since the workspace was opened; else empty."""
+        state = self.path and state_of(self.path)
+        if state == self._state_when_opened:
             return ""
-        return said("copy_replaced" if now else "copy_removed", path=self.path)
+        return said("copy_replaced" if state else "copy_removed", path=self.path)
 
     @cached_property
     def for_browser(self) -> Path | None:
-        """The user's copy where browsers play it, else where a copy of it that they play is, or would be."""
+        """The file that browsers play: the user's copy, or a copy of that, which may still have to be made.
+
+        None without a user's copy.
+        """
         if self.path is None:
             return None
         is_played_as_it_is = made_anew(self.path) == "nothing"
@@ -180,41 +208,45 @@ class OpenFilm:
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Where stills, colours and peaks are, or will be; empty without a copy."""
+        """Paths of the files of `media.KINDS`, which may have yet to be made; empty without a user's copy."""
         return media_paths(self.path, self.timeline) if self.path and not self.lost else {}
 
     @property
     def played(self) -> Path | None:
-        """The file that the browser plays; None without any."""
+        """The file that the browser plays; None if there is none yet."""
         file = None if self.lost else self.for_browser
         return file if file and file.is_file() else None
 
     @cached_property
     def streamed(self) -> str:
-        """What kind of stream the film is encoded as while it plays; empty where it is played as it is."""
+        """Media type of the stream that the film is encoded as while it plays; empty if it needs none."""
         return streamed_type(self.path) if self.path and not self.lost else ""
 
     @cached_property
     def fps(self) -> float:
-        """Frames a second of the user's copy."""
+        """Frames per second of the user's copy; `RATE` if that is not known."""
         film = probe(self.path) if self.path and not self.lost else None
         return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
 
     @cached_property
     def store(self) -> Store | None:
-        """The store that the film was scored from; None where it is not near the scored film."""
+        """The store that the film was scored from; None if it is not found near the scored film's folder."""
         with suppress(ObygazeError):
             return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
         return None
 
     def probability_of(self, start_s: float, end_s: float) -> float | None:
-        """Return the mean probability of a span, by duration; None where it has none."""
+        """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
+
+        None if too little of the span has a probability (`is_enough`).
+        """
         rows = self._rows
-        seconds, p = seconds_inside(rows, start_s, end_s), rows["p"].to_numpy(dtype=np.float64)
-        inside = (seconds > 0) & ~np.isnan(p)
-        if not is_enough(seconds[inside], seconds):
+        seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
+        p = rows["p"].to_numpy(dtype=np.float64)
+        is_used = (seconds > 0) & ~np.isnan(p)
+        if not is_enough(seconds[is_used], seconds):
             return None
-        return float(np.average(p[inside], weights=seconds[inside]))
+        return float(np.average(p[is_used], weights=seconds[is_used]))
 
     @cached_property
     def _rows(self) -> pd.DataFrame:
@@ -228,40 +260,57 @@ class OpenFilm:
         return self._views[language]
 
 
-def _asked_for(film: OpenFilm) -> list[Concept]:
-    """List the concepts that a model of the film can perceive: no other is worth a tick beside its scores."""
+def _concepts_to_tick(film: OpenFilm) -> list[Concept]:
+    """List the codebook's concepts that a person may tick: those that some model of the film can perceive.
+
+    If it is unknown what one of the models perceives, all concepts are listed.
+    """
     models = film.timeline.record.models
-    perceives: list[str] = []
+    perceived: list[str] = []  # empty: unknown
     if all(model.perceives for model in models):
-        perceives = [name for model in models for name in model.perceives]
+        perceived = [name for model in models for name in model.perceives]
     return [
-        concept for concept in film.decisions.codebook.concepts if not why_unperceived(concept, perceives)
+        concept for concept in film.decisions.codebook.concepts if not why_unperceived(concept, perceived)
     ]
 
 
 def desk_page(
     films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str, *, learns: bool = False
 ) -> str:
-    """Write the desk of a film: `read`, or `blind`, on which nothing tells a score."""
+    """Write the desk of a film as HTML.
+
+    Parameters
+    ----------
+    films : sequence of OpenFilm
+        All films of the workspace, between which one may change.
+    film : OpenFilm
+        The film that is shown.
+    mode : str
+        `read`, or `blind`, on which nothing shows a score.
+    language : str
+    learns : bool
+        Whether the workspace can learn from what was decided.
+    """
     record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
     film.decisions.refresh()
-    who, blind = film.decisions.who, mode == "blind"
-    cited = {
+    annotator, is_blind = film.decisions.default_annotator, mode == "blind"
+    is_year_in_title = re.search(r"\(\d{4}\)", record.title) is not None
+    citation_facts = {
         "title": record.title,
-        "year": record.year or ("" if re.search(r"\(\d{4}\)", record.title) else "n.d."),
+        "year": record.year or ("" if is_year_in_title else "n.d."),  # n.d.: no date
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
     }
-    stands = what_stands(film, who, blind=blind, words=view.words)
+    visible = visible_decisions(film, annotator, blind=is_blind, words=view.words)
     state: dict[str, Any] = {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
-        "mode": mode, "who": who, "fps": film.fps, "film": film.number,
+        "mode": mode, "who": annotator, "fps": film.fps, "film": film.number,
         "levels": book.level_names, "names": concept_names(book, language), "words": desk_texts(view.words),
-        "rows": None, "weak": [], "passages": [], "cited": cited,
-        "decisions": stands["you"], "differ": stands["differ"], "hidden": stands["hidden"],
-        "around": AROUND_S, "threshold": 0.5,
+        "rows": None, "weak": [], "passages": [], "cited": citation_facts,
+        "decisions": visible["you"], "differ": visible["differ"], "hidden": visible["hidden"],
+        "around": CONTEXT_S, "threshold": 0.5,
     }  # fmt: skip
-    if not blind:
+    if not is_blind:
         state |= _scores(view)
     return template_page(
         "desk.html.j2",
@@ -275,8 +324,8 @@ def desk_page(
         view=view,
         learns=learns,
         changed=film.decisions.changed_definitions(language),
-        n_otherwise=sum(one["otherwise"] for one in stands["you"]),
-        concepts=_asked_for(film),
+        n_otherwise=sum(decision["otherwise"] for decision in visible["you"]),
+        concepts=_concepts_to_tick(film),
         keys=READING_KEYS | DECIDING_KEYS,
         has_pdf=can_write_pdf(),
         folder=quote(str(film.decisions.folder)),
@@ -285,12 +334,15 @@ def desk_page(
 
 
 def desk_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the desk's script, and of what it shares with the page's."""
+    """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
     return {name: words[name] for name in SCRIPT} | words.starting("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
-    """Describe what the model says of a film, for a desk that may show it."""
+    """Describe what the model says of a film, as the state of a desk that may show it.
+
+    Passages that reach the threshold are `passages`, the others `weak`.
+    """
     passages: dict[str, list[dict[str, Any]]] = {"passages": [], "weak": []}
     for segment in view.segments.to_dict("records"):
         passage = {
@@ -305,10 +357,20 @@ def _scores(view: FilmView) -> dict[str, Any]:
     return {"rows": timeline_data(view), "threshold": view.model.threshold_p or 0.5, **passages}
 
 
-def what_stands(
-    film: OpenFilm, who: str, *, blind: bool = False, words: Words | None = None
+def visible_decisions(
+    film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> dict[str, Any]:
-    """Collect what somebody may see of the decisions about a film.
+    """Collect the decisions about a film that a person may see, and where these differ.
+
+    Parameters
+    ----------
+    film : OpenFilm
+    viewer : str
+        Name of the person; may be empty.
+    blind : bool
+        Whether the desk hides all scores.
+    words : Words, optional
+        The language; English by default.
 
     Returns
     -------
@@ -321,69 +383,100 @@ def what_stands(
         `hidden` : int
             Number of other people's blind judgements that are hidden until one's own are finished.
     """
-    shown = shown_decisions(film, who, blind=blind, words=words)
-    differ = []
-    for one in film.decisions.disagreements({one["id"] for one in shown}):
-        ends = {"start": one.start_s, "end": one.end_s}
-        differ.append({**ends, "parents": one.decisions, "agreed": one.agreed})
-    hidden = 0
-    if film.decisions.hides(who):
-        others = film.decisions.blind(any_definition=True)
-        hidden = sum(len(judged) for name, judged in others.items() if name != who)
-    return {"you": shown, "differ": differ, "hidden": hidden}
+    shown = shown_decisions(film, viewer, blind=blind, words=words)
+    shown_ids = {described["id"] for described in shown}
+    differ = [
+        {
+            "start": difference.start_s,
+            "end": difference.end_s,
+            "parents": difference.decisions,
+            "agreed": difference.agreed,
+        }
+        for difference in film.decisions.disagreements(shown_ids)
+    ]
+    n_hidden = 0
+    if film.decisions.hides_others_from(viewer):
+        judged_by = film.decisions.blind_judgements(any_definition=True)
+        n_hidden = sum(len(judged) for annotator, judged in judged_by.items() if annotator != viewer)
+    return {"you": shown, "differ": differ, "hidden": n_hidden}
 
 
-def cited_decision(one: Mapping[str, Any], words: Words) -> str:
+def cited_decision(described: Mapping[str, Any], words: Words) -> str:
     """Write a citation of a decision: who decided what, and whether in sight of the model's score.
 
-    A note has no level, and its citation is empty.
+    `described` is the decision as `_described` returns it, with the model's probability `p`, which may be
+    None. A note has no level, and its citation is empty.
     """
-    if not one["level"]:
+    if not described["level"]:
         return ""
-    is_agreed = one["kind"] == "agreed"
-    judges = [one["judges"] if is_agreed else one["who"]]
-    time = ClaimTime("span", one["end"] - one["start"], one["start"], one["end"])
+    is_agreed = described["kind"] == "agreed"
+    judges = [described["judges"] if is_agreed else described["who"]]
+    start_s, end_s = described["start"], described["end"]
     claim = decision(
-        judges, one["title"], time, is_blind=one["blind"], is_agreed=is_agreed, has_score=one["p"] is not None
+        judges,
+        described["title"],
+        ClaimTime("span", end_s - start_s, start_s, end_s),
+        is_blind=described["blind"],
+        is_agreed=is_agreed,
+        has_score=described["p"] is not None,
     )
     return sentence(claim, words)
 
 
 def shown_decisions(
-    film: OpenFilm, who: str, *, blind: bool = False, words: Words | None = None
+    film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> list[dict[str, Any]]:
-    """Describe the decisions of a film as objects, in time order.
+    """Describe the decisions of a film that a person may see, in time order; parameters as above.
 
-    Others' blind judgements are left out until those of `who` are finished; with `blind`, all that would
-    tell where the model marks passages: whatever was decided in sight of its score.
+    Others' blind judgements are left out until the viewer's own are finished. With `blind`, what was decided
+    in sight of the model's score is left out: it would show where the model marks passages.
+
+    Returns
+    -------
+    list of dict
+        As of `_described`, and in addition
+        `beside` : bool
+            Whether it conflicts with another decision of the same person (`Decisions.conflicts`).
+        `otherwise` : bool
+            Whether it was made under other definitions than today's.
+        `cited` : str
+            Its citation.
+        `p`, `value` : float or None, str
+            The model's probability, as a number and as text; absent with `blind`.
     """
-    decisions, shown = film.decisions, []
+    decisions = film.decisions
     words = words or Words("en")
-    conflicts, hides_others = decisions.conflicts(), decisions.hides(who)
+    conflicts = decisions.conflicts()
+    hides_others = decisions.hides_others_from(viewer)
+    shown = []
     for kind, clips in decisions.kept.items():
         for clip in clips:
-            is_blind = clip.extras.get(SEEN_SCORE) == "0"
-            may_see_blind = clip.annotator == who or not hides_others
-            is_shown = may_see_blind if is_blind else not blind
-            if clip.movie == film.timeline.movie and (clip.level or kind == "note") and is_shown:
-                key = clip.clip_id, words.language
-                if key not in film.described:
-                    film.described[key] = _described(film, kind, clip, words.language)
-                now: dict[str, Any] = {
-                    "beside": clip.clip_id in conflicts,
-                    "otherwise": not decisions.is_current(clip.clip_id),
-                }
-                p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
-                now["cited"] = cited_decision(film.described[key] | {"p": p}, words)
-                if not blind:
-                    now["p"] = None if p is None else round(p, 3)
-                    now["value"] = probability_value(p, words)
-                shown.append(film.described[key] | now)
-    return sorted(shown, key=lambda one: float(one["start"]))
+            if clip.movie != film.timeline.movie or not (clip.level or kind == "note"):
+                continue
+            was_blind = clip.extras.get(SEEN_SCORE) == "0"
+            is_hidden = hides_others and clip.annotator != viewer if was_blind else blind
+            if is_hidden:
+                continue
+            key = clip.clip_id, words.language
+            if key not in film.described:
+                film.described[key] = _described(film, kind, clip, words.language)
+            described = dict(film.described[key])
+            p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
+            described["beside"] = clip.clip_id in conflicts
+            described["otherwise"] = not decisions.is_current(clip.clip_id)
+            described["cited"] = cited_decision(described | {"p": p}, words)
+            if not blind:
+                described["p"] = None if p is None else round(p, 3)
+                described["value"] = probability_value(p, words)
+            shown.append(described)
+    return sorted(shown, key=lambda described: float(described["start"]))
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
-    """Describe a decision for the desk's script: everything about it that does not depend on who looks."""
+    """Describe a decision for the desk's script, as far as that stays the same for every viewer.
+
+    It is kept in `OpenFilm.described`.
+    """
     line = film.decisions.lines[clip.clip_id]
     book = film.decisions.codebook
     row = line.row
@@ -395,7 +488,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
         "blind": clip.extras.get(SEEN_SCORE) == "0", "parents": line.parents, "judges": ", ".join(judges),
         "verdict": film.decisions.verdict(clip.level, clip.concepts) if clip.level else "note",
-        "history": [said_of(line.row, book, language) for line in film.decisions.history(clip.clip_id)],
+        "history": [decision_text(line.row, book, language) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
 
 
@@ -407,10 +500,10 @@ def _title(book: Codebook, level_name: str, language: str) -> str:
     return level_name
 
 
-def said_of(row: Mapping[str, str], book: Codebook, language: str) -> str:
+def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
     """Write a decision in one line: its span, the title of its level, its concepts and its note."""
-    names = concept_names(book, language)
-    concepts = [names.get(name, name) for name in row.get("concepts", "").split(";") if name]
+    called = concept_names(book, language)
+    concepts = [called.get(name, name) for name in row.get("concepts", "").split(";") if name]
     span = f"{clock(float(row['start_s']))}–{clock(float(row['end_s']))}"
     title = _title(book, row.get("level", ""), language)
     parts = (span, title, ";".join(concepts), row.get("note"))
@@ -418,14 +511,21 @@ def said_of(row: Mapping[str, str], book: Codebook, language: str) -> str:
 
 
 def next_window(
-    film: OpenFilm, who: str, n: int, words: Words | None = None, *, tell: bool = False
+    film: OpenFilm, judge: str, n_planned: int, words: Words | None = None, *, tell: bool = False
 ) -> dict[str, Any]:
-    """Give the next window that somebody is to judge blindly; once they are finished, the film's share.
+    """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
-    They are finished when they have judged `n` windows, or no window is left.
+    They are finished when they have judged as many windows as planned, or no window is left.
 
     Parameters
     ----------
+    film : OpenFilm
+    judge : str
+        Name of the person.
+    n_planned : int
+        How many windows they plan to judge.
+    words : Words, optional
+        The language; English by default.
     tell : bool
         Whether to tell what is known of the share before they are finished.
 
@@ -435,7 +535,7 @@ def next_window(
         `done` : int
             Number of windows that they judged.
         `fixed` : int
-            How many they had decided to judge; absent before the first.
+            How many they planned to judge, as their judgements say; absent before the first judgement.
         `window` : dict
             `start`, `end` and `place` of the next one; absent when they are finished.
         `few` : str
@@ -447,93 +547,106 @@ def next_window(
     """
     decisions = film.decisions
     decisions.refresh()
-    name = " ".join(who.split())
-    judged = decisions.blind().get(name, {})
-    left = next((place for place in range(1, len(decisions.windows) + 1) if place not in judged), 0)
-    answer: dict[str, Any] = {"done": len(judged)} | ({"fixed": decisions.fixed_by(name)} if judged else {})
-    if left and len(judged) < n:
-        start, end = decisions.windows[left - 1]
-        answer["window"] = {"start": start, "end": end, "place": left}
-    if tell or "window" not in answer:
-        answer |= _estimates(film, name, words or Words("en"), whole="window" not in answer)
+    judge = name_of(judge)
+    judged = decisions.blind_judgements().get(judge, {})
+    answer: dict[str, Any] = {"done": len(judged)}
+    if judged:
+        answer["fixed"] = decisions.n_planned_by(judge)
+    places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
+    is_finished = not places_left or len(judged) >= n_planned
+    if not is_finished:
+        place = places_left[0]
+        start, end = decisions.windows[place - 1]
+        answer["window"] = {"start": start, "end": end, "place": place}
+    if tell or is_finished:
+        answer |= _estimates(film, judge, words or Words("en"), is_finished=is_finished)
     return answer
 
 
-def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[str, str]:
+def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -> dict[str, str]:
     """Write sentences on the film's share, estimated from a person's blind judgements so far.
 
-    With `whole`, when the person has finished, the shares of the other judges are told too.
+    The other judges' shares are told too, but only once the person is finished. The keys are `few`, `sofar`
+    and `share`, as `next_window` returns them.
     """
-    blind = film.decisions.blind()
-    own = film.decisions.judgements(blind.get(who, {}).values())
+    blind = film.decisions.blind_judgements()
+    own = film.decisions.judgements(blind.get(judge, {}).values())
     judged = judged_film(film.timeline, own)
     windows = judged.together()
     if not windows.is_enough:
-        few = TooFewJudged(judges=[who], **windows.counts._asdict())
-        told = [f"{sentence(no_judged_share(few), words)}.", *_left_out(judged.notices, words)]
-        return {"few": " ".join(told)}
-    order, y, _ = votes(windows.by_cell)
+        few = TooFewJudged(judges=[judge], **windows.counts._asdict())
+        sentences = [f"{sentence(no_judged_share(few), words)}.", *_left_out(judged.notices, words)]
+        return {"few": " ".join(sentences)}
+    judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
     rate, _ = correct_rate(film.timeline, own)
     estimates = {}
-    if not rate.is_census:  # else the share is counted
-        ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
+    if not rate.is_census:  # of a census the share is counted: it has no interval
+        ends = anytime_interval(windows.cells.without(windows.unsure), judged_cells, is_positive)
         is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
-        claim = share_so_far(who, ends, rate, is_of_earlier_law=is_of_earlier_law)
+        claim = share_so_far(judge, ends, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
-    if whole:
-        estimates["share"] = _shares(film, who, words)
+    if is_finished:
+        estimates["share"] = _shares(film, judge, words)
     return estimates
 
 
-def _shares(film: OpenFilm, who: str, words: Words) -> str:
-    """Write each judge's share of the film, that of all together if there is one, and how far they agree."""
-    blind = film.decisions.blind()
-    seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
-    clips = [clip for judged in seen for clip in judged.values()]
+def _shares(film: OpenFilm, judge: str, words: Words) -> str:
+    """Write the share of the film by each judge and by all together, and how far the judges agree.
+
+    Only the judge's own share is written as long as the others' judgements are hidden from them.
+    """
+    blind = film.decisions.blind_judgements()
+    shown = [blind.get(judge, {})] if film.decisions.hides_others_from(judge) else [*blind.values()]
+    clips = [clip for judged in shown for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
-    others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
-    rest = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
-    named = [judged_share(rate) for rate in found.rates if rate not in rest]
-    told = [f"{judged_share_sentence(claim, words)}." for claim in named]
-    if rest:
-        told.append(other_shares_sentence([judged_share(rate) for rate in rest], words))
-    told += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
-    told += [sentence(claim, words) for claim in _agreements(found)]
-    # Of the notices, the one that the agreement is that of some pairs alone (`note_pairs`).
-    told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
-    return " ".join(told)
+    others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [judge]]
+    # Of more than `MOST_NAMED` others one less is named, so that the last sentence is of two at least.
+    summed_up = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
+    named = [judged_share(rate) for rate in found.rates if rate not in summed_up]
+    sentences = [f"{judged_share_sentence(claim, words)}." for claim in named]
+    if summed_up:
+        sentences.append(other_shares_sentence([judged_share(rate) for rate in summed_up], words))
+    sentences += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
+    sentences += [sentence(claim, words) for claim in _agreements(found)]
+    for notice in found.notices:
+        is_of_some_pairs = isinstance(notice, Said) and notice.key == "note_pairs"
+        if is_of_some_pairs:  # the agreement is that of a sample of the pairs
+            sentences.append(f"{words.again(notice)}.")
+    return " ".join(sentences)
 
 
 class ShownJudgements(NamedTuple):
-    """Judgements of a film, and a note on how many are hidden; empty if none is."""
+    """Judgements of a film, and a note on how many are hidden; the note is empty if none is."""
 
     clips: tuple[Clip, ...]
     note: str
 
 
 def shown_judgements(film: OpenFilm) -> ShownJudgements:
-    """Collect the judgements of a film that whoever decides at the desk may see.
+    """Collect the judgements of a film that the person at the desk may see.
 
-    Others' blind judgements are hidden until their own are finished: a share of all would tell them. Of
-    whoever has no name yet nobody knows which are their own: all are hidden while any judge is unfinished.
+    Others' blind judgements are hidden until the person's own are finished, as the share of all would give
+    them away. Of a person whose name is unknown nobody knows which judgements are theirs: all blind ones are
+    hidden until every judge is finished.
     """
     decisions = film.decisions
-    who = decisions.who
-    if not (decisions.hides(who) if who else decisions.has_unfinished):
+    viewer = decisions.default_annotator
+    is_any_hidden = decisions.hides_others_from(viewer) if viewer else decisions.has_unfinished
+    if not is_any_hidden:
         return ShownJudgements(decisions.judgements().clips, "")
-    others = decisions.blind(any_definition=True)
-    others.pop(who, None)
-    own = decisions.judgements(decisions.blind().get(who, {}).values())
+    others = decisions.blind_judgements(any_definition=True)
+    others.pop(viewer, None)
+    own = decisions.judgements(decisions.blind_judgements().get(viewer, {}).values())
     n_hidden = sum(len(judged) for judged in others.values())
-    notice = said("films_hidden" if who else "films_unfinished", n=n_hidden)
+    notice = said("films_hidden" if viewer else "films_unfinished", n=n_hidden)
     note = said("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(own.clips, note)
 
 
 def _left_out(notices: Sequence[str], words: Words) -> list[str]:
-    """Say which judgements do not count, and why."""
-    told = [words.again(notice) for notice in notices]
-    return [f"{text[:1].upper()}{text[1:]}." for text in told]
+    """Write notices on judgements that don't count as sentences, with a capital letter and a full stop."""
+    texts = [words.again(notice) for notice in notices]
+    return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 
 def _agreements(found: FilmRates) -> list[FilmClaim]:
@@ -546,7 +659,7 @@ def _agreements(found: FilmRates) -> list[FilmClaim]:
     claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in found.agreement[:MOST_NAMED]]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha, positive))
-    every = pairs_agreement(found.agreement)
-    if len(found.agreement) > MOST_NAMED and every is not None:
-        claims.append(every)
+    range_of_pairs = pairs_agreement(found.agreement)
+    if len(found.agreement) > MOST_NAMED and range_of_pairs is not None:
+        claims.append(range_of_pairs)
     return claims

@@ -29,29 +29,30 @@ from obygaze_film.notes import said
 MOST_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
 
-KEY_S: Final = 2
+KEY_FRAME_S: Final = 2
 """Seconds between the key frames of a copy; with many key frames players jump quickly."""
 
 KEPT_S: Final = 90 * 86_400
-"""Seconds after which a copy that nobody played is removed, when another is made."""
+"""Seconds (90 days) after which a copy that nobody played is removed, when another is made."""
 
-TICK: Final = Fraction(1, 90_000)
-"""Seconds that are the unit of a copy's times."""
+TICK_S: Final = Fraction(1, 90_000)
+"""Unit of the times in a copy, in seconds."""
 
 SLACK_S: Final = 0.01
 """Seconds by which a frame's time in a copy may differ from the film's: each container rounds to its unit."""
 
-RATE: Final = 48_000
-"""Sampling rate of a copy's sound, in samples a second."""
+SAMPLE_RATE: Final = 48_000
+"""Sampling rate of a copy's sound, in samples per second."""
 
-PLAYED: Final = {
+PLAYED_CODECS: Final = {
     "mov": ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
     "webm": ({"vp8", "vp9", "av1"}, {"opus", "vorbis"}),
 }
-"""Codecs of pictures and of sound that all common browsers play, by container (FFmpeg's names)."""
+"""Container -> the codecs of pictures, and those of sound, that all common browsers play (FFmpeg's names)."""
 
 Anew = Literal["nothing", "container", "sound", "pictures"]
-"""What of a film must be made anew for browsers; sound includes the container, and pictures include both."""
+"""The largest part of a film that must be made anew for browsers. If it is the sound, the container is made
+anew too; if it is the pictures, everything is."""
 
 CHUNK: Final = 1 << 16
 """Bytes that are read at each of `CHUNKS` places of a film to identify it."""
@@ -63,7 +64,8 @@ CHUNKS: Final = 16
 def made_anew(path: Path) -> Anew:
     """Say what of a film must be made anew so that common browsers play it at its times.
 
-    Browsers play the codecs and containers of `PLAYED`, with 8 bits a sample, as one part and without a crop.
+    Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
+    one part and is not cropped.
 
     Raises
     ------
@@ -72,19 +74,21 @@ def made_anew(path: Path) -> Anew:
     """
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
-        sound_codecs = [track.codec_context.codec.canonical_name for track in _sound(source.container)]
+        sound_tracks = _playable_sound_tracks(source.container)
+        sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         picture_codec = source.codec
     film = probe(path)
     stream = film.stream
-    sound_appears_later = "sound" in film.besides and not sound_codecs
-    if sound_appears_later or not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
+    sound_appears_later = "sound" in film.besides and not sound_codecs  # not yet where the file begins
+    is_whole = stream is not None and stream.parts == 1 and not stream.crop
+    if sound_appears_later or not is_8_bit or not is_whole:
         return "pictures"
-    picture_codecs_played, sound_codecs_played = PLAYED.get(container, (set(), set()))
+    picture_codecs_played, sound_codecs_played = PLAYED_CODECS.get(container, (set(), set()))
     if picture_codec in picture_codecs_played and sound_codecs_played.issuperset(sound_codecs):
         return "nothing"
-    # The copy is an MP4 file: what may be copied into it unchanged?
-    picture_codecs_played, sound_codecs_played = PLAYED["mov"]
+    # Something is made anew, into an MP4 file: what may be copied into it unchanged?
+    picture_codecs_played, sound_codecs_played = PLAYED_CODECS["mov"]
     if picture_codec not in picture_codecs_played:
         return "pictures"
     if sound_codecs_played.issuperset(sound_codecs):
@@ -111,12 +115,12 @@ def content_key(path: Path) -> str:
 def cache_folder() -> Path:
     """Return the folder for copies of films, in the system's folder for caches."""
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        caches = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
+        caches = str(Path.home() / "Library" / "Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "obygaze" / "films"
+        caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(caches) / "obygaze" / "films"
 
 
 def proxy_path(path: Path) -> Path:
@@ -179,22 +183,22 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def first_sound(film: Any) -> Any:
-    """Return the sound track that players choose; None if none can be decoded."""
+    """Return the sound track that players choose, of an open container; None if it can't be decoded."""
     track = film.streams.best("audio")
     return None if track is None or track.codec_context is None else track
 
 
-def _sound(film: Any) -> list[Any]:
-    """Return the sound track that players choose, in a list; the list is empty if none can be decoded."""
+def _playable_sound_tracks(film: Any) -> list[Any]:
+    """Return the sound track that players choose, in a list; the list is empty if it can't be decoded."""
     track = first_sound(film)
     return [] if track is None else [track]
 
 
-def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
-    """Yield packets in the order given, each with a time of decoding, which an MP4 file needs.
+def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
+    """Yield packets in the order given, each with a time of decoding (dts), which an MP4 file needs.
 
     The first packets of a Matroska file may lack it. They wait for the next packet of their stream that has
-    one, and get the times just before it. Packets without a time of presentation are left out.
+    one, and get the times just before it. Packets without a time of presentation (pts) are left out.
     """
     waiting_of_stream: dict[int, list[Any]] = {}
     for packet in packets:
@@ -203,7 +207,7 @@ def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
         waiting = waiting_of_stream.setdefault(packet.stream.index, [])
         waiting.append(packet)
         if packet.dts is not None:
-            first_dts = packet.dts - len(waiting) + 1
+            first_dts = packet.dts - len(waiting) + 1  # one unit of time for each, up to the packet's own
             for index, waiting_packet in enumerate(waiting):
                 waiting_packet.dts = first_dts + index
                 yield waiting_packet
@@ -221,30 +225,32 @@ def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
     keep_sound = made_anew(path) == "container"
     try:
         with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
-            tracks = _sound(source.container)
-            copied = [source.stream, *(tracks if keep_sound else ())]
-            streams = {stream.index: made.add_stream_from_template(stream) for stream in copied}
-            sound = _Sound(made) if tracks and not keep_sound else None
-            for track in tracks:
-                track.discard = Discard.default
-            for packet in _in_order(source.demux(source.stream, *tracks)):
-                if packet.stream.index in streams:
+            sound_tracks = _playable_sound_tracks(source.container)
+            unchanged = [source.stream, *(sound_tracks if keep_sound else ())]
+            copied_streams = {stream.index: made.add_stream_from_template(stream) for stream in unchanged}
+            sound = _Sound(made) if sound_tracks and not keep_sound else None
+            for track in sound_tracks:
+                track.discard = Discard.default  # opening a film discards its sound
+            for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
+                if packet.stream.index in copied_streams:
                     # The film's times count from its first frame, those in its file may not.
                     origin = round(source.origin / packet.time_base)
                     packet.pts -= origin
                     packet.dts -= origin
                     progress(max(float(packet.pts * packet.time_base), 0.0))
-                    packet.stream = streams[packet.stream.index]
+                    packet.stream = copied_streams[packet.stream.index]
                     made.mux(packet)
                 elif sound is not None:
                     for frame in packet.decode():
                         sound.add(frame, float(frame.pts * frame.time_base - source.origin))
             if sound is not None:
-                made.mux(sound.stream.encode(None))
-        before, after = frame_times(path), frame_times(out)
+                made.mux(sound.stream.encode(None))  # what the encoder still holds
+        film_times, copy_times = frame_times(path), frame_times(out)
     except (av.FFmpegError, ValueError, VideoError):
         return False
-    return len(before) == len(after) and bool(np.all(np.abs(before - after) < SLACK_S))
+    if len(film_times) != len(copy_times):
+        return False
+    return bool(np.all(np.abs(film_times - copy_times) < SLACK_S))
 
 
 def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:
@@ -252,16 +258,16 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
     film = probe(path)
     frames_per_s = film.frames / (film.duration_s or 1)
     pictures = _Pictures(made, read_frames(path, at([0])), frames_per_s)
-    audio = _Sound(made) if "sound" in film.besides else None
-    for at_s, shown in played(path):
-        if not isinstance(shown, av.AudioFrame):
-            pictures.add(shown, at_s)
+    sound = _Sound(made) if "sound" in film.besides else None
+    for at_s, frame in played(path):
+        if not isinstance(frame, av.AudioFrame):
+            pictures.add(frame, at_s)
             progress(at_s)
-        elif audio is not None:
-            audio.add(shown, at_s)
-    made.mux(pictures.stream.encode(None))
-    if audio is not None:
-        made.mux(audio.stream.encode(None))
+        elif sound is not None:
+            sound.add(frame, at_s)
+    made.mux(pictures.stream.encode(None))  # what the encoder still holds
+    if sound is not None:
+        made.mux(sound.stream.encode(None))
 
 
 class _Pictures:
@@ -273,11 +279,20 @@ class _Pictures:
         The open container that is written.
     first : Frames
         The film's first frame, which gives the size of all pictures.
-    rate : float
-        Frames a second, for the distance of key frames.
+    frames_per_s : float
+        Frames per second of the film; gives the number of frames between key frames.
+
+    Attributes
+    ----------
+    width, height : int
+        Size of the pictures in the copy.
+    stream
+        The copy's stream of pictures.
+    last_tick : int
+        Time of the latest picture, in units of `TICK_S`; -1 before the first.
     """
 
-    def __init__(self, made: Any, first: Frames[Any], rate: float) -> None:
+    def __init__(self, made: Any, first: Frames[Any], frames_per_s: float) -> None:
         pixel_aspect = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
         if first.rotation % 180:  # the frame was turned by a quarter, and its pixels with it
             pixel_aspect = 1 / pixel_aspect
@@ -288,45 +303,57 @@ class _Pictures:
         self.made = made
         self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
         self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, self.height, "yuv420p"
-        self.stream.time_base = self.stream.codec_context.time_base = TICK
+        self.stream.time_base = self.stream.codec_context.time_base = TICK_S
         coding = self.stream.codec_context
         coding.colorspace, coding.color_range = Colorspace.ITU709, ColorRange.MPEG
         coding.color_primaries, coding.color_trc = ColorPrimaries.BT709, ColorTrc.BT709
-        coding.gop_size = round(KEY_S * rate)
-        coding.max_b_frames = 0  # the first picture's time is then the film's
-        self.last = -1
+        coding.gop_size = round(KEY_FRAME_S * frames_per_s)
+        coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
+        self.last_tick = -1
 
     def add(self, picture: NDArray[np.uint8], at_s: float) -> None:
         """Encode a picture [H, W, 3] that is shown from `at_s` on, in seconds."""
-        ticks = round(at_s / TICK)
-        if ticks <= self.last:  # the container takes no two pictures of one time
+        tick = round(at_s / TICK_S)
+        if tick <= self.last_tick:  # the container can't hold two pictures of one time
             return
-        self.last = ticks
+        self.last_tick = tick
         frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(
             self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709
         )
-        frame.pts, frame.time_base = ticks, TICK
+        frame.pts, frame.time_base = tick, TICK_S
         self.made.mux(self.stream.encode(frame))
 
 
 class _Sound:
-    """Encodes sound from the time of its first samples on.
+    """Encodes sound as AAC, from the time of its first samples on.
 
     Samples are written one after another: a gap in the film's sound is closed, and what follows is earlier.
+
+    Parameters
+    ----------
+    made
+        The open container that is written.
+
+    Attributes
+    ----------
+    stream
+        The copy's stream of sound.
+    next_sample : int or None
+        Number of the next sample, counted from the film's start; None before the first.
     """
 
     def __init__(self, made: Any) -> None:
         self.made = made
-        self.stream = made.add_stream("aac", rate=RATE, layout="stereo")
-        self.resampler = AudioResampler("fltp", "stereo", RATE)
-        self.next: int | None = None  # number of the next sample, counted from the film's start
+        self.stream = made.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+        self.resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
+        self.next_sample: int | None = None
 
     def add(self, frame: Any, at_s: float) -> None:
         """Encode a frame of samples; `at_s`, its time in seconds, counts only for the first one."""
-        if self.next is None:
-            self.next = round(at_s * RATE)
+        if self.next_sample is None:
+            self.next_sample = round(at_s * SAMPLE_RATE)
         for block in self.resampler.resample(frame):
-            block.pts, block.time_base = self.next, Fraction(1, RATE)
-            self.next += block.samples
+            block.pts, block.time_base = self.next_sample, Fraction(1, SAMPLE_RATE)
+            self.next_sample += block.samples
             if block.pts >= 0:  # sound from before the film's first picture is left out
                 self.made.mux(self.stream.encode(block))

@@ -1,12 +1,12 @@
 """Say what a decision about a film must be: its columns, its level and concepts, its place in the film."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -34,45 +34,45 @@ from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import extras_of
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
 
-FIXED: Final = "windows"
-"""Column of blind judgements: how many windows their judge had decided to judge, before the first."""
+PLANNED: Final = "windows"
+"""Column of blind judgements: how many windows their judge planned to judge before judging the first."""
 
-SPAN: Final = ("movie", "start_s", "end_s", "annotator")
-"""Columns in which no decision is empty."""
+REQUIRED: Final = ("movie", "start_s", "end_s", "annotator")
+"""Columns that no decision leaves empty."""
 
-NEEDED: Final = {
+REQUIRED_OF_KIND: Final = {
     "judgement": (SEEN_SCORE,),
     "passage": (SEEN_SCORE,),
     "note": ("note",),
     "agreed": (SEEN_SCORE, "level", PARENTS),
 }
-"""Further columns that are not empty, by kind of decision."""
+"""Kind of decision -> further columns that it does not leave empty."""
 
-_PARENTS = re.compile(f"{ID}(;{ID})+")
+_TWO_IDS_OR_MORE = re.compile(f"{ID}(;{ID})+")
 
-TO_JUDGE: Final = 40
-"""Windows of a film that one is asked to judge, unless told otherwise."""
+DEFAULT_PLANNED: Final = 40
+"""Windows of a film that a person is asked to judge blindly, unless they choose another number."""
 
 SHORTEST_S: Final = 0.1
-"""Seconds that a passage of one's own lasts at least; the tenth of a second is that of short shots."""
+"""Minimum length in seconds of a passage that a person marks: the shortest shots are about as long."""
 
 END_SLACK_S: Final = 1.0
 """Seconds by which a span may end after the film: players round the end."""
 
 SEED_OF_DESK: Final = 0
-"""Of the draw of the windows that are judged blindly at the desk."""
+"""Seed of the draw of the windows that are judged blindly at the desk."""
 
 Cells = dict[str, str]
-"""Columns of a decision, as its line in the ledger holds them."""
+"""Column of a decision -> its cell, as a line of the ledger holds them."""
 
 
 def now() -> str:
-    """Return the time for people."""
+    """Return the time in UTC, to the second, as ISO 8601 writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def name_of(text: str) -> str:
-    """Return a person's name without blanks around it, and with single ones in it."""
+    """Return a person's name without blanks around it, and with single blanks between its words."""
     return " ".join(text.split())
 
 
@@ -86,8 +86,8 @@ class FilmRules:
     codebook : Codebook
         Of the levels and concepts.
     recorded : tuple of Draw
-        Draws by which the film was judged before, of at most one of each law: it goes on by them, also where
-        windows have another content now.
+        Draws by which windows of the film were judged before, at most one of each law. Judging goes on by
+        them even if windows have another content now.
     """
 
     film: Timeline
@@ -96,12 +96,12 @@ class FilmRules:
 
     @cached_property
     def content(self) -> tuple[float, ...]:
-        """The seconds of each window that can be judged now."""
+        """The content of each of the film's windows today: its seconds that can be judged."""
         return tuple(cells_of(self.film).content.tolist())
 
     @cached_property
     def draws(self) -> dict[Law, Draw]:
-        """The film's draw by each law."""
+        """Law -> the film's draw by it: the recorded one, else one of today's windows."""
         draws = {}
         for law in (SUCCESSIVE, SEQUENTIAL_POISSON):
             draws[law] = Draw(law=law, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content)
@@ -110,30 +110,39 @@ class FilmRules:
         return draws
 
     def is_of_film(self, draw: Draw) -> bool:
-        """Whether a draw that a sitting names can be of this film's windows: anybody may have written it."""
+        """Whether a draw that a header of the ledger states can be one of this film's windows.
+
+        It is checked because anybody may have written the header. No window's content is longer than the
+        window itself.
+        """
         if draw.movie != self.film.movie or draw.seed != SEED_OF_DESK:
             return False
         if len(draw.content) != len(self.content):
             return False
-        lengths = np.diff(cells_of(self.film).spans)[:, 0]
-        return bool((np.array(draw.content) <= lengths + SLACK_S).all())
+        window_lengths = np.diff(cells_of(self.film).spans)[:, 0]  # [W windows], in seconds
+        return bool((np.array(draw.content) <= window_lengths + SLACK_S).all())
 
     def n_changed(self, law: Law) -> int:
         """Count the windows that have another content now than when they were drawn."""
-        return int((np.abs(np.array(self.draws[law].content) - self.content) > SLACK_S).sum())
+        content_when_drawn = np.array(self.draws[law].content)
+        return int((np.abs(content_when_drawn - self.content) > SLACK_S).sum())
 
     @cached_property
     def windows(self) -> dict[str, list[tuple[float, float]]]:
-        """Start and end of the film's windows (s) in the order in which each law draws them, by law."""
+        """Law -> start and end in seconds of the film's windows, in the order in which the law draws them."""
         spans = [(start_s, end_s) for start_s, end_s in cells_of(self.film).spans.tolist()]
         windows: dict[str, list[tuple[float, float]]] = {}
         for law, draw in self.draws.items():
-            windows[law] = [spans[cell] for cell in draw.order()]
+            windows[law] = [spans[window] for window in draw.order()]
         return windows
 
     def place_of(self, clip: Clip) -> int:
-        """Return the place in its draw of a window that was judged blindly; 0 if it is none."""
-        if not is_blind(clip) or named_seed(clip) not in {None, SEED_OF_DESK}:
+        """Return the place, from 1 on, in its draw of a window that was judged blindly.
+
+        0 if the clip is no blind judgement, or not of the window at the place that it names.
+        """
+        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}
+        if not is_blind(clip) or not has_seed_of_desk:
             return 0
         windows = self.windows.get(named_law(clip), [])
         place = place_in(clip)
@@ -145,87 +154,142 @@ class FilmRules:
         return place if starts_there and ends_there else 0
 
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
-        """Say what a judgement of a passage that the model marks is: agree, disagree, or unsure.
+        """Return whether a person's judgement agrees with a model that marks the span as positive.
 
-        As in rates: what is not positive is negative, whatever levels the model was trained on; a level that
-        the codebook puts in no task is neither.
+        As in rates: a judgement that is not positive is negative, whatever levels the model was trained on. A
+        level that the codebook puts in no task is neither.
+
+        Returns
+        -------
+        str
+            `agree`, `disagree` or `unsure`.
         """
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
-        call = positive_of(self.film.model()).calls(judged, self.codebook.labels)
-        if call is None:
+        is_positive = positive_of(self.film.model()).calls(judged, self.codebook.labels)
+        if is_positive is None:
             return "unsure"
-        return "agree" if call else "disagree"
+        return "agree" if is_positive else "disagree"
 
     def row_of(
-        self, kind: str, start_s: float, end_s: float, who: str, *, draw: Draw, more: Mapping[str, Any]
+        self,
+        kind: str,
+        start_s: float,
+        end_s: float,
+        annotator: str,
+        *,
+        draw: Draw,
+        level: str = "",
+        concepts: Sequence[str] = (),
+        note: str = "",
+        origin: str = "own",
+        place: int = 0,
+        n_planned: int = 0,
+        parents: Sequence[str] = (),
+        is_blind: bool = False,
     ) -> Cells:
-        """Write the columns of what somebody asks to keep (`Decisions.keep`), none empty."""
-        place = more.get("place", 0) if kind == "judgement" else 0
+        """Write a decision as a row of the ledger, without empty cells.
+
+        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is blind; for other decisions
+        `is_blind` says whether the model's score was out of sight.
+        """
+        is_drawn = kind == "judgement" and place != 0
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
-        row["annotator"] = name_of(who)
-        row["note"] = " ".join(more.get("note", "").split())
+        row["annotator"] = name_of(annotator)
+        row["note"] = " ".join(note.split())
         if kind == "note":
             row["written_at"] = now()
         else:
             row["judged_at"] = now()
-            row["level"] = self.codebook.level_named(more.get("level", ""))
-            row["concepts"] = ";".join(more.get("concepts", ()))
-            row[SEEN_SCORE] = "0" if place or more.get("is_blind") else "1"
+            row["level"] = self.codebook.level_named(level)
+            row["concepts"] = ";".join(concepts)
+            row[SEEN_SCORE] = "0" if is_drawn or is_blind else "1"
         if kind == "passage":
-            row["origin"] = more.get("origin", "own")
+            row["origin"] = origin
         elif kind == "agreed":
-            row[PARENTS] = ";".join(more.get("parents", ()))
+            row[PARENTS] = ";".join(parents)
         elif kind == "judgement":
-            if place:
-                row |= drawn_at(draw, place) | {FIXED: str(more.get("windows") or "")}
+            if is_drawn:
+                row |= drawn_at(draw, place)
+                row[PLANNED] = str(n_planned or "")
             else:
-                row["judgement"] = self.verdict(row["level"], more.get("concepts", ()))
+                row["judgement"] = self.verdict(row["level"], concepts)
             if self.codebook.name != BUILTIN[0]:
                 row[CODEBOOK_COLUMN] = self.codebook.name
-        return {name: cell for name, cell in row.items() if cell}
+        return {column: cell for column, cell in row.items() if cell}
 
     def refuse(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
-        """Refuse what people ask for by mistake, in words that can be said again.
+        """Refuse mistakes that people make at the desk, in messages that the desk can translate.
 
         Raises
         ------
         FilmError
-            A text holds signs that control how text is shown, or the span is behind the film or too short.
+            A text holds control characters, or the span ends after the film or is too short.
         """
-        whole_s = self.film.record.duration_s
+        film_s = self.film.record.duration_s
         for text in (row.get("annotator", ""), row.get("note", "")):
-            wrong = unsuitable(text)
-            if wrong:
-                raise FilmError(said("unsuitable", text=text, sign=re.findall(r"U\+\w+", wrong)[0]))
-        if end_s > whole_s + END_SLACK_S:
-            raise FilmError(said("behind", start=start_s, end=end_s, whole=whole_s))
-        if kind == "passage" and not end_s - start_s >= SHORTEST_S:
+            problem = unsuitable(text)
+            if problem:
+                character = re.findall(r"U\+\w+", problem)[0]  # the code point, such as U+202E
+                raise FilmError(said("unsuitable", text=text, sign=character))
+        if end_s > film_s + END_SLACK_S:
+            raise FilmError(said("behind", start=start_s, end=end_s, whole=film_s))
+        if kind == "passage" and not end_s - start_s >= SHORTEST_S:  # NaN is refused too
             raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
 
+    def clip_of_new(self, kind: str, row: Cells, path: Path) -> Clip:
+        """Make a clip of a decision that is not yet in the ledger; `path` is the file that it comes from.
+
+        Raises
+        ------
+        FilmError
+            The decision is not valid; the message is its first problem.
+        """
+        problems = Problems(path)
+        clip = self.checked(kind, row, "new", problems, line=0)
+        if clip is None:
+            _, _, problem = problems.messages[0].partition(", ")  # without "line 0", which is no line
+            raise FilmError(problem)
+        return clip
+
     def checked(
-        self, kind: str, row: Mapping[str, str], name: str, problems: Problems, line: int
+        self, kind: str, row: Mapping[str, str], clip_id: str, problems: Problems, line: int
     ) -> Clip | None:
-        """Make a clip of a decision; None, with what is nonsense in it noted, if it is none."""
-        before = len(problems.messages)
-        for column in (*SPAN, *NEEDED[kind]):
+        """Make a clip of a decision; if it is not valid, add what is wrong to `problems` and return None.
+
+        Parameters
+        ----------
+        kind : str
+        row : mapping
+            Column -> cell.
+        clip_id : str
+            Id of the clip.
+        problems : Problems
+        line : int
+            Number of the row's line in its file, for the messages.
+        """
+        n_earlier = len(problems.messages)
+        for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]):
             if not row.get(column):
                 problems.add(line, "is empty", column)
-        if kind == "agreed" and not _PARENTS.fullmatch(row.get(PARENTS, "")):
+        if kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, "")):
             problems.add(line, "expected the ids of two decisions or more", PARENTS)
-        if len(problems.messages) > before:
+        if len(problems.messages) > n_earlier:
             return None
-        clip = clip_of(TableRow(line, {**row, "clip_id": name}), problems, self.codebook, spelled=True)
+        clip = clip_of(TableRow(line, {**row, "clip_id": clip_id}), problems, self.codebook, spelled=True)
         if clip is None:
             return None
-        whole_s = self.film.record.duration_s
-        if clip.movie == self.film.movie and (clip.end_s or 0.0) > whole_s + END_SLACK_S:
-            problems.add(line, f"{row['end_s']} s is behind the end of a film of {whole_s:g} s", "end_s")
+        film_s = self.film.record.duration_s
+        if clip.movie == self.film.movie and (clip.end_s or 0.0) > film_s + END_SLACK_S:
+            problems.add(line, f"{row['end_s']} s is behind the end of a film of {film_s:g} s", "end_s")
             return None
         return clip
 
 
 def drawn_at(draw: Draw, place: int) -> Cells:
-    """Write the columns of the window at a place of a draw; if the draw has no such place, only the place."""
+    """Write the cells that say how the window at a place of a draw was drawn.
+
+    If the draw has no such place, they hold only the place, which is refused later (`FilmRules.place_of`).
+    """
     order = draw.order()
     if not 0 < place <= len(order):
         return {PLACE: str(place), SEEN_SCORE: "0"}
@@ -234,16 +298,17 @@ def drawn_at(draw: Draw, place: int) -> Cells:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A line of the ledger as these rules read it.
+    """A line of the ledger as the rules of a film read it.
 
     Attributes
     ----------
     line : Line
     clip : Clip or None
-        None if it is nonsense.
+        The decision; None if it is not valid.
     place : int
-        In the draw, of a window of this film that was judged blindly; else 0.
+        Place in the draw, from 1 on, of a window of this film that was judged blindly; 0 for all others.
     problems : tuple of str
+        What is wrong with the line, as messages.
     """
 
     line: Line
@@ -253,7 +318,7 @@ class Reading:
 
 
 def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
-    """Read a decision of a ledger, which anybody may have written."""
+    """Read a decision of a ledger, which anybody may have written, from line `number` of the file `path`."""
     problems = Problems(path)
     clip = rules.checked(line.kind, line.row, line.id, problems, number)
     place = 0

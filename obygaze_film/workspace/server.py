@@ -45,40 +45,48 @@ from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
-from obygaze_film.workspace.media import KINDS, StillSheet
+from obygaze_film.workspace.media import KINDS as MEDIA_TYPES
+from obygaze_film.workspace.media import StillSheet
 from obygaze_film.workspace.pages import (
     Job,
     Note,
     OpenFilm,
     Tell,
+    decision_text,
     desk_page,
     message_of,
     next_window,
-    said_of,
     shown_decisions,
-    what_stands,
+    visible_decisions,
 )
 from obygaze_film.workspace.proxy import make_proxy
+from obygaze_film.workspace.rules import name_of
 from obygaze_film.workspace.streaming import FilmStream
 from obygaze_models.report import asset
 
 MOST_BODY: Final = 1 << 16
-"""Bytes of a decision."""
+"""Maximum size of a request to decide something, in bytes."""
 
 MODES: Final = ("read", "blind")
+"""Modes of the desk: `blind` hides all scores."""
 
-FIGURES: Final = {"svg": "image/svg+xml", "pdf": "application/pdf"}
+FIGURE_TYPES: Final = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 """Format of a figure -> its media type."""
 
 Learning = Callable[[Tell], list[Note]]
+"""Learns from what was decided, tells the share that is done, and returns notes on what came of it."""
 
 COOKIE = "obygaze"
+"""Name of the cookie that a browser has after it entered."""
 
 ENTRY = "/enter/"
-"""Before the token in the address; a query would be blotted out where addresses are printed."""
+"""Path before the token in the address that is printed. A token in the query of the address would be blotted
+out where addresses are printed."""
 
-LEADING = '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
-"""Page that leads to another."""
+REDIRECTING_PAGE = (
+    '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
+)
+"""Page that sends the browser to another address; it loads no icon."""
 
 HEADERS = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages themselves say the rest
@@ -89,21 +97,21 @@ HEADERS = {
 }
 
 _NUMBER = re.compile("[0-9]{1,6}")
-"""Of a film in an address."""
+"""Number of a film in an address."""
 
 
 class Secrets:
-    """Secrets of a start.
+    """Random texts by which a server that was started recognises its user's browser.
 
     Attributes
     ----------
     token
-        In the address that is printed; good for one entry.
+        Part of the address that is printed. It is valid for one entry, and empty afterwards.
     cookie
-        What the browser shows from then on.
+        Value of the cookie that the browser gets when it enters, and sends from then on.
     path
-        Below which all pages are, and to which alone browsers send the cookie: they send cookies of this
-        machine to all of its ports, whoever listens there.
+        Path below which all pages are. Browsers send cookies of this machine to all of its ports, whoever
+        listens there; this cookie they send only to pages below the path.
     """
 
     def __init__(self) -> None:
@@ -111,10 +119,18 @@ class Secrets:
 
 
 class OnlyOwner:
-    """Let in who has this start's secrets, at this address and from its own pages.
+    """Middleware that lets in only the user's browser, at this address and from its own pages.
 
-    A wrong `Host` is another site's name that was pointed here (DNS rebinding); a wrong or absent `Origin` on
-    what writes is not a page of ours.
+    A request with a wrong `Host` came by another site's name that was pointed to this machine (DNS
+    rebinding). A request that writes and has a wrong `Origin`, or none, came from no page of this server.
+
+    Parameters
+    ----------
+    app : ASGIApp
+        Answers the requests that are let in.
+    keys : Secrets
+    port : int
+        The port that the server listens on.
     """
 
     def __init__(self, app: ASGIApp, keys: Secrets, port: int) -> None:
@@ -122,7 +138,7 @@ class OnlyOwner:
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse with 403."""
+        """Answer a request, or refuse it with status 403; either answer gets `HEADERS`."""
         if scope["type"] != "http":
             return
 
@@ -134,29 +150,41 @@ class OnlyOwner:
         await self._answer(Request(scope))(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> ASGIApp:
+        """Choose what answers a request: the application, the page that gives the cookie, or a refusal."""
         host, keys = request.headers.get("host", ""), self.keys
         if host not in self.hosts:
             return PlainTextResponse("not this address", 403)
-        if request.method not in {"GET", "HEAD"} and request.headers.get("origin") != f"http://{host}":
+        writes = request.method not in {"GET", "HEAD"}
+        if writes and request.headers.get("origin") != f"http://{host}":
             return PlainTextResponse("not from this page", 403)
-        given = request.url.path.removeprefix(ENTRY)
-        if (
-            request.method == "GET"
-            and keys.token
-            and secrets.compare_digest(given.encode(), keys.token.encode())
-        ):
+        given_token = request.url.path.removeprefix(ENTRY)
+        may_enter = request.method == "GET" and keys.token != ""
+        # Secrets are compared in constant time, so that nobody can guess them sign by sign.
+        if may_enter and secrets.compare_digest(given_token.encode(), keys.token.encode()):
             keys.token = ""
-            # A page, since a cookie that is strict stays at home where another place began a redirect.
-            answer = HTMLResponse(LEADING.format(f"/{keys.path}/"))
+            # A page and no redirect: browsers do not send a strict cookie along a redirect that began at
+            # another place.
+            answer = HTMLResponse(REDIRECTING_PAGE.format(f"/{keys.path}/"))
             answer.set_cookie(COOKIE, keys.cookie, path=f"/{keys.path}/", httponly=True, samesite="strict")
             return answer
-        if not secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), keys.cookie.encode()):
+        given_cookie = request.cookies.get(COOKIE, "")
+        if not secrets.compare_digest(given_cookie.encode(), keys.cookie.encode()):
             return PlainTextResponse(Words(_language(request))["desk_once"], 403)
         return self.app
 
 
 class Asked(msgspec.Struct):
-    """What a page asks to decide."""
+    """What a page asks to decide: a new decision, as of `Decisions.keep`, or to delete, undo or redo one.
+
+    Attributes
+    ----------
+    who
+        Who decides.
+    id
+        Id of the decision to change or to delete; empty if there is none.
+    windows
+        How many windows the person plans to judge blindly.
+    """
 
     kind: Literal["judgement", "passage", "note", "agreed", "delete", "undo", "redo"]
     who: str = ""
@@ -174,46 +202,50 @@ class Asked(msgspec.Struct):
 
 
 class Workspace:
-    """Answers of the workspace; those that are not async run in threads.
+    """Answers the requests for pages of the workspace; methods that are not async run in threads.
 
     Parameters
     ----------
     films : sequence of OpenFilm
-        Those that were learnt from are added at its end.
-    compared : callable
-        Returns the page that compares them, in a language.
+        The films. Learning adds films scored by the new model at its end.
+    comparison_page : callable
+        Returns the page that compares the films, in a language.
     learning : callable or None
-        Learns from what was decided, and returns what came of it.
+        Learns from what was decided; None if the workspace can't learn.
     """
 
     def __init__(
-        self, films: Sequence[OpenFilm], compared: Callable[[str], str], learning: Learning | None = None
+        self,
+        films: Sequence[OpenFilm],
+        comparison_page: Callable[[str], str],
+        learning: Learning | None = None,
     ) -> None:
-        self.films, self.compared, self.learning, self.learnt = films, compared, learning, Job()
+        self.films, self.comparison_page, self.learning = films, comparison_page, learning
+        self.learning_job = Job()
 
     def app(self, keys: Secrets, port: int) -> Starlette:
-        """Make the application for a start: its secrets, and the port that it listens on."""
-        film, small = "/film/{number}", [Middleware(GZipMiddleware)]
+        """Make the application of a server that was started with these secrets and listens on this port."""
+        film, compressed = "/film/{number}", [Middleware(GZipMiddleware)]
         routes = [
             Route("/", self.first),
-            Route("/films", self.every, middleware=small),
-            Route("/desk/{name}.js", self.script, middleware=small),
-            *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
+            Route("/films", self.comparison, middleware=compressed),
+            Route("/desk/{name}.js", self.script, middleware=compressed),
+            *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=compressed) for mode in MODES),
             Route(f"{film}/video", self.video),
             Route(f"{film}/stream", self.stream),
             Route(f"{film}/captions.vtt", self.captions),
-            *(Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURES),
-            *(Route(f"{film}/{name}", self.media, name=name) for name in KINDS),
+            *(Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURE_TYPES),
+            *(Route(f"{film}/{name}", self.media, name=name) for name in MEDIA_TYPES),
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
-            Route(f"{film}/next", self.following),
+            Route(f"{film}/next", self.window_to_judge),
             Route(f"{film}/minutes", self.minutes),
             Route(f"{film}/decide", self.decide, methods=["POST"]),
             *(
                 Route(f"{film}/{job.__name__}", job, methods=["GET", "POST"])
                 for job in (self.copy, self.learn)
             ),
-            Route(f"{film}/export/{{name}}", self.export, middleware=small),
+            Route(f"{film}/export/{{name}}", self.export, middleware=compressed),
         ]
         return Starlette(
             routes=[Mount(f"/{keys.path}", routes=routes)],
@@ -222,51 +254,54 @@ class Workspace:
         )
 
     def film(self, request: Request) -> OpenFilm:
-        """Find the film of an address."""
+        """Find the film that an address names by its number; answer 404 if there is none."""
         text = str(request.path_params["number"])
-        number = int(text) if _NUMBER.fullmatch(text) else len(self.films)
-        if number >= len(self.films):
+        if not _NUMBER.fullmatch(text) or int(text) >= len(self.films):
             raise HTTPException(404, "no such film")
-        return self.films[number]
+        return self.films[int(text)]
 
     def first(self, _: Request) -> Response:
-        """Show the only film, or all."""
+        """Lead to the only film, or to the page of all films if there are several."""
         return RedirectResponse("film/0/read" if len(self.films) == 1 else "films", 303)
 
-    def every(self, request: Request) -> Response:
-        """Compare the films."""
-        return HTMLResponse(self.compared(_language(request)))
+    def comparison(self, request: Request) -> Response:
+        """Show the page that compares the films."""
+        return HTMLResponse(self.comparison_page(_language(request)))
 
     def desk(self, request: Request) -> Response:
-        """Show a film, or where windows of it are judged blindly."""
-        mode = request.url.path.rpartition("/")[2]
+        """Show the desk of a film, in the mode that the address ends with."""
+        mode = _last_part(request)
         learns, language = self.learning is not None, _language(request)
         return HTMLResponse(desk_page(self.films, self.film(request), mode, language, learns=learns))
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
-        if (name := request.path_params["name"]) not in modules.DESK:
+        name = request.path_params["name"]
+        if name not in modules.DESK:
             raise HTTPException(404, "no such script")
         return Response(asset(f"{name}.js", "obygaze_film.page"), media_type="text/javascript")
 
     def media(self, request: Request) -> Response:
-        """Send stills, colours or peaks of the film; until they are made there is nothing."""
-        film, name = self.film(request), request.url.path.rpartition("/")[2]
+        """Send stills, colours or sound peaks of the film; an empty answer until they are made."""
+        film, name = self.film(request), _last_part(request)
         path = film.media.get(name)
-        if path is None or not path.is_file():
-            return Response(status_code=404 if path is None else 204)  # 204: it is being made
-        return FileResponse(path, media_type=KINDS[name])
+        if path is None:
+            return Response(status_code=404)
+        if not path.is_file():
+            return Response(status_code=204)  # it is being made
+        return FileResponse(path, media_type=MEDIA_TYPES[name])
 
     def captions(self, request: Request) -> Response:
-        """Send what is said, as captions of the player."""
+        """Send the film's subtitles, as captions for the player."""
         lines = self.film(request).timeline.subtitles[["start_s", "end_s", "text"]]
         cues = [Subtitle(*row) for row in lines.itertuples(index=False, name=None)]
-        return Response(write_vtt(cues, "", []), media_type="text/vtt")
+        return Response(write_vtt(cues, title="", notes=[]), media_type="text/vtt")
 
     def span(self, request: Request) -> Response:
-        """Say what is seen and said in a span, and what is like it."""
+        """Describe what the model sees in a span, what is said there, and which spans are similar."""
         film, words = self.film(request), Words(_language(request))
-        return JSONResponse(span_evidence(film, self.films, *_ends(request), words))
+        start_s, end_s = _ends(request)
+        return JSONResponse(span_evidence(film, self.films, start_s, end_s, words))
 
     def minutes(self, request: Request) -> Response:
         """Send the timeline minute by minute, for a table."""
@@ -274,34 +309,36 @@ class Workspace:
         return JSONResponse(minutes_data(view.minutes, view))
 
     def figure(self, request: Request) -> Response:
-        """Draw a span as a figure for an article: SVG, or PDF where matplotlib is there."""
+        """Draw a span as a figure for an article: SVG, or PDF if matplotlib is installed."""
         film, kind = self.film(request), request.url.path.rpartition(".")[2]
         if kind == "pdf" and not can_write_pdf():
             raise HTTPException(404, "PDF needs matplotlib: pip install 'obygaze[figures]'")
         view = film.view(_language(request))
-        who = " ".join(request.query_params.get("who", "").split())
-        decisions = shown_decisions(film, who, words=view.words)
-        stills = StillSheet(film.media) if film.media and film.media["media.json"].is_file() else None
-        figure = film_figure(view, *_ends(request), decisions, stills)
-        return Response(figure_pdf(figure) if kind == "pdf" else figure, media_type=FIGURES[kind])
+        decisions = shown_decisions(film, _viewer(request), words=view.words)
+        has_stills = bool(film.media) and film.media["media.json"].is_file()
+        stills = StillSheet(film.media) if has_stills else None
+        start_s, end_s = _ends(request)
+        figure = film_figure(view, start_s, end_s, decisions, stills)
+        return Response(figure_pdf(figure) if kind == "pdf" else figure, media_type=FIGURE_TYPES[kind])
 
     def decisions(self, request: Request) -> Response:
-        """List what is decided, for a window that was looked away from."""
-        film, asked = self.film(request), request.query_params
+        """List what is decided, for a desk whose user comes back: others may have decided meanwhile."""
+        film = self.film(request)
         film.decisions.refresh()
-        who = " ".join(asked.get("who", "").split())
+        is_blind = request.query_params.get("mode") == "blind"
         words = Words(_language(request))
-        return JSONResponse(what_stands(film, who, blind=asked.get("mode") == "blind", words=words))
+        return JSONResponse(visible_decisions(film, _viewer(request), blind=is_blind, words=words))
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
         film, words = self.film(request), Words(_language(request))
-        if (path := film.played) is None:
+        path = film.played
+        if path is None:
             raise HTTPException(404, words.again(film.lost) or words["desk_cannot_play"])
         return FileResponse(path)
 
     def stream(self, request: Request) -> Response:
-        """Send the film from a time on, encoded as the browser takes it."""
+        """Send the film from the time `t` in seconds on, encoded while the browser reads it."""
         film = self.film(request)
         if film.path is None or not film.streamed or film.lost:
             raise HTTPException(404, "this film is not encoded while it plays")
@@ -315,16 +352,19 @@ class Workspace:
         headers = {"x-start": str(round(stream.start_s, 6))}
         return StreamingResponse(stream.chunks(), media_type="video/mp4", headers=headers)
 
-    def following(self, request: Request) -> Response:
-        """Give the next window to judge."""
-        asked = request.query_params
-        n, who = asked.get("n", ""), asked.get("who", "")
-        wanted = int(n) if n.isdecimal() and len(n) < 7 else 0
+    def window_to_judge(self, request: Request) -> Response:
+        """Return the next window to judge blindly; `n` in the query is how many the person plans to judge."""
+        query = request.query_params
+        n = query.get("n", "")
+        n_planned = int(n) if n.isdecimal() and len(n) < 7 else 0  # no film has a million windows
         film, words = self.film(request), Words(_language(request))
-        return JSONResponse(next_window(film, who, wanted, words, tell="tell" in asked))
+        return JSONResponse(next_window(film, query.get("who", ""), n_planned, words, tell="tell" in query))
 
     async def decide(self, request: Request) -> Response:
-        """Write a decision, and say what is there now."""
+        """Do what the desk asks with a film's decisions; answer with notices and the decisions as they are.
+
+        The keys of the answer are those of `_decided` and of `visible_decisions`.
+        """
         film, body = self.film(request), b""
         async for part in request.stream():
             body += part
@@ -333,48 +373,65 @@ class Workspace:
         asked = msgspec.json.decode(body, type=Asked)
         words = Words(_language(request))
         answer = _decided(film, asked, words)
-        notices = film.decisions.notices  # to which another thread may add meanwhile
+        # Each notice is removed as it is read: another thread may add further ones meanwhile.
+        notices = film.decisions.notices
         told = [words.again(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
-        who = " ".join(asked.who.split())
-        return JSONResponse(answer | what_stands(film, who, blind=asked.mode == "blind", words=words))
+        is_blind = asked.mode == "blind"
+        visible = visible_decisions(film, name_of(asked.who), blind=is_blind, words=words)
+        return JSONResponse(answer | visible)
 
     def copy(self, request: Request) -> Response:
-        """Begin the copy that the browser plays, or say how far it is."""
+        """Begin the copy of the film that the browser plays (POST), or say how much of it is made (GET)."""
         film = self.film(request)
         if request.method == "POST":
             _begin_copy(film)
         return JSONResponse(_state(film.copying, request) | {"done": film.played is not None})
 
     def learn(self, request: Request) -> Response:
-        """Begin to learn from what was decided, or say how far that is, and at its end what came of it."""
+        """Begin to learn from what was decided (POST), or say how much of that is done (GET).
+
+        `film` in the answer is the number of the film as it was scored last.
+        """
         movie = self.film(request).timeline.movie
         if self.learning is None:
             raise HTTPException(404, "no corpus was given: film open --learn MANIFEST STORE")
         if request.method == "POST":
-            self.learnt.begin(self.learning)
-        state = _state(self.learnt, request)  # before the films: what it calls done lies among them
+            self.learning_job.begin(self.learning)
+        # The state is read before the films: if it is done, the film that it scored is among them.
+        state = _state(self.learning_job, request)
         number = max(film.number for film in self.films if film.timeline.movie == movie)
         return JSONResponse(state | {"film": number})
 
     def export(self, request: Request) -> Response:
-        """Send decisions as a table, or the film with them for another tool: what a person may see."""
+        """Send the decisions that a person may see as a table, or the film with them for another tool."""
         film, name = self.film(request), request.path_params["name"]
-        shown = shown_decisions(film, " ".join(request.query_params.get("who", "").split()))
+        shown_ids = {described["id"] for described in shown_decisions(film, _viewer(request))}
         if name in KINDS_OF_DECISION:
-            return Response(film.decisions.table(name, {one["id"] for one in shown}), media_type="text/csv")
+            return Response(film.decisions.table(name, shown_ids), media_type="text/csv")
         if name not in FORMATS:
             raise HTTPException(404, "no such export")
-        people = film.decisions.decided({one["id"] for one in shown})
+        people = film.decisions.decided(shown_ids)
         return Response(FORMATS[name].file_of(collect(film.timeline, name, people=people)))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request that failed with the error's message, in the language of the browser."""
     return JSONResponse({"said": Words(_language(request)).again(message_of(error))}, 400)
 
 
+def _last_part(request: Request) -> str:
+    """Return the last part of an address's path, such as `read` or `stills.webp`."""
+    return request.url.path.rpartition("/")[2]
+
+
+def _viewer(request: Request) -> str:
+    """Return the name of the person at the desk, as the address states it; may be empty."""
+    return name_of(request.query_params.get("who", ""))
+
+
 def _ends(request: Request) -> tuple[float, float]:
-    """Read the ends of the span that is asked for."""
+    """Read the start and end in seconds of the span that is asked for: `a` and `b` in the address."""
     try:
         start_s, end_s = (float(request.query_params.get(name, "")) for name in "ab")
     except ValueError:
@@ -385,8 +442,9 @@ def _ends(request: Request) -> tuple[float, float]:
 
 
 def _language(request: Request) -> str:
-    """Return the first language of the browser that pages are written in."""
-    wanted = [each.strip()[:2].lower() for each in request.headers.get("accept-language", "").split(",")]
+    """Return the browser's first language that pages are written in; the first of `LANGUAGES` if none is."""
+    header = request.headers.get("accept-language", "")  # such as "fr-CA, en;q=0.5"
+    wanted = [item.strip()[:2].lower() for item in header.split(",")]
     return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
 
 
@@ -400,7 +458,21 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     """
     decisions = film.decisions
     if asked.kind in KINDS_OF_DECISION:
-        new_id = decisions.keep(**msgspec.structs.asdict(asked))
+        new_id = decisions.keep(
+            asked.kind,
+            asked.start_s,
+            asked.end_s,
+            asked.who,
+            level=asked.level,
+            concepts=asked.concepts,
+            note=asked.note,
+            origin=asked.origin,
+            place=asked.place,
+            n_planned=asked.windows,
+            parents=asked.parents,
+            mode=asked.mode,
+            changes=asked.id,
+        )
         return {"id": new_id, "said": words["desk_kept"]}
     line: Line | None
     if asked.kind == "delete":
@@ -411,34 +483,37 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
         line = decisions.redo(asked.who)
     if line is None:
         return {"said": words[f"desk_no_{asked.kind}"]}
-    what = said_of(line.row, decisions.codebook, words.language)
-    return {"said": words.say(f"desk_did_{asked.kind}", what=what)}
+    decided = decision_text(line.row, decisions.codebook, words.language)
+    return {"said": words.say(f"desk_did_{asked.kind}", what=decided)}
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:
-    """Describe how far a work is, in the language of the browser."""
+    """Describe how much of a job is done, and what it says at its end, in the language of the browser."""
     words = Words(_language(request))
     return {
         "share": job.share,
         "error": words.again(job.error),
-        "said": [_told(note, words) for note in job.notes or ()],
+        "said": [_note_text(note, words) for note in job.notes or ()],
         "done": job.notes is not None,
     }
 
 
-def _told(note: Note, words: Words) -> str:
-    """Write what is to be said at the end of a work."""
+def _note_text(note: Note, words: Words) -> str:
+    """Write a note of a job in a language."""
     return sentence(note, words) if isinstance(note, FilmClaim) else str(words.again(note))
 
 
 def _begin_copy(film: OpenFilm) -> None:
-    """Make the copy that the browser plays, where it needs one."""
-    path, out, whole_s = film.path, film.for_browser, film.timeline.record.duration_s
+    """Begin to make the copy of a film that the browser plays, unless it is there or none is needed."""
+    path, out, film_s = film.path, film.for_browser, film.timeline.record.duration_s
     if path is None or out is None or film.lost or film.played is not None:
         return
 
     def copy(tell: Tell) -> list[Note]:
-        make_proxy(path, out, lambda seconds: tell(min(1.0, seconds / whole_s)))
+        def tell_share(done_s: float) -> None:
+            tell(min(1.0, done_s / film_s))
+
+        make_proxy(path, out, tell_share)
         return []
 
     film.copying.begin(copy)
@@ -446,14 +521,25 @@ def _begin_copy(film: OpenFilm) -> None:
 
 def serve(
     films: Sequence[OpenFilm],
-    compared: Callable[[str], str],
+    comparison_page: Callable[[str], str],
     learning: Learning | None = None,
     *,
     port: int,
     browser: bool,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve until stopped; `tell` gets the address to open.
+    """Serve the workspace on this machine until it is stopped.
+
+    Parameters
+    ----------
+    films, comparison_page, learning
+        As of `Workspace`.
+    port : int
+        Port to listen on; 0 for any that is free.
+    browser : bool
+        Whether to open the address in the user's browser.
+    tell : callable
+        Is called with the address to open.
 
     Raises
     ------
@@ -470,8 +556,9 @@ def serve(
         tell(address)
         if browser:
             door = stack.enter_context(_door(address))
+            # In a thread: opening a browser may take for ever.
             Thread(target=webbrowser.open, args=(door,), daemon=True).start()
-        app = Workspace(films, compared, learning).app(keys, port)
+        app = Workspace(films, comparison_page, learning).app(keys, port)
         config = uvicorn.Config(
             app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
         )
@@ -480,10 +567,14 @@ def serve(
 
 @contextmanager
 def _door(address: str) -> Iterator[str]:
-    """Make a page that leads to an address, and that only its owner can read: all can read command lines."""
+    """Write a file that leads a browser to an address while the context lasts; yield the file's address.
+
+    The browser is given the file and not the address with its token, because everybody on the machine can
+    read command lines. Only its owner can read the file.
+    """
     handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
     with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(LEADING.format(address))
+        file.write(REDIRECTING_PAGE.format(address))
     try:
         yield Path(name).as_uri()
     finally:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from obygaze_features.manifest import SEEN_SCORE, Clip
 from obygaze_film.workspace.ledger_lines import PARENTS, Line
 
-MILLISECONDS = 3
-"""Decimals of seconds to which the ends of spans are rounded before they are compared."""
+DECIMALS = 3
+"""Decimals of seconds (milliseconds) to which the ends of spans are rounded before they are compared."""
 
 
 class Disagreement(NamedTuple):
@@ -61,7 +61,7 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
 
 def span_key(clip: Clip) -> tuple[float, float]:
     """Return the start and end of a decision in seconds, rounded so that equal spans compare as equal."""
-    return round(clip.start_s or 0.0, MILLISECONDS), round(clip.end_s or 0.0, MILLISECONDS)
+    return round(clip.start_s or 0.0, DECIMALS), round(clip.end_s or 0.0, DECIMALS)
 
 
 def parents_of(clip: Clip) -> frozenset[str]:
@@ -80,7 +80,8 @@ def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     if len(agreed_levels) != 1:
         return ""
     settling = candidates[-1]
-    # A decision made since opens the question again, unless it gives the agreed level too.
+    # A differing decision that is no parent was made since. It opens the question again, unless it gives the
+    # agreed level too.
     for clip_id in level_of.keys() - parents_of(settling):
         if level_of[clip_id] != settling.level:
             return ""
@@ -109,8 +110,8 @@ def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
     spans = {_span_of(decided) for decided in (line, *parents)}
     people = set()
     for parent in parents:
-        is_on_level = parent.kind != "agreed" and parent.row.get("level")
-        if is_on_level:
+        gives_own_level = parent.kind != "agreed" and parent.row.get("level")
+        if gives_own_level:
             people.add(parent.annotator)
     is_of_one_span = len(spans) == 1
     return "" if is_of_one_span and len(people) > 1 else "nothing"
@@ -118,6 +119,6 @@ def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
 
 def _span_of(line: Line) -> tuple[str, float, float]:
     """Return the movie, start and end of a line, rounded so that equal spans compare as equal."""
-    start_s = round(float(line.row["start_s"]), MILLISECONDS)
-    end_s = round(float(line.row["end_s"]), MILLISECONDS)
+    start_s = round(float(line.row["start_s"]), DECIMALS)
+    end_s = round(float(line.row["end_s"]), DECIMALS)
     return line.row.get("movie", ""), start_s, end_s

@@ -14,34 +14,34 @@ from av.video.reformatter import Interpolation
 from obygaze_features.errors import VideoError
 from obygaze_features.video import opened, probe
 from obygaze_film.notes import said
-from obygaze_film.workspace.proxy import RATE, TICK, first_sound, made_anew
+from obygaze_film.workspace.proxy import SAMPLE_RATE, TICK_S, first_sound, made_anew
 
 MOST_LINES: Final = 480
 """Maximum height of the pictures, in pixels: enough to judge by, and quick to encode."""
 
 FRAGMENT_S: Final = 1
-"""Seconds of a fragment, which begins with a key frame."""
+"""Length of a fragment in seconds; each begins with a key frame."""
 
-EARLIER_S: Final = 0.001
-"""Seconds by which times of containers are rounded."""
+SLACK_S: Final = 0.001
+"""Seconds by which a picture may be before the time asked for: containers round times to milliseconds."""
 
-WITH_SOUND: Final = 'video/mp4; codecs="avc1.42E01F, mp4a.40.2"'
-SILENT: Final = 'video/mp4; codecs="avc1.42E01F"'
-"""What is sent, as the browser is told: H.264 in its plainest profile, and AAC."""
+TYPE_WITH_SOUND: Final = 'video/mp4; codecs="avc1.42E01F, mp4a.40.2"'
+TYPE_WITHOUT_SOUND: Final = 'video/mp4; codecs="avc1.42E01F"'
+"""Media types of the stream: H.264 in its plainest profile, with AAC or without sound."""
 
-AHEAD: Final = 1024
-"""Samples by which AAC begins before its first sound. Sound begins that much later than the pictures; FFmpeg
-shifts a stream that begins before 0."""
+PRIMING_SAMPLES: Final = 1024
+"""Samples that AAC puts before the first sound. The sound begins at least that much after the pictures:
+otherwise the stream would begin before 0, and FFmpeg would shift all of it."""
 
 FRAGMENTED: Final = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "flush_packets": "1"}
-"""Options of FFmpeg's MP4: the header has no pictures, and a fragment is written at once."""
+"""Options of FFmpeg's MP4: the header has no pictures, and each fragment is written at once."""
 
 
 def streamed_type(path: Path) -> str:
-    """Say what kind of stream a film is encoded as while it plays; empty where none is needed, or possible.
+    """Return the media type of the stream that a film is encoded as while it plays.
 
-    A film of several parts, one that is cropped, turned or not in one file, is only copied: its pictures are
-    converted one by one (`proxy.make_proxy`).
+    Empty if browsers play the film as it is, or if it can't be streamed: a film that consists of several
+    parts, is cropped or turned, or is not in one file needs a copy (`proxy.make_proxy`).
 
     Raises
     ------
@@ -58,24 +58,30 @@ def streamed_type(path: Path) -> str:
         frame = next(source.container.decode(source.stream), None)
         if frame is None or frame.rotation:
             return ""
-    return WITH_SOUND if "sound" in film.besides else SILENT
+    return TYPE_WITH_SOUND if "sound" in film.besides else TYPE_WITHOUT_SOUND
 
 
 class _Chunks:
-    """A file that is only written, and read by taking what was written."""
+    """A file in memory for FFmpeg to write into, from which the data are taken while it is written.
+
+    Attributes
+    ----------
+    pending : list of bytes
+        What was written and not yet taken.
+    """
 
     def __init__(self) -> None:
-        self.written: list[bytes] = []
+        self.pending: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        """Keep data until it is taken."""
-        self.written.append(bytes(data))
+        """Keep data until they are taken; return their length, as files do."""
+        self.pending.append(bytes(data))
         return len(data)
 
     def take(self) -> bytes:
-        """Return what was written since the last time."""
-        data = b"".join(self.written)
-        self.written.clear()
+        """Return what was written since the last call, and keep it no longer."""
+        data = b"".join(self.pending)
+        self.pending.clear()
         return data
 
 
@@ -90,36 +96,40 @@ class _Sound:
 
     def __init__(self, made: Any) -> None:
         self._made = made
-        self._stream = made.add_stream("aac", rate=RATE, layout="stereo")
-        self._resampler = AudioResampler("fltp", "stereo", RATE)
-        self._next_sample: int | None = None
+        self._stream = made.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+        self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
+        self._next_sample: int | None = None  # its number from the stream's start; None before the first
 
     def add(self, frame: Any, from_start_s: float) -> None:
-        """Encode sound that begins so many seconds after the stream; times of later sound are counted on."""
+        """Encode a frame of samples that begins so many seconds after the stream.
+
+        The time counts only for the first frame that is encoded: later samples follow without gaps. Frames
+        that begin before `PRIMING_SAMPLES` are left out.
+        """
         if self._next_sample is None:
-            first_sample = round(from_start_s * RATE)
-            if first_sample < AHEAD:
+            first_sample = round(from_start_s * SAMPLE_RATE)
+            if first_sample < PRIMING_SAMPLES:
                 return
             self._next_sample = first_sample
         for block in self._resampler.resample(frame):
             block.pts = self._next_sample
-            block.time_base = Fraction(1, RATE)
+            block.time_base = Fraction(1, SAMPLE_RATE)
             self._next_sample += block.samples
             self._made.mux(self._stream.encode(block))
 
     def end(self) -> None:
-        """Encode what is left."""
+        """Write what the encoder still holds."""
         self._made.mux(self._stream.encode(None))
 
 
 class FilmStream:
-    """A film from a time on, encoded as it is read.
+    """A film from a time on, encoded while it is read.
 
     Parameters
     ----------
     path : Path
     start_s : float
-        Seconds of the film's time line.
+        Time in the film, in seconds from its first picture.
 
     Attributes
     ----------
@@ -133,33 +143,34 @@ class FilmStream:
     """
 
     def __init__(self, path: Path, start_s: float) -> None:
-        self._stack = ExitStack()
+        self._stack = ExitStack()  # keeps the film open until `chunks` ends
         self._frames = self._decoded(path, start_s)
         first = None
-        why = f"no picture from {start_s:g} s on"
+        problem = f"no picture from {start_s:g} s on"
         try:
             first = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
-            why = str(error)
+            problem = str(error)
         if first is None:
             self._stack.close()
-            raise VideoError(said("no_copy", path=path, error=why), path)
-        self.start_s, self._first = first
+            raise VideoError(said("no_copy", path=path, error=problem), path)
+        self.start_s, self._first_picture = first
 
     def _decoded(self, path: Path, start_s: float) -> Iterator[tuple[float, Any]]:
-        """Yield the pictures from a time on, and the sound from the first of them on, with their times."""
+        """Yield frames with their times in seconds: pictures from `start_s` on, and sound after the first."""
         source = self._stack.enter_context(opened(path))
         container, video = source.container, source.stream
         self._pixel_aspect = Fraction(video.codec_context.sample_aspect_ratio or 1)
-        self._rate = video.average_rate or Fraction(25)
-        self._track = first_sound(container)
+        self._frames_per_s = video.average_rate or Fraction(25)
+        self._sound_track = first_sound(container)
         if start_s > 0 and video.time_base is not None:
+            # To the key frame before that time: decoding begins there, and earlier frames are passed over.
             container.seek(int((start_s + source.origin) / video.time_base), stream=video, backward=True)
         is_started = False
         streams = [video]
-        if self._track is not None:
-            self._track.discard = Discard.default
-            streams.append(self._track)
+        if self._sound_track is not None:
+            self._sound_track.discard = Discard.default  # opening a film discards its sound
+            streams.append(self._sound_track)
         for packet in source.demux(*streams):
             try:
                 frames = packet.decode()
@@ -169,7 +180,7 @@ class FilmStream:
                 if frame.pts is None or frame.time_base is None:
                     continue
                 at_s = float(frame.pts * frame.time_base - source.origin)
-                if at_s < start_s - EARLIER_S:
+                if at_s < start_s - SLACK_S:
                     continue
                 if isinstance(frame, av.VideoFrame):
                     is_started = True
@@ -177,50 +188,53 @@ class FilmStream:
                     yield at_s, frame
 
     def chunks(self) -> Iterator[bytes]:
-        """Encode the film to its end; yield what was encoded since the chunk before."""
+        """Encode the film to its end; yield chunks of the stream as they are encoded."""
         written = _Chunks()
         with self._stack, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
             pictures = self._add_pictures(made)
-            sound = None if self._track is None else _Sound(made)
+            sound = None if self._sound_track is None else _Sound(made)
             last_tick = -1
             for at_s, frame in self._from_first():
                 from_start_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
-                    tick = round(from_start_s / TICK)
+                    tick = round(from_start_s / TICK_S)
                     # Two pictures of one time, as damaged files have them, cannot both be shown.
                     if tick > last_tick:
                         last_tick = tick
                         made.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
                     sound.add(frame, from_start_s)
-                if written.written:
+                if written.pending:
                     yield written.take()
-            made.mux(pictures.encode(None))
+            made.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:
                 sound.end()
-        yield written.take()
+        yield written.take()  # what closing the container wrote
 
     def _from_first(self) -> Iterator[tuple[float, Any]]:
-        yield self.start_s, self._first
+        """Yield all frames with their times, beginning with the first picture, which was decoded before."""
+        yield self.start_s, self._first_picture
         yield from self._frames
 
     def _add_pictures(self, made: Any) -> Any:
-        """Add the stream of pictures: square pixels, no picture that refers to a later one."""
-        first = self._first
-        high = min(MOST_LINES, first.height) // 2 * 2
-        width = max(2, round(first.width * self._pixel_aspect * high / first.height / 2) * 2)
+        """Add the stream of pictures: with square pixels, and no picture that refers to a later one."""
+        first = self._first_picture
+        # H.264 halves the resolution of colours: width and height must be even.
+        height = min(MOST_LINES, first.height) // 2 * 2
+        width = max(2, round(first.width * self._pixel_aspect * height / first.height / 2) * 2)
         options = {"preset": "superfast", "crf": "24", "profile": "baseline", "tune": "fastdecode"}
         stream = made.add_stream("libx264", options=options)
-        stream.width, stream.height, stream.pix_fmt = width, high, "yuv420p"
-        stream.time_base = stream.codec_context.time_base = TICK
-        stream.codec_context.gop_size = max(1, round(FRAGMENT_S * self._rate))
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        stream.time_base = stream.codec_context.time_base = TICK_S
+        stream.codec_context.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
         stream.codec_context.max_b_frames = 0
         return stream
 
     def _scaled(self, frame: Any, stream: Any, tick: int) -> Any:
-        """Scale a picture, quickly, and give it its time in the stream."""
+        """Scale a picture to the size of the stream, and give it its time in units of `TICK_S`."""
         scaled = frame.reformat(
             stream.width, stream.height, "yuv420p", interpolation=Interpolation.FAST_BILINEAR
         )
-        scaled.pts, scaled.time_base, scaled.pict_type = tick, TICK, 0
+        scaled.pts, scaled.time_base = tick, TICK_S
+        scaled.pict_type = 0  # the encoder chooses which pictures are key frames, not the film
         return scaled

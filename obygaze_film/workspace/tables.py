@@ -30,12 +30,12 @@ from obygaze_film.windows_to_judge import DRAW
 from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
-from obygaze_film.workspace.rules import FIXED, SPAN, Cells, FilmRules
+from obygaze_film.workspace.rules import PLANNED, REQUIRED, Cells, FilmRules
 
 NOTES: Final = "notes.csv"
 
 COLUMNS: Final = {
-    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, LAW, SEED, CONTENT_S, FIXED, "judged_at"),
+    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, LAW, SEED, CONTENT_S, PLANNED, "judged_at"),
     PASSAGES: (*FIELDS, SEEN_SCORE, "origin", "judged_at"),
     NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
     SETTLED: (*FIELDS, SEEN_SCORE, PARENTS, "judged_at"),
@@ -113,10 +113,12 @@ class ExportedTable:
         OSError
             The file could not be written; it is as it was.
         """
-        is_written = self.text == text if self._state else is_empty
-        if self.is_held or is_written or state_of(self.path) != self._state:
+        has_file = self._state is not None
+        is_up_to_date = self.text == text if has_file else is_empty
+        was_edited_since = state_of(self.path) != self._state
+        if self.is_held or is_up_to_date or was_edited_since:
             return
-        write_whole(self.path, text, links=False)  # the folder may come from a stranger
+        write_whole(self.path, text, links=False)  # follows no links: the folder may come from a stranger
         self._state, self.text = state_of(self.path), text
 
 
@@ -149,17 +151,27 @@ class TakenIn(NamedTuple):
         All rows of the table.
     new : list of TableRow or None
         For each row the new decision that it gives; None if it gives none.
-    beside : list of RowBeside
-        Rows that name a line and could not replace it.
+    not_replacing : list of NotReplacingRow
+        Rows that name a line and may not replace it.
     """
 
     rows: list[FileRow]
     new: list[TableRow | None]
-    beside: "list[RowBeside]"
+    not_replacing: "list[NotReplacingRow]"
 
 
-class RowBeside(NamedTuple):
-    """A row that names a line which it may not replace; it becomes a new decision beside that line."""
+class NotReplacingRow(NamedTuple):
+    """A row that names a line which it may not replace: it becomes a further decision, and both stand.
+
+    Attributes
+    ----------
+    number : int
+        Number of the row's line in the table's file.
+    annotator : str
+        Who decided what the row says.
+    line : Line
+        The ledger's line that the row names.
+    """
 
     number: int
     annotator: str
@@ -193,37 +205,39 @@ def read_edited(
         The table lacks columns, or a row is no valid decision; the message names file and line.
     """
     kind = table.kind
-    file = read_table(table.path, (*SPAN, "note") if kind == "note" else (*FIELDS, SEEN_SCORE))
+    needed_columns = (*REQUIRED, "note") if kind == "note" else (*FIELDS, SEEN_SCORE)
+    file = read_table(table.path, needed_columns)
     rows = [*file.timed()]
-    written = [_id_and_cells(row, rules, meanings) for row in rows]
-    standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing}
+    ids_and_cells = [_id_and_cells(row, rules, meanings) for row in rows]
+    cells_of_standing = {_frozen(decisions[line_id].line.row) for line_id in standing}
     # Ids of lines that no further row may replace: a row says the same as the line, or has replaced it.
     taken_ids = set()
-    for line_id, cells in written:
+    for line_id, cells in ids_and_cells:
         if line_id in decisions and _says_the_same(cells, decisions[line_id]):
             taken_ids.add(line_id)
     new: list[TableRow | None] = []
-    beside = []
-    for row, (line_id, cells) in zip(rows, written, strict=True):
-        known = decisions.get(line_id)
-        if known is not None and _says_the_same(cells, known):
-            new.append(None)
-            continue
-        if known is None and _frozen(_without_definition(cells)) in standing_cells:  # a row that lost its id
+    not_replacing = []
+    for row, (line_id, cells) in zip(rows, ids_and_cells, strict=True):
+        named = decisions.get(line_id)
+        if named is not None:
+            is_nothing_new = _says_the_same(cells, named)
+        else:  # a row whose id was lost may still be one of a standing decision
+            is_nothing_new = _frozen(_without_definition(cells)) in cells_of_standing
+        if is_nothing_new:
             new.append(None)
             continue
         checked_cells = _checked(kind, cells, rules, file.problems, row.line)
         annotator = checked_cells.get("annotator", "")
-        if known is None:
+        if named is None:
             new.append(TableRow(checked_cells))
-        elif line_id in taken_ids or known.line.annotator != annotator:
-            beside.append(RowBeside(row.line, annotator, known.line))
+        elif line_id in taken_ids or named.line.annotator != annotator:
+            not_replacing.append(NotReplacingRow(row.line, annotator, named.line))
             new.append(TableRow(checked_cells))
         else:
             taken_ids.add(line_id)
-            new.append(TableRow(checked_cells, line_id))
+            new.append(TableRow(checked_cells, replaces=line_id))
     file.problems.refuse()
-    return TakenIn(rows, new, beside)
+    return TakenIn(rows, new, not_replacing)
 
 
 def _id_and_cells(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
@@ -249,14 +263,14 @@ def _without_definition(cells: Mapping[str, str]) -> Cells:
     return {name: cell for name, cell in cells.items() if name != DEFINITION}
 
 
-def _says_the_same(cells: Mapping[str, str], known: Decision) -> bool:
-    """Whether a row has the cells that its line is exported with.
+def _says_the_same(cells: Mapping[str, str], named: Decision) -> bool:
+    """Whether a row has the cells of the decision that it names.
 
     The definition may be missing: a spreadsheet may have lost its column.
     """
-    if cells.get(DEFINITION, known.definition) != known.definition:
+    if cells.get(DEFINITION, named.definition) != named.definition:
         return False
-    return _without_definition(cells) == _without_definition(known.line.row)
+    return _without_definition(cells) == _without_definition(named.line.row)
 
 
 def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line: int) -> Cells:

@@ -367,7 +367,7 @@ def decide(folder: Path) -> None:
     there = known("found")
     for number, (start, end) in enumerate(desk.windows[:3], start=1):
         for kind, what in {
-            "judgement": {"level": levels[number % 2], "place": number, "windows": 3},
+            "judgement": {"level": levels[number % 2], "place": number, "n_planned": 3},
             "passage": {"level": levels[0]},
             "note": {"note": "as in the first scene"},
         }.items():

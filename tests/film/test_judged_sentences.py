@@ -628,7 +628,7 @@ def test_the_figure_for_an_article_says_whose_shares_its_dots_are_and_of_what_ti
         (of_model, words["model_only"]),
         (of_labels, words.say("labels_only", who="vlm")),
     ):
-        figure = years_figure(compared, words, alone=True)
+        figure = years_figure(compared, words, is_own_file=True)
         labels_of_dots = re.findall("<title>(.*?)</title>", figure)
         assert len(labels_of_dots) == len(films)
         for film, label in zip(compared.films, labels_of_dots, strict=True):

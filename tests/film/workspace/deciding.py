@@ -15,7 +15,7 @@ def judge_blindly(made, *levels, who="AB", n=99):
     film = OpenFilm(0, made.film, made)
     for level in levels:
         window = next_window(film, who, n)["window"]
-        judge(made, window["start"], window["end"], level, who, place=window["place"], windows=n)
+        judge(made, window["start"], window["end"], level, who, place=window["place"], n_planned=n)
 
 
 def stands(made):

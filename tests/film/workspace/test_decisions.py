@@ -30,7 +30,7 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     folder, film, book = place
     made = Decisions(folder, film, book)
     window = choose_next([film], 1, blind=True)[0]
-    judge(made, window.start_s, window.end_s, "violent", " A  B ", concepts=["Gun"], place=1, windows=40)
+    judge(made, window.start_s, window.end_s, "violent", " A  B ", concepts=["Gun"], place=1, n_planned=40)
     judge(made, 10, 20, who="=cmd()")
     made.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
     made.keep("note", 30, 41.5, "AB", note="why\nhere")
@@ -110,7 +110,8 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(place)
             made.delete(ids[int(rng.integers(len(ids)))], "AB")
         elif act == 1 and ids:
             start = float(rng.integers(90)) + number / 100
-            made.keep("passage", start, start + 3, "AB", level=level, id=ids[int(rng.integers(len(ids)))])
+            changed_id = ids[int(rng.integers(len(ids)))]
+            made.keep("passage", start, start + 3, "AB", level=level, changes=changed_id)
         elif act == 2:
             judge(made, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
         else:
@@ -136,7 +137,7 @@ def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(place):
         with pytest.raises(FilmError):
             made.delete(other, who)
         with pytest.raises(FilmError):
-            made.keep("passage", 10, 20, who, level="calm", id=other)
+            made.keep("passage", 10, 20, who, level="calm", changes=other)
     again = Decisions(*place)
     again.delete(name, "AB")  # of another sitting
     assert Decisions(*place).notices == []
@@ -163,9 +164,9 @@ def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(place):
 def test_a_blind_judgement_is_of_the_window_at_its_place(place, place_given):
     made = Decisions(*place)
     with pytest.raises(ObygazeError, match="place"):
-        judge(made, *made.windows[0], place=place_given, windows=40)
+        judge(made, *made.windows[0], place=place_given, n_planned=40)
     with pytest.raises(ObygazeError, match="place"):
-        judge(made, made.windows[0][0], made.windows[0][1] + 1, place=1, windows=40)
+        judge(made, made.windows[0][0], made.windows[0][1] + 1, place=1, n_planned=40)
     assert made.kept["judgement"] == []
 
 
@@ -239,7 +240,7 @@ def test_a_level_of_a_newer_codebook_replaces_nothing_here(place):
     folder, film, book = place
     newer = replace(book, levels=(*book.levels, Level("brutal")))
     name = judge(Decisions(folder, film, newer), 10, 20, "violent")
-    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", id=name)
+    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changes=name)
     assert levels(Decisions(folder, film, newer)) == [("AB", "brutal")]
     here = Decisions(*place)
     assert levels(here) == [("AB", "violent")]
@@ -250,7 +251,7 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(place):
     """A judgement whose ends are moved becomes a passage; undo brings the judgement back."""
     made = Decisions(*place)
     name = judge(made, 10, 20, "violent")
-    made.keep("passage", 11, 20, "AB", level="violent", id=name)
+    made.keep("passage", 11, 20, "AB", level="violent", changes=name)
     passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
     judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": [], "agreed": []}
     assert stands(made) == passage
@@ -389,7 +390,7 @@ def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_ask
     film = OpenFilm(0, place[1], Decisions(*place))
     n = len(film.decisions.windows)
     judge_blindly(film.decisions, *["violent", "calm"] * (n // 2), *["calm"] * (n % 2), n=10 * n)
-    assert film.decisions.fixed_by("AB") == film.decisions.fixed_by("somebody else") == n
+    assert film.decisions.n_planned_by("AB") == film.decisions.n_planned_by("somebody else") == n
     for asked in (n, 10 * n):
         answer = next_window(film, "AB", asked, tell=True)
         assert (answer["done"], answer["fixed"], "window" in answer) == (n, n, False)
@@ -496,15 +497,15 @@ def test_a_film_goes_on_by_its_draw_where_content_changed_since(place):
     folder, film, book = place
     made = Decisions(folder, film, book)
     for number, (start, end) in enumerate(made.windows[:12], start=1):
-        judge(made, start, end, "violent", place=number, windows=40)
+        judge(made, start, end, "violent", place=number, n_planned=40)
     changed = with_more_black(film)
     again = Decisions(folder, changed, book)
     assert again.windows == made.windows
-    assert [*again.blind()["AB"]] == [*range(1, 13)]
+    assert [*again.blind_judgements()["AB"]] == [*range(1, 13)]
     assert len(again.notices) == 1
     assert "content" in again.notices[0]
     start, end = again.windows[12]
-    judge(again, start, end, "calm", place=13, windows=40)
+    judge(again, start, end, "calm", place=13, n_planned=40)
     assert len(judged_film(changed, again.judgements()).of("AB").by_cell) == 13
 
 

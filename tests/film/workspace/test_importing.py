@@ -82,7 +82,7 @@ def test_into_an_empty_ledger_comes_what_went_out(judged, place, kind, tmp_path)
     for (who, start, end, *says), (own, first, last, *said) in zip(labels(made), labels(judged), strict=True):
         assert (who, says) == (own, said)
         assert (start, end) == (pytest.approx(first, abs=slack_s), pytest.approx(last, abs=slack_s))
-    assert {who: len(places) for who, places in made.blind().items()} == {"AB": 4, "C D": 3}
+    assert {who: len(places) for who, places in made.blind_judgements().items()} == {"AB": 4, "C D": 3}
 
 
 def changed(path, kind):
@@ -181,7 +181,7 @@ def test_what_was_judged_again_since_stands(judged, place):
 
 def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(judged, place):
     start_s, _ = judged.windows[0]
-    blind = judged.blind()["AB"][1]
+    blind = judged.blind_judgements()["AB"][1]
     for tiers, is_blind in (((), False), (("people",), True)):
         path = sent(place, "csv", tiers=tiers)
         text = path.read_text(encoding="utf-8")
@@ -192,7 +192,7 @@ def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(ju
         at = [clip for clip in made.kept["judgement"] if (clip.annotator, clip.start_s) == ("AB", start_s)]
         levels = {clip.extras["seen_score"]: clip.level for clip in at}
         assert levels == ({"0": "violent", "1": "violent"} if is_blind else {"0": "calm", "1": "violent"})
-        assert made.blind()["AB"][1].level == ("violent" if is_blind else "calm")
+        assert made.blind_judgements()["AB"][1].level == ("violent" if is_blind else "calm")
 
 
 def test_a_window_of_the_draw_keeps_its_times(judged, place):

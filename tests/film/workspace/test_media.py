@@ -15,7 +15,7 @@ from PIL import Image
 
 from obygaze_film.commands.film_open import make_media_of_films
 from obygaze_film.workspace import media
-from obygaze_film.workspace.media import COLUMNS, StillSheet, make_media, media_paths
+from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film
 
 SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
@@ -58,7 +58,7 @@ def test_each_shot_has_its_own_still(film, cache):
     assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
     with Image.open(paths["stills.webp"]) as sheet:
         pixels = np.asarray(sheet.convert("L"), dtype=float)
-    assert pixels.shape == (54, 96 * COLUMNS)
+    assert pixels.shape == (54, 96 * STILLS_IN_ROW)
     greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
     assert greys == pytest.approx([20, 70, 120, 170, 220], abs=6)
     with Image.open(paths["colours.png"]) as colours:

@@ -210,7 +210,7 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
             return []
 
     work = server.Workspace(films, str, lambda _: [])
-    work.learnt = Ends()
+    work.learning_job = Ends()
     scope = {
         "type": "http",
         "method": "GET",

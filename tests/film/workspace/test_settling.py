@@ -64,7 +64,7 @@ def test_an_agreed_decision_settles_and_the_two_stay(judged):
     assert is_open(judged) == [False, True]
     assert [clip.clip_id for clip in judged.kept["agreed"]] == [name]
     assert len(judged.kept["judgement"]) == 6
-    assert {who: len(places) for who, places in judged.blind().items()} == {"AB": 3, "CD": 3}
+    assert {who: len(places) for who, places in judged.blind_judgements().items()} == {"AB": 3, "CD": 3}
     again = settle(judged, first, "calm")
     assert [clip.clip_id for clip in judged.kept["agreed"]] == [again]
     judged.undo("AB")
@@ -76,7 +76,7 @@ def test_an_agreed_decision_settles_and_the_two_stay(judged):
 def test_whoever_judges_again_opens_the_question_again(judged):
     first, _ = judged.disagreements()
     settle(judged, first)
-    judge_again = {"place": judged.place_of(_clip(judged, first.decisions[0])), "windows": 99}
+    judge_again = {"place": judged.place_of(_clip(judged, first.decisions[0])), "n_planned": 99}
     judge(judged, first.start_s, first.end_s, "unsure", "AB", **judge_again)
     assert is_open(judged) == [True, True]
     assert judged.kept["agreed"] == []
@@ -176,7 +176,7 @@ def test_a_stranger_can_settle_nothing_of_others_by_a_line(judged):
     }  # fmt: skip
     judged.ledger.add("agreed", row, [*before])
     judged.refresh()
-    judged._settle()
+    judged._update()
     assert {line.id for line in judged.lines.values()} == before
 
 

@@ -11,7 +11,7 @@ from obygaze_film.claims import Words
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.pages import OpenFilm, desk_page, shown_judgements, what_stands
+from obygaze_film.workspace.pages import OpenFilm, desk_page, shown_judgements, visible_decisions
 from obygaze_film.workspace.server import _door
 from tests.browsers import LONG_MS
 from tests.files import rows_of
@@ -137,7 +137,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     assert len({(row["start_s"], row["end_s"]) for row in agreed}) == 14
     assert {row["seen_score"] for row in agreed} == {"0" if mode == "blind" else "1"}
     made = Decisions(here, Timeline.read(here), book)
-    assert {who: len(places) for who, places in made.blind().items()} == {"AB": 30, HOSTILE: 30}
+    assert {who: len(places) for who, places in made.blind_judgements().items()} == {"AB": 30, HOSTILE: 30}
     judgements = import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
     assert len(judgements.manifest) == 60
     to_learn_from = read_judged({here: made.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
@@ -209,7 +209,7 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
     judge_blindly(made, *["calm"] * 10, n=10)
     judge_blindly(made, *["violent"] * 6, who="CD", n=10)
     film = OpenFilm(0, made.film, made)
-    seen = {who: what_stands(film, who) for who in ("AB", "CD", "")}
+    seen = {who: visible_decisions(film, who) for who in ("AB", "CD", "")}
     assert [len(seen[who]["differ"]) for who in ("AB", "CD", "")] == [6, 0, 0]
     assert [seen[who]["hidden"] for who in ("AB", "CD", "")] == [0, 10, 16]
     # What all films are compared by has their own alone until then: of both they could tell the other's.
@@ -217,7 +217,7 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
     assert {clip.annotator for clip in shown.clips} == {"CD"}
     assert shown.note.endswith("10")
     judge_blindly(made, *["violent"] * 4, who="CD", n=10)
-    assert len(what_stands(film, "CD")["differ"]) == 10
+    assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
@@ -227,7 +227,7 @@ def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_un
     judge_blindly(made, *["calm"] * 10, n=10)
     judge_blindly(made, *["violent"] * 6, who="CD", n=10)
     film = OpenFilm(0, made.film, Decisions(*place))
-    assert film.decisions.who == ""
+    assert film.decisions.default_annotator == ""
     shown = shown_judgements(film)
     assert shown.clips == ()
     note = Words(language).again(shown.note)
@@ -247,7 +247,7 @@ def test_where_one_judges_blindly_nothing_tells_the_score(place):
     made.keep("passage", 50, 60, "AB", level="violent")
     for one, mode in ((first, "blind"), (second, "read")):
         made.keep("agreed", one.start_s, one.end_s, "AB", level="calm", parents=one.decisions, mode=mode)
-    stands = what_stands(OpenFilm(0, made.film, made), "AB", blind=True)
+    stands = visible_decisions(OpenFilm(0, made.film, made), "AB", blind=True)
     assert {one["kind"] for one in stands["you"]} == {"judgement", "agreed"}
     assert sum(one["kind"] == "agreed" for one in stands["you"]) == 1
     assert all(one.keys().isdisjoint({"p", "value"}) for one in stands["you"])
