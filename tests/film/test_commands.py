@@ -776,7 +776,7 @@ def test_a_run_extracts_with_the_weights_that_are_named(film, tmp_path, provenan
 @pytest.fixture
 def onnx_network(tmp_path):
     """The file of a network, and the card of a model that was trained on its features, called lab."""
-    network = pytest.importorskip("tests.backbones.test_onnx_files").written(tmp_path)
+    network = pytest.importorskip("tests.backbones.test_onnx_files").write_network(tmp_path)
     made = load_backbone(f"onnx:{network}").provenance
     card = CARD | {"provenance": CARD["provenance"] | made | {"name": "lab"}, "backbone": "lab"}
     return network, card
