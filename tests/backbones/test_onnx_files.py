@@ -34,11 +34,14 @@ FIELDS = {
     "mean": [0.5, 0.25, 0.75],
     "std": [0.5, 0.25, 1.0],
 }
+"""What the TOML beside a network says of its pictures."""
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint8)
 
 
-def written(folder, fields=FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
-    """Write a network and its TOML; it gives the mean of each channel over positions, doubled.
+def write_network(folder, fields=FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
+    """Write a network and its TOML, and return its path.
+
+    It gives three numbers of each picture: the mean of each channel over positions, doubled.
 
     Parameters
     ----------
@@ -79,13 +82,14 @@ def toml_of(fields):
     return "\n".join(lines)
 
 
-def by_hand(path, pixels, output="out"):
+def run_onnxruntime(path, pixels, output="out"):
     """Run a network on values that are prepared already."""
     session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return session.run([output], {"x": pixels})[0]
 
 
 def prepared(backbone):
+    """Prepare the four frames for a backbone: an array [4, height, width, 3] of pixels."""
     return np.stack([backbone.prepare(frame) for frame in FRAMES])
 
 
@@ -99,75 +103,89 @@ def normalised(clip):
 
 
 def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tmp_path):
-    path = written(tmp_path)
+    path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
     assert clip.shape == (4, 24, 24, 3)
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
     result = backbone.encode(np.stack([clip, clip[::-1]]))
-    assert np.array_equal(result["frames"][0], by_hand(path, pixels))
+    assert np.array_equal(result["frames"][0], run_onnxruntime(path, pixels))
     assert np.array_equal(result["frames"][1], result["frames"][0][::-1])
     assert np.array_equal(result["pooled"][0], result["frames"][0].mean(axis=0))
     assert backbone.provenance["layer"] == "out"
 
 
 def test_blue_comes_first_where_it_is_said(tmp_path):
-    path = written(tmp_path, FIELDS | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
-    rgb = written(tmp_path, FIELDS | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
+    path = write_network(tmp_path, FIELDS | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
+    rgb = write_network(tmp_path, FIELDS | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
     clip = prepared(load_backbone(f"onnx:{path}", 4))
     result = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
     assert np.array_equal(result[0], result[1][..., ::-1])
 
 
-def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
+@pytest.fixture
+def network_of_uint8(tmp_path):
+    """A network that takes one picture of uint8 at a time, channels last."""
     fields = {key: value for key, value in FIELDS.items() if key not in ("mean", "std")}
-    path = written(tmp_path, fields | {"layout": "NHWC", "type": "uint8"}, shape=(1, 24, 24, 3), kind="UINT8")
-    backbone = load_backbone(f"onnx:{path}", 4)
+    fields |= {"layout": "NHWC", "type": "uint8"}
+    return write_network(tmp_path, fields, shape=(1, 24, 24, 3), kind="UINT8")
+
+
+def test_whole_numbers_and_channels_last_go_in_as_they_are(network_of_uint8):
+    backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
     clip = prepared(backbone)
-    singly = np.concatenate([by_hand(path, frame[None]) for frame in clip])  # it takes one picture at a time
-    assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
+    one_by_one = np.concatenate([run_onnxruntime(network_of_uint8, frame[None]) for frame in clip])
+    assert np.array_equal(backbone.encode(clip[None])["frames"][0], one_by_one)
     recorded = backbone.provenance["preset"]
     assert recorded["constants"] == {"scale": [1.0] * 3, "shift": [0.0] * 3}
     assert recorded["order"].endswith("RGB, NHWC, uint8")
+
+
+def test_a_layer_that_gives_no_vectors_is_refused(network_of_uint8):
+    """The layer is the input itself."""
     with pytest.raises(BackboneError, match="vectors were expected"):
-        load_backbone(f"onnx:{path}:x", 4)
+        load_backbone(f"onnx:{network_of_uint8}:x", 4)
+
+
+def test_a_mean_and_a_deviation_of_whole_numbers_are_refused(tmp_path):
+    path = write_network(tmp_path, FIELDS | {"type": "uint8"}, kind="UINT8")
     with pytest.raises(BackboneError, match="for uint8"):
-        load_backbone(f"onnx:{written(tmp_path, FIELDS | {'type': 'uint8'}, kind='UINT8')}", 4)
+        load_backbone(f"onnx:{path}", 4)
 
 
 @pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
 def test_a_picture_may_be_wider_than_high(tmp_path, resize):
     fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
     fields |= {"fit": "squash", "size": [16, 28], "resize": resize}
-    backbone = onnx_files.onnx_backbone(str(written(tmp_path, fields, shape=("n", 3, 16, 28))), 4)
+    backbone = onnx_files.onnx_backbone(str(write_network(tmp_path, fields, shape=("n", 3, 16, 28))), 4)
     clip = prepared(backbone)
     assert clip.shape == (4, 16, 28, 3)
     image = Image.fromarray(FRAMES[0]).resize((28, 16), Image.Resampling.BICUBIC)
     assert resize != "pillow-bicubic" or np.array_equal(clip[0], np.asarray(image))
     given = backbone.encode(clip[None])["frames"][0]
-    expected = by_hand(tmp_path / "net.onnx", normalised(clip).transpose(0, 3, 1, 2))
+    expected = run_onnxruntime(tmp_path / "net.onnx", normalised(clip).transpose(0, 3, 1, 2))
     np.testing.assert_array_equal(given, expected)
     assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
 
 
 def test_a_network_of_so_many_pictures_is_given_them_together(tmp_path):
-    backbone = load_backbone(f"onnx:{written(tmp_path, shape=(2, 3, 24, 24))}", 4)
+    backbone = load_backbone(f"onnx:{write_network(tmp_path, shape=(2, 3, 24, 24))}", 4)
     clip = prepared(backbone)
-    free = load_backbone(f"onnx:{written(tmp_path, shape=None, name='free')}", 4)
+    free = load_backbone(f"onnx:{write_network(tmp_path, shape=None, name='free')}", 4)
     assert np.array_equal(backbone.encode(clip[None])["frames"], free.encode(clip[None])["frames"])
     with pytest.raises(BackboneError, match="3 frames"):
         load_backbone(f"onnx:{tmp_path / 'net.onnx'}", 3)
 
 
 def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
-    path = written(tmp_path)
+    path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}:inside", 4)
     clip = prepared(backbone)
     model = onnx.load(path)
     model.graph.output.append(onnx.ValueInfoProto(name="inside"))
     more = tmp_path / "more.onnx"
     more.write_bytes(model.SerializeToString())
-    features = by_hand(more, np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2)), "inside")
+    features = run_onnxruntime(more, np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2)), "inside")
     expected = features.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
     more.with_suffix(".toml").write_bytes(path.with_suffix(".toml").read_bytes())
@@ -182,7 +200,9 @@ def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
 def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sides):
     fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
     shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
-    path = written(tmp_path, fields | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape)
+    path = write_network(
+        tmp_path, fields | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape
+    )
     model = onnx.load(path)
     model.graph.node.append(onnx.helper.make_node("Transpose", ["x"], ["turned"], perm=turn))
     path.write_bytes(model.SerializeToString())
@@ -195,7 +215,7 @@ def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sid
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])  # black is 0 as uint8, whatever chance multiplies it
 def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind):
     raw = {key: value for key, value in FIELDS.items() if key not in {"mean", "std"}} | {"type": "uint8"}
-    path = written(tmp_path, FIELDS if kind == "FLOAT" else raw, kind=kind)
+    path = write_network(tmp_path, FIELDS if kind == "FLOAT" else raw, kind=kind)
     model = onnx.load(path)
     model.graph.node[-1].CopyFrom(onnx.helper.make_node("Dropout", ["map", "", "training"], ["out"]))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "training"))
@@ -206,7 +226,7 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
 def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
-    path = written(tmp_path, {key: value for key, value in FIELDS.items() if key != field})
+    path = write_network(tmp_path, {key: value for key, value in FIELDS.items() if key != field})
     with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -236,7 +256,9 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
     ],
 )
 def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
-    path = written(tmp_path, {key: value for key, value in (FIELDS | more).items() if value is not None})
+    path = write_network(
+        tmp_path, {key: value for key, value in (FIELDS | more).items() if value is not None}
+    )
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 
@@ -244,41 +266,67 @@ def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words
 def test_the_page_describes_a_network_whole(tmp_path):
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
-    path = written(tmp_path, shape=("n", 3, 224, 224))
+    path = write_network(tmp_path, shape=("n", 3, 224, 224))
     path.with_suffix(".toml").write_text(described, encoding="utf-8")
-    with_labels(tmp_path)
+    write_labels(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     assert (backbone.name, backbone.provenance["licence"]) == ("lab-net", "MIT")
     assert backbone.group_names() == ("lab-net", "lab-net.answers")
 
 
-def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
-    path = written(tmp_path)
-    whole = path.read_bytes()
-    for content, words in (
-        (whole[: len(whole) // 2], "damaged"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64, "git-lfs"),
-        (b"", "cannot load|empty"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(BackboneError, match=words):
-            load_backbone(f"onnx:{path}", 4)
+GIT_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda whole: whole[: len(whole) // 2], "damaged"),
+        (lambda _: GIT_LFS_POINTER, "git-lfs"),
+        (lambda _: b"", "cannot load|empty"),
+    ],
+    ids=["half of it", "a pointer of Git LFS", "nothing"],
+)
+def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage, words):
+    path = write_network(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(BackboneError, match=words):
+        load_backbone(f"onnx:{path}", 4)
+
+
+def test_a_network_that_is_not_there_and_a_toml_in_its_place_are_named(tmp_path):
+    path = write_network(tmp_path)
     path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
-    for name, error in (("absent.onnx", FileNotFoundError), ("net.toml", BackboneError)):
-        with pytest.raises(error, match=name):
-            load_backbone(f"onnx:{tmp_path / name}", 4)
-    model = onnx.load_from_string(whole)
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
+        load_backbone(f"onnx:{tmp_path / 'absent.onnx'}", 4)
+    with pytest.raises(BackboneError, match=r"net\.toml"):
+        load_backbone(f"onnx:{tmp_path / 'net.toml'}", 4)
+
+
+def test_an_operator_of_a_lab_is_named(tmp_path):
+    path = write_network(tmp_path)
+    model = onnx.load(path)
     model.graph.node[-1].domain = "lab"
     model.opset_import.append(onnx.helper.make_opsetid("lab", 1))
     path.write_bytes(model.SerializeToString())
     with pytest.raises(BackboneError, match="lab:Add"):
         load_backbone(f"onnx:{path}", 4)
-    path.write_bytes(whole)
+
+
+def test_a_layer_that_a_network_does_not_have_is_named(tmp_path):
     with pytest.raises(BackboneError, match="absent"):
-        load_backbone(f"onnx:{path}:absent", 4)
+        load_backbone(f"onnx:{write_network(tmp_path)}:absent", 4)
+
+
+def test_a_network_without_a_toml_is_refused_with_the_fields_that_one_needs(tmp_path):
+    path = write_network(tmp_path)
     path.with_suffix(".toml").unlink()
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
         load_backbone(f"onnx:{path}", 4)
+
+
+def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
+    path = write_network(tmp_path)
+    path.with_suffix(".toml").unlink()
     path.with_suffix(".toml").mkdir()
     with pytest.raises(OSError, match=r"net\.toml"):
         load_backbone(f"onnx:{path}", 4)
@@ -288,7 +336,7 @@ def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
 @pytest.mark.parametrize("place", [".", "here"])
 def test_weights_in_other_files_are_refused_wherever_they_lie(tmp_path, monkeypatch, name, place):
     (tmp_path / "here").mkdir()
-    path = written(tmp_path / "here")
+    path = write_network(tmp_path / "here")
     model = onnx.load(path)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(3, dtype=np.float32), "w"))
     # Of a product: what else would be read of other files, onnxruntime's own optimisations stumble over.
@@ -305,7 +353,7 @@ def test_weights_in_other_files_are_refused_wherever_they_lie(tmp_path, monkeypa
 
 @pytest.mark.parametrize("to", ["Expand", "Tile"])
 def test_a_clip_that_a_network_fails_on_or_gives_other_shapes_of_is_told_by_its_name(tmp_path, to):
-    path, make = written(tmp_path), onnx.helper.make_node
+    path, make = write_network(tmp_path), onnx.helper.make_node
     model = onnx.load(path)
     del model.graph.node[-1]
     for name, values in (("ones", [1, 1]), ("width", [0, 1])):
@@ -332,12 +380,12 @@ def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch, ca
     write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
     monkeypatch.chdir(tmp_path)
     assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
-    assert obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{written(tmp_path)}") == 1
+    assert obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{write_network(tmp_path)}") == 1
     assert "obygaze[onnx]" in capsys.readouterr().err
 
 
 def test_another_process_reads_the_same_file_or_none(tmp_path):
-    path = written(tmp_path)
+    path = write_network(tmp_path)
     encode = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
     path.write_bytes(path.read_bytes() + b"\x32\x00")  # a field of no content: the same network
     runs = pickle.loads(encode)  # noqa: S301 - its own
@@ -347,8 +395,8 @@ def test_another_process_reads_the_same_file_or_none(tmp_path):
 
 
 def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monkeypatch):
-    path = written(tmp_path, FIELDS | {"name": "lab-net", "licence": "MIT"})
-    written(tmp_path, FIELDS | {"channels": "BGR"}, name="other")
+    path = write_network(tmp_path, FIELDS | {"name": "lab-net", "licence": "MIT"})
+    write_network(tmp_path, FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "videos").mkdir()
     for number in range(2):
@@ -379,16 +427,17 @@ def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monke
 
 
 CLASSES = ("a red thing", "a green thing", "a blue thing")
-NAMED = FIELDS | {"classes": "labels.txt", "gives": "logits"}
+WITH_CLASSES = FIELDS | {"classes": "labels.txt", "gives": "logits"}
 
 
-def with_labels(folder, names=CLASSES):
+def write_labels(folder, names=CLASSES):
+    """Write names of classes beside a network, in the order of its numbers."""
     (folder / "labels.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
 
 
 def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(tmp_path):
-    with_labels(tmp_path)
-    backbone = load_backbone(f"onnx:{written(tmp_path, NAMED)}", 4)
+    write_labels(tmp_path)
+    backbone = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
     clip = prepared(backbone)
     result = backbone.encode(clip[None])
     logits = result["frames"][0].astype(np.float64)
@@ -396,15 +445,15 @@ def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(
     assert result["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
     (side,) = backbone.beside
     assert side.provenance["architecture"]["features"] == list(CLASSES)
-    plain = load_backbone(f"onnx:{written(tmp_path, name='plain')}", 4)
+    plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
     assert np.array_equal(plain.encode(clip[None])["frames"], result["frames"])
     assert plain.beside == ()
 
 
 def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with_labels(tmp_path)
-    path = written(tmp_path, NAMED)
+    write_labels(tmp_path)
+    path = write_network(tmp_path, WITH_CLASSES)
     write_video(tmp_path / "a.mp4", np.resize(FRAMES, (12, 32, 48, 3)), 8)
     clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
@@ -418,14 +467,14 @@ def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkey
     [
         (FIELDS | {"classes": "labels.txt"}, CLASSES),  # logits or probabilities?
         (FIELDS | {"gives": "logits"}, CLASSES),  # of what?
-        (NAMED | {"classes": "../labels.txt"}, CLASSES),
-        (NAMED, CLASSES[:2]),  # of three
-        (NAMED, (*CLASSES[:2], CLASSES[0])),
-        (NAMED | {"gives": "probabilities"}, CLASSES),  # which are below 0
+        (WITH_CLASSES | {"classes": "../labels.txt"}, CLASSES),
+        (WITH_CLASSES, CLASSES[:2]),  # of three
+        (WITH_CLASSES, (*CLASSES[:2], CLASSES[0])),
+        (WITH_CLASSES | {"gives": "probabilities"}, CLASSES),  # which are below 0
     ],
 )
 def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):
-    with_labels(tmp_path, names)
-    path = written(tmp_path, fields)
+    write_labels(tmp_path, names)
+    path = write_network(tmp_path, fields)
     with pytest.raises(BackboneError):
         load_backbone(f"onnx:{path}", 4)

@@ -19,22 +19,24 @@ from tests.process import python
 SCRIPTS = Path(__file__).parents[2] / "obygaze_features" / "job_scripts"
 
 
-def until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
-    """Wait until something is so, which a process with an exit code can no longer bring about."""
+def wait_until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
+    """Wait until `done` is true; fail once the process that brings it about has an exit code."""
     deadline = time.monotonic() + 1800
     while not done():
-        assert exit_code() is None, "it ended before"
+        assert exit_code() is None, "the process ended before"
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def below(pid: int) -> list[int]:
-    """List the processes below one."""
+def descendants_of(pid: int) -> list[int]:
+    """List the ids of the processes that a process began, of those that these began, and so on."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            words = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
+            # Behind the program's name, in brackets, come the state and the parent's id (proc(5)).
+            _, _, behind_name = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")
+            _, parent, *_ = behind_name.split()
+            children.setdefault(int(parent), []).append(int(entry.parent.name))
     descendants = []
     waiting = [pid]
     while waiting:
@@ -79,18 +81,28 @@ def run_locally(folder: Path, environment: dict[str, str], *words: str) -> Path:
     return folder / "films-1.0.0"
 
 
-LASTS = "for i in {1..6000}; do sleep 0.05; done"
-STOPS = f"trap 'exit 143' TERM; touch ready; {LASTS}"
-FINISHES = f"trap 'exit 0' TERM; touch ready; {LASTS}"
+WAITS_MINUTES = "for i in {1..6000}; do sleep 0.05; done"
+"""What a command does for five minutes; before it, the file `ready` says that a signal may come."""
+
+EXITS_143_ON_TERM = f"trap 'exit 143' TERM; touch ready; {WAITS_MINUTES}"
+"""As a command that is stopped: 128 + SIGTERM."""
+
+EXITS_0_ON_TERM = f"trap 'exit 0' TERM; touch ready; {WAITS_MINUTES}"
+"""As one that finishes in time."""
+
 # Bash loses one of two signals that come at once; Slurm's are minutes apart.
-STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {LASTS}"
+EXITS_143_ON_SECOND_TERM = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {WAITS_MINUTES}"
 
-
+# Names its cluster; keeps everything else that it is asked for in a file.
 SCONTROL = '[ "$1" = show ] && echo "ClusterName = alpha" || echo "$@" > asked'
 
 
 class Folder:
-    """A folder with stand-ins for the command and Slurm's, in which a job script is run."""
+    """A folder with stand-ins for the command and Slurm's, in which a job script is run.
+
+    `command` is what the command `name` does, after it wrote its arguments to a file; `limit` the time limit
+    that squeue tells of the job.
+    """
 
     def __init__(self, folder: Path, command: str = "exit 0", limit: str = "4:00:00", name: str = "obygaze"):
         self.folder = folder
@@ -102,7 +114,7 @@ class Folder:
     def run(
         self, script: str, *words: str, signals: Iterable[signal.Signals] = (), **variables: str
     ) -> tuple[int, str]:
-        """Run a script and send it each signal once the command is ready; give code and words."""
+        """Run a script and send it each signal once the command is ready; return exit code and output."""
         task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"} | variables
         with subprocess.Popen(
             ["bash", SCRIPTS / script, *words],
@@ -112,9 +124,9 @@ class Folder:
             stderr=subprocess.STDOUT,
             text=True,
         ) as running:
-            for each, ready in zip(signals, ("ready", "ready.2"), strict=False):
-                until((self.folder / ready).exists)
-                running.send_signal(each)
+            for signal_sent, ready in zip(signals, ("ready", "ready.2"), strict=False):
+                wait_until((self.folder / ready).exists)
+                running.send_signal(signal_sent)
             output, _ = running.communicate(timeout=600)
         return running.returncode, output
 

@@ -18,15 +18,15 @@ from obygaze_features.store import Stage, staging_path
 from tests.process import python
 
 from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
-from .clusters import until
+from .clusters import wait_until
 
 
-def begin(job, store):
+def begin_stage(job, store):
     """Begin the stage of a job."""
     return Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
 
 
-def outcome(run):
+def last_report(run):
     """Let an engine do all of its work; return its last report."""
     return deque(run, maxlen=1).pop()[0]
 
@@ -64,7 +64,7 @@ def obygaze() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 # The tests may run under nohup, or in the background of a shell, which has its jobs ignore SIGINT.
-STOPPED = (
+STOPPING_COMMAND = (
     "import signal, sys, stopping; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); stopping.arm(); "
     "from obygaze.cli import main; main(sys.argv[1:])"
@@ -73,13 +73,17 @@ STOPPED = (
 
 @pytest.fixture(scope="session")
 def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command in a process that sends itself a signal once so many clips stand in its journal."""
+    """Run the command in a process that sends itself a signal once `n_clips` stand in its journal.
 
-    def run(wish: signal.Signals, folder: Path, lines: int, *arguments: object) -> object:
+    It must end as the signal wishes: with 128 + its number where the command catches it, else killed by it.
+    """
+
+    def run(sent: signal.Signals, folder: Path, n_clips: int, *arguments: object) -> object:
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        given = {"PYTHONPATH": paths, "STOP_AT": str(lines), "STOP_BY": wish.name}
-        code = 128 + wish if wish in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else -wish
-        return python("-c", STOPPED, *arguments, code=code, cwd=folder, env=os.environ | given)
+        given = {"PYTHONPATH": paths, "STOP_AT": str(n_clips), "STOP_BY": sent.name}
+        is_caught = sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        code = 128 + sent if is_caught else -sent
+        return python("-c", STOPPING_COMMAND, *arguments, code=code, cwd=folder, env=os.environ | given)
 
     return run
 
@@ -99,14 +103,15 @@ class Hold:
         self.folder = folder
         folder.mkdir()
 
-    def at(self, lines: int) -> dict[str, str]:
-        """Return the variables of a run that waits."""
-        return {"STOP_AT": str(lines), "STOP_FOLDER": str(self.folder)}
+    def at(self, n_clips: int) -> dict[str, str]:
+        """Return the environment variables of a run that waits once so many clips stand in its journal."""
+        return {"STOP_AT": str(n_clips), "STOP_FOLDER": str(self.folder)}
 
     def wait(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
-        """Wait until so many processes wait, and return their ids."""
-        until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
+        """Wait until so many processes wait, and return their ids: each makes a file of its id."""
+        wait_until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
         return [int(path.name) for path in self.folder.iterdir()]
 
     def release(self) -> None:
+        """Let all that wait go on."""
         (self.folder / "go").touch()

@@ -16,16 +16,16 @@ import numpy as np
 from obygaze_features.video.hardware import CORES_FORMATS, to_core_format
 from obygaze_features.video.source import LIMITS, opened
 
-HELD = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
+CARD_FORMAT_OF = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
 """Format in which a core gives pixels -> the one in which a card holds them."""
 
-COPIED: Counter[str] = Counter()
+N_COPIED: Counter[str] = Counter()
 """Frames that were copied from the card in this process."""
 
 
 @dataclass(frozen=True)
 class PretendedCard:
-    """A card that gives the bits of a core."""
+    """A card that gives the bits of a core, of pictures of `least_pixels` and more."""
 
     least_pixels: int = 0
 
@@ -42,7 +42,7 @@ class PretendedCard:
         return True
 
     def to_host(self, frame, pixels):
-        held = HELD.get(pixels, pixels)
+        held = CARD_FORMAT_OF.get(pixels, pixels)
         return to_core_format(frame.reformat(format=held, threads=1), held, pixels)
 
 
@@ -62,8 +62,8 @@ class WrongBit(PretendedCard):
 
     def to_host(self, frame, pixels):
         frame = super().to_host(frame, pixels)
-        COPIED["frames"] += 1
-        if COPIED["frames"] <= self.right:
+        N_COPIED["frames"] += 1
+        if N_COPIED["frames"] <= self.right:
             return frame
         samples = np.frombuffer(memoryview(frame.planes[0]), np.uint8).copy()
         samples[: 4 * frame.planes[0].line_size] ^= 64
@@ -95,10 +95,10 @@ class Breaks(PretendedCard):
     hangs: bool = False
 
     def to_host(self, frame, pixels):
-        COPIED["frames"] += 1
-        if COPIED["frames"] > self.n and self.hangs:
+        N_COPIED["frames"] += 1
+        if N_COPIED["frames"] > self.n and self.hangs:
             time.sleep(3600)
-        elif COPIED["frames"] > self.n:
+        elif N_COPIED["frames"] > self.n:
             os.kill(os.getpid(), signal.SIGSEGV)
         return super().to_host(frame, pixels)
 

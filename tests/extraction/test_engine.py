@@ -16,12 +16,14 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
 
-from .conftest import begin, outcome
+from .conftest import begin_stage, last_report
 
 N = 4
+"""Frames that are taken of each clip."""
 
 
 def moving_square(n_frames: int, offset: int):
+    """Yield pictures of 64 by 48 pixels with a square that moves by two pixels each, from `offset` on."""
     for t in range(n_frames):
         frame = np.full((48, 64, 3), 40, np.uint8)
         frame[10:30, (offset + 2 * t) % 44 : (offset + 2 * t) % 44 + 20] = (200, 90, 40)
@@ -51,24 +53,25 @@ def job_of(manifest: Manifest) -> Job:
     return Job(manifest, "films", (load_backbone("descriptors", N),))
 
 
-def changed(manifest: Manifest, store: Path, **changes: object) -> tuple[Job, Stage]:
-    """Begin a job whose backbone has been changed."""
+def begin_with(manifest: Manifest, store: Path, **changes: object) -> tuple[Job, Stage]:
+    """Begin a job whose backbone has some fields changed."""
     job = job_of(manifest)
     job = replace(job, backbones=(replace(job.backbones[0], **changes),))
-    return job, begin(job, store)
+    return job, begin_stage(job, store)
 
 
 def extract(manifest: Manifest, store: Path, workers=1, batch_size=3, **settings) -> tuple[Stage, object]:
+    """Extract all clips into a stage; return it and the last report."""
     job = job_of(manifest)
-    stage = begin(job, store)
+    stage = begin_stage(job, store)
     settings = {"timeout_s": 600, **settings}
     run = run_local(job, stage, stage.missing(), workers=workers, batch_size=batch_size, **settings)
-    return stage, outcome(run)
+    return stage, last_report(run)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(corpus, tmp_path_factory):
-    """The store of an extraction that nobody interrupted."""
+    """An extraction that nobody interrupted: its stage, its last report, and the path of its store."""
     store = tmp_path_factory.mktemp("undisturbed") / "films"
     stage, report = extract(corpus, store)
     return stage, report, seal(staging_path(store), store, licence="CC0-1.0")
@@ -114,8 +117,8 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
 def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_path, tree, obygaze, stop_by):
     command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
     command += ["--workers", 1, "--batch-size", 1]
-    for lines in (1, 5):  # once at the beginning and once in the middle
-        stop_by(signal.SIGKILL, tmp_path, lines, *command)
+    for n_clips in (1, 5):  # killed once at the beginning and once in the middle
+        stop_by(signal.SIGKILL, tmp_path, n_clips, *command)
         assert not (tmp_path / "films-1.0.0").exists()
     result = obygaze(tmp_path, *command)
     assert result.returncode == 3, result.stderr
@@ -132,6 +135,7 @@ def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by,
 
 
 def crash(frame: np.ndarray) -> np.ndarray:
+    """Take the process down, as a decoder with a fault does."""
     os.kill(os.getpid(), signal.SIGSEGV)
     return frame
 
@@ -142,31 +146,38 @@ def hang(frame: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("prepare", "limit_s", "words"),
-    [(crash, 600, "crashed on this file 3 times"), (hang, 1, "longer than the limit of 1 s")],
-)
-def test_a_decoder_that_crashes_or_hangs_costs_one_clip(corpus, tmp_path, prepare, limit_s, words):
-    job, stage = changed(corpus, tmp_path / "s", prepare=prepare)
-    # Not under the short limit: a slow machine takes longer than a second for any clip.
-    for clips in [["tt1-000", "tt3-002"]] if limit_s == 600 else [["tt1-000"], ["tt3-002"]]:
-        outcome(run_local(job, stage, clips, workers=1, batch_size=4, timeout_s=limit_s))
-        limit_s = 600
+def test_a_decoder_that_crashes_costs_one_clip(corpus, tmp_path):
+    job, stage = begin_with(corpus, tmp_path / "s", prepare=crash)
+    clips = ["tt1-000", "tt3-002"]
+    last_report(run_local(job, stage, clips, workers=1, batch_size=4, timeout_s=600))
     entries = stage.status()
     assert {entry.status for entry in entries.values()} == {"failed"}
-    assert words in entries["tt1-000"].reason
+    assert "crashed on this file 3 times" in entries["tt1-000"].reason
+    assert "empty" in entries["tt3-002"].reason
+
+
+@pytest.mark.long
+def test_a_decoder_that_hangs_costs_one_clip(corpus, tmp_path):
+    job, stage = begin_with(corpus, tmp_path / "s", prepare=hang)
+    last_report(run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=1))
+    # Not under the short limit: a slow machine takes longer than a second for any clip.
+    last_report(run_local(job, stage, ["tt3-002"], workers=1, batch_size=4, timeout_s=600))
+    entries = stage.status()
+    assert {entry.status for entry in entries.values()} == {"failed"}
+    assert "longer than the limit of 1 s" in entries["tt1-000"].reason
     assert "empty" in entries["tt3-002"].reason
 
 
 def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
+    """Encode a batch, but for one value of its first clip, which is NaN."""
     outputs = load_backbone("descriptors", N).encode(batch)
     outputs["frames"][0, 0, 0] = np.nan
     return outputs
 
 
 def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
-    job, stage = changed(corpus, tmp_path / "s", encode=not_finite, encode_in_worker=False)
-    outcome(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
+    job, stage = begin_with(corpus, tmp_path / "s", encode=not_finite, encode_in_worker=False)
+    last_report(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
     failed, fine = sorted(stage.status().values(), key=lambda entry: entry.status)
     assert (failed.status, fine.status) == ("failed", "ok")  # the first of the batch, whichever that is
     assert "not finite in 'frames'" in failed.reason
@@ -176,8 +187,8 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
     few, many = load_backbone("descriptors", N), replace(load_backbone("descriptors", 7), name="more")
     clips = ["tt1-000", "tt1-005", "tt2-002"]
     job = Job(corpus, "films", (few, many))
-    stage = begin(job, tmp_path / "s")
-    together = outcome(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600))
+    stage = begin_stage(job, tmp_path / "s")
+    together = last_report(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600))
     sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
     alone = open_store(undisturbed[2])["descriptors"]
     store = open_store(sealed)
@@ -187,6 +198,6 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
     singly = 0
     for backbone in (few, many):
         job = Job(corpus, "films", (backbone,))
-        stage = begin(job, tmp_path / backbone.name)
-        singly += outcome(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)).n_decoded
+        stage = begin_stage(job, tmp_path / backbone.name)
+        singly += last_report(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)).n_decoded
     assert together.n_decoded < singly

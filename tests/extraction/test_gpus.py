@@ -17,7 +17,7 @@ from obygaze_features.store import seal
 from obygaze_features.workers import WorkerPool
 
 from . import stopping
-from .conftest import begin, outcome
+from .conftest import begin_stage, last_report
 
 CLIPS = 24  # a piece of 16 for one card, and one of 8 for the other
 
@@ -73,8 +73,8 @@ def pools(monkeypatch) -> list[WorkerPool]:
 def alone(job, tmp_path_factory):
     """The store of one process."""
     place = tmp_path_factory.mktemp("alone") / "films"
-    stage = begin(job, place)
-    outcome(run_local(job, stage, stage.missing(), **SETTINGS))
+    stage = begin_stage(job, place)
+    last_report(run_local(job, stage, stage.missing(), **SETTINGS))
     return seal(stage.path, place, licence="CC0-1.0")
 
 
@@ -83,7 +83,7 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
     held_job, hold, alone, pools, tmp_path, tree
 ):
     """Only here are the real processes of two cards killed; test_schedule.py has pretended ones."""
-    stage = begin(held_job, tmp_path / "films")
+    stage = begin_stage(held_job, tmp_path / "films")
     killed = []
     for report, _ in run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS):  # noqa: B007 - the last
         for pid in [] if killed else pools[0].pids():
@@ -99,10 +99,10 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 @pytest.mark.long
 def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
     """Only here does the process of a card build another backbone than the one that leads."""
-    stage = begin(job, tmp_path / "films")
+    stage = begin_stage(job, tmp_path / "films")
     other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
     with pytest.raises(ExtractError, match="GPU 0"):
-        outcome(run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS))
+        last_report(run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS))
 
 
 def test_networks_are_moved_to_the_first_gpu_and_descriptors_alone_are_not_shared(monkeypatch):

@@ -24,7 +24,7 @@ from tests.later import needs
 from tests.ports import free_ports
 from tests.process import execute
 
-from .clusters import below, run_locally, until, with_backbone, write_films
+from .clusters import descendants_of, run_locally, wait_until, with_backbone, write_films
 
 pytestmark = [
     needs("ray"),
@@ -133,7 +133,7 @@ class Nodes:
     def kill(self, name: str) -> None:
         """Kill a node as a power cut would: its agents, its raylet and all workers at once."""
         process = self.running.pop(name)
-        for pid in [*below(process.pid), process.pid]:
+        for pid in [*descendants_of(process.pid), process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
@@ -269,7 +269,7 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
 
 def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
     with held(nodes), started(films, tmp_path, nodes.environment) as running:
-        until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
+        wait_until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
         running.terminate()
         assert running.wait(timeout=1200) == 143, said(tmp_path)
     assert "stopped; 25 clips are left" in said(tmp_path)
@@ -323,7 +323,7 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
             started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
         ):
             # The stage is begun: the signal handlers are in place before.
-            until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
+            wait_until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
             stopped.terminate()
             assert stopped.wait(timeout=1200) == 143, said(folders[1])
             assert patient.wait(timeout=1200) == 1, said(folders[0])

@@ -11,7 +11,7 @@ from obygaze_features.extraction import Site, array_shard, stop_on_signals, writ
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.process import execute
 
-from .clusters import FINISHES, SCRIPTS, STOPS, STOPS_LATER, Folder
+from .clusters import EXITS_0_ON_TERM, EXITS_143_ON_SECOND_TERM, EXITS_143_ON_TERM, SCRIPTS, Folder
 
 
 def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[str, str]:
@@ -91,10 +91,10 @@ ARRAY = ("array.sbatch", "films.csv", "my store")
         ("exit 2", [], 2, ""),
         ("exit 1", [], 1, "requeue 9_2"),
         ("kill -9 $$", [], 137, "requeue 9_2"),
-        (STOPS, [signal.SIGUSR1], 143, "requeue 9_2"),
-        (FINISHES, [signal.SIGUSR1], 0, ""),
-        (STOPS, [signal.SIGTERM], 143, ""),
-        (STOPS_LATER, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
+        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, "requeue 9_2"),
+        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, ""),
+        (EXITS_143_ON_TERM, [signal.SIGTERM], 143, ""),
+        (EXITS_143_ON_SECOND_TERM, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
     ],
 )
 def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(

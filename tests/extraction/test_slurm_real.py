@@ -20,7 +20,7 @@ from obygaze_features.extraction import Site, write_job_scripts
 from obygaze_features.store import JournalEntry, read_stage
 from tests.process import execute
 
-from .clusters import run_locally, until, with_backbone, write_films
+from .clusters import run_locally, wait_until, with_backbone, write_films
 from .slurm_cluster import ABSENT, SHARDS, Jobs, Slurm
 
 pytestmark = [
@@ -158,7 +158,7 @@ def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path,
         )
         for task in range(3):
             slurm.ask("scontrol", "release", f"{array}_{task}")
-        until(lambda: ended(slurm.jobs(array), "0", "1", "2"))
+        wait_until(lambda: ended(slurm.jobs(array), "0", "1", "2"))
         slurm.ask("scontrol", "update", f"JobId={array}_3", "ReqNodeList=n3")
         slurm.ask("scontrol", "release", f"{array}_3")
         of_tasks = states(slurm.wait(array))
@@ -200,7 +200,7 @@ def test_a_preempted_task_goes_on_in_another_turn(slurm, films, local, tmp_path,
         "true",
     )
     slurm.ask(*map(str, urgent))
-    until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
+    wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
     hold.release()
     ended = slurm.wait(array)
     assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)

@@ -14,7 +14,7 @@ from obygaze_features.store import open_store, read_stage, seal, verify
 from tests.later import later
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
-from .conftest import begin, outcome
+from .conftest import begin_stage, last_report
 
 torch = later("torch")
 Compute = later("obygaze_features.backbones.compute", "Compute")
@@ -47,8 +47,8 @@ def write(path, text_list):
 
 
 def extract(job, store, batch_size, **options):
-    stage = begin(job, store)
-    return outcome(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
+    stage = begin_stage(job, store)
+    return last_report(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
 
 
 def test_what_a_text_gets_depends_on_neither_batch_nor_order(sentence, tmp_path):
@@ -124,10 +124,10 @@ def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, t
     assert 0 < n_done <= 280
     resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, 7, "--json")
     assert resumed.returncode == 0, resumed.stderr
-    outcome = json.loads(resumed.stdout)
-    assert outcome["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
-    assert outcome["run"]["clips"] == 300 - n_done
-    assert outcome["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
+    last_report = json.loads(resumed.stdout)
+    assert last_report["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
+    assert last_report["run"]["clips"] == 300 - n_done
+    assert last_report["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
     try:

@@ -46,9 +46,11 @@ from tests.film.page.invented import invented_film
 SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
+"""Spans, and what the packages sed_eval and sed_scores_eval give of them (oracles/README.md)."""
 
 
 def spans(pairs):
+    """Make an array [N, 2] of starts and ends in seconds; [0, 2] of an empty list."""
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
 
 
@@ -82,29 +84,34 @@ def test_sed_scores_eval_agrees_on_the_precision_of_seconds(case):
     assert average_precision(y, np.array(case["scores"])) == pytest.approx(case["second_ap"], abs=1e-9)
 
 
-def of_rates(rates: Sequence[float], true: Sequence[float]) -> pd.Series:
-    """The row of the rank correlation of a model's rates and an annotator's."""
-    model, human = (
-        {
-            f"f{film}": Marks(np.arange(50) < 50 * rate, spans([(0, 50 * rate)]), rate)
-            for film, rate in enumerate(each)
-        }
-        for each in (rates, true)
-    )
-    found = compare_marks(
-        model, {movie: {"a": marks} for movie, marks in human.items()}, name="m", n_shifts=2
-    )
-    return found.summary.set_index(["who", "metric"]).loc["m", "rate_rank"]
+def films_of_rates(rates: Sequence[float]) -> dict[str, Marks]:
+    """Films of 50 seconds, of which the first part is marked: the rate is the share that is marked."""
+    return {
+        f"f{film}": Marks(np.arange(50) < 50 * rate, spans([(0, 50 * rate)]), rate)
+        for film, rate in enumerate(rates)
+    }
 
 
-def test_a_rank_correlation_has_an_interval_only_where_films_could_be_ordered_otherwise():
-    assert of_rates([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5])[["value", "low", "high"]].isna().all()
-    assert of_rates([0.2, 0.4], [0.1, 0.2])[["value", "low", "high"]].isna().all()
-    ordered = of_rates([0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert ordered["value"] == 1
-    assert ordered[["low", "high"]].isna().all()
-    nearly = of_rates([0.2, 0.3, 0.4, 0.7, 0.6], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert -1 < nearly["low"] < nearly["value"] < nearly["high"] < 1
+def rank_correlation(by_model: Sequence[float], by_annotator: Sequence[float]) -> pd.Series:
+    """The rank correlation of a model's rates of films and an annotator's: value, low and high."""
+    model, human = films_of_rates(by_model), films_of_rates(by_annotator)
+    annotators_of = {movie: {"a": marks} for movie, marks in human.items()}
+    found = compare_marks(model, annotators_of, name="m", n_shifts=2)
+    return found.summary.set_index(["who", "metric"]).loc["m", "rate_rank"][["value", "low", "high"]]
+
+
+def test_a_rank_correlation_of_equal_rates_or_of_two_films_is_undefined():
+    assert rank_correlation([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]).isna().all()
+    assert rank_correlation([0.2, 0.4], [0.1, 0.2]).isna().all()
+
+
+def test_a_rank_correlation_of_1_has_no_interval_and_a_lower_one_has():
+    """Whichever films are drawn again, films in one order stay in it: no interval could be made."""
+    in_order = rank_correlation([0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.5])
+    assert in_order["value"] == 1
+    assert in_order[["low", "high"]].isna().all()
+    last_two_swapped = rank_correlation([0.2, 0.3, 0.4, 0.7, 0.6], [0.1, 0.2, 0.3, 0.4, 0.5])
+    assert -1 < last_two_swapped["low"] < last_two_swapped["value"] < last_two_swapped["high"] < 1
 
 
 def test_a_model_that_scores_all_seconds_alike_has_p_1_in_any_order_of_films():
@@ -134,7 +141,8 @@ def test_shifts_that_leave_a_metric_undefined_are_no_worse_ones():
     assert table.loc[("m", "second_auc"), "p"] == 1
 
 
-def test_the_order_of_films_decides_nothing():
+def test_the_order_of_films_changes_no_number():
+    """Four films, of which a person marks 40 seconds each, and a model's calls and scores at random."""
     rng = np.random.default_rng(1)
     people = {
         f"f{film}": human_marks(spans([(start, start + 40)]), 300)
@@ -152,28 +160,48 @@ def test_the_order_of_films_decides_nothing():
 
 
 def test_no_second_behind_the_films_rows_is_called():
+    """The film lasts 600 s, and what people marked goes on to second 640."""
     film = invented_film(n_rows=60, duration_s=600.0)
-    marks = marks_of(film, None, 640)
+    marks = marks_of(film, key=None, n=640)
     assert marks.seconds.any()
     assert not marks.seconds[600:].any()
 
 
-def test_kappa_is_scikit_learns():
+def test_kappa_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 500)) < 0.3
     assert kappa(a, b) == pytest.approx(cohen_kappa_score(a, b))
-    assert np.isnan(kappa(np.ones(5, np.bool_), np.ones(5, np.bool_)))
+
+
+def test_kappa_of_two_who_mark_everything_is_undefined():
+    everything = np.ones(5, np.bool_)
+    assert np.isnan(kappa(everything, everything))
+
+
+TWO_SEGMENTS = spans([(0, 10), (20, 30)])
 
 
 def test_segments_are_matched_one_to_one():
-    reference, estimated = spans([(0, 10), (20, 30)]), spans([(0, 10), (1, 9), (21, 29)])
-    assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / 5)
-    found = find_overlaps(reference[:1], estimated)
-    assert (found.pairs.second.tolist(), found.shares.tolist()) == ([0, 1], [1, 0.8])
-    assert segment_f1(reference, reference, 0.99) == 1
-    assert segment_f1(reference[:1], spans([(0, 5)]), 0.5) == 1  # what reaches the threshold matches
+    """Two estimates overlap the first reference, and one matches it: two matches of 2 + 3 segments."""
+    estimated = spans([(0, 10), (1, 9), (21, 29)])
+    assert segment_f1(TWO_SEGMENTS, estimated, 0.5) == pytest.approx(2 * 2 / (2 + 3))
+
+
+def test_overlaps_are_found_with_the_intersection_over_the_union():
+    """Of 0 to 10 s with itself, and with 1 to 9 s: 8 of 10 seconds."""
+    found = find_overlaps(spans([(0, 10)]), spans([(0, 10), (1, 9), (21, 29)]))
+    assert found.pairs.second.tolist() == [0, 1]
+    assert found.shares.tolist() == [1, 0.8]
+
+
+def test_segments_match_themselves_and_what_overlaps_exactly_as_much_as_asked_for():
+    assert segment_f1(TWO_SEGMENTS, TWO_SEGMENTS, 0.99) == 1
+    assert segment_f1(spans([(0, 10)]), spans([(0, 5)]), 0.5) == 1
+
+
+def test_the_f1_of_no_segments_is_undefined_and_that_of_none_found_is_0():
     assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
-    assert segment_f1(reference, spans([]), 0.5) == 0
+    assert segment_f1(TWO_SEGMENTS, spans([]), 0.5) == 0
 
 
 def f1_by_assignment(pairs, n_reference, n_estimated):
@@ -228,39 +256,51 @@ def test_the_precision_of_ranked_segments_is_that_of_a_loop_over_ranks(first, se
 
 
 def test_average_precision_of_segments_by_hand():
-    """Three references; ranked right, wrong, right, twice: precision 1 and 2/3 at recalls 1/3 and 2/3."""
+    """Three references; ranked right, wrong, right, and the first again, which is taken: wrong.
+
+    Precision is 1 where the first is found, and 2/3 where the second is; the third is never found.
+    """
     reference = spans([(0, 10), (20, 30), (50, 60)])
     estimated = spans([(0, 10), (40, 44), (20, 30), (1, 10)])
     assert segment_ap(reference, estimated, [0.9, 0.8, 0.7, 0.6], 0.5) == pytest.approx((1 + 2 / 3) / 3)
-    # Interpolated: a better precision at a higher recall counts.
-    assert segment_ap(reference, estimated[[1, 0, 2]], [0.9, 0.8, 0.7], 0.5) == pytest.approx(
-        (2 / 3 + 2 / 3) / 3
-    )
 
 
-def test_top_precision_takes_any_annotator():
+def test_average_precision_of_segments_is_interpolated():
+    """Ranked wrong, right, right: precision is 1/2, then 2/3, and the better one counts for both."""
+    reference = spans([(0, 10), (20, 30), (50, 60)])
+    estimated = spans([(40, 44), (0, 10), (20, 30)])
+    assert segment_ap(reference, estimated, [0.9, 0.8, 0.7], 0.5) == pytest.approx((2 / 3 + 2 / 3) / 3)
+
+
+def test_top_precision_counts_what_meets_the_span_of_any_annotator():
+    """Of the first three the second overlaps what a person marked too little; the fourth is not asked for."""
     people = [spans([(0, 10)]), spans([(20, 30)])]
-    assert top_precision(people, spans([(0, 12), (26, 40), (22, 28), (50, 60)]), 3) == pytest.approx(2 / 3)
-    assert np.isnan(top_precision(people, spans([]), 3))
+    ranked = spans([(0, 12), (26, 40), (22, 28), (50, 60)])
+    assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("twin", ["ab 1", "\uff21\uff22_1"])
-def test_annotators_of_one_name_are_refused(segments, twin):
+def test_top_precision_of_no_segments_is_undefined():
+    assert np.isnan(top_precision([spans([(0, 10)])], spans([]), 3))
+
+
+@pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters
+def test_annotators_of_one_name_are_refused(segments, other_spelling):
     first, *rest = segments
-    clips = [replace(first, annotator=twin), *(replace(clip, annotator="AB 1") for clip in rest)]
+    clips = [replace(first, annotator=other_spelling)]
+    clips += [replace(clip, annotator="AB 1") for clip in rest]
     with pytest.raises(ManifestError, match="one name"):
         annotated(segments.with_clips(clips), SURE)
 
 
 @pytest.fixture(scope="module")
 def people(segments):
-    found = annotated(segments, SURE)
-    length = {}
+    """Marks of the two annotators of MObyGaze by film: {movie: {annotator: marks}}."""
+    n_seconds = {}
     for clip in segments:
-        length[clip.movie] = max(length.get(clip.movie, 0), int(np.ceil(clip.end_s)))
+        n_seconds[clip.movie] = max(n_seconds.get(clip.movie, 0), int(np.ceil(clip.end_s)))
     return {
-        movie: {name: human_marks(own, length[movie]) for name, own in both.items()}
-        for movie, both in found.items()
+        movie: {name: human_marks(own, n_seconds[movie]) for name, own in spans_of.items()}
+        for movie, spans_of in annotated(segments, SURE).items()
     }
 
 
@@ -283,13 +323,14 @@ def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
     rank = table.loc[("annotator1", "rate_rank")]
     assert (rank["low"], rank["high"]) == pytest.approx((of_sure.rank_low, of_sure.rank_high), abs=0.001)
     assert table.loc[("annotator1", "second_f1"), "n_films"] == 20
-    pages = {
+    # The ceilings that pages show beside a model are these figures, and so are those of film.md.
+    ceilings = {
         "kappa": of_sure.kappa, "second_f1": of_sure.second_f1, "segment_f1_0.5": of_sure.segment_f1,
         "boundary_f1_5s": of_sure.boundary_f1, "rate_rank": of_sure.rank_correlation,
     }  # fmt: skip
-    assert pages == {metric: expected[metric] for metric in pages}
+    assert ceilings == {metric: expected[metric] for metric in ceilings}
     text = (Path(__file__).parents[2] / "docs" / "film.md").read_text(encoding="utf-8")
-    assert all(f"{value:.2f}" in text for value in pages.values())
+    assert all(f"{value:.2f}" in text for value in ceilings.values())
 
 
 @pytest.mark.long  # simulates
@@ -324,14 +365,22 @@ def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(p
     assert p[-1] == pytest.approx(1 / 20)  # the least that 19 shifts can give
 
 
-def test_two_annotators_are_each_others_yardstick_and_films_of_none_are_named():
-    summary = pd.DataFrame({"who": ["m", "human: a", "human: b"]})
-    said = "\n".join(_notes({"positive": ["S"]}, summary))
-    assert "yardstick" in said
-    assert "measured as" not in said  # passages are bridged, and short ones dropped; marks of people are not
+def notes_of(*who):
+    """The notes below a table with rows of these."""
+    return "\n".join(_notes({"positive": ["S"]}, pd.DataFrame({"who": who})))
+
+
+def test_the_notes_call_two_annotators_each_others_yardstick_and_say_of_one_that_it_has_none():
+    assert "yardstick" in notes_of("m", "human: a", "human: b")
+    assert "One annotator" not in notes_of("m", "human: a", "human: b")
+    assert "One annotator" in notes_of("m", "human: a")
+
+
+def test_the_notes_do_not_say_that_people_are_measured_as_passages_are():
+    """Passages go on over gaps, and short ones are dropped; marks of people are taken as they are."""
+    said = notes_of("m", "human: a", "human: b")
+    assert "measured as" not in said
     assert "gaps of up to 5 s" in said
-    assert "One annotator" not in said
-    assert "One annotator" in "\n".join(_notes({"positive": ["S"]}, summary[:2]))
 
 
 @pytest.fixture
@@ -340,11 +389,12 @@ def two_films():
     return [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
 
 
-OF_M = Clip("a", "m", "", 0.0, 100.0, "S", (), "ann")
-"""What ann marked in film m."""
+OF_M = Clip("a", "m", start_s=0.0, end_s=100.0, level="S", annotator="ann")
+"""What ann marked in film m: the first hundred seconds are S."""
 
 
 def evaluated(films, *clips):
+    """Compare the films' segments with what people marked."""
     return evaluate_films(films, Manifest(clips, Path()), n_shifts=5)
 
 
@@ -369,7 +419,7 @@ def test_a_film_with_annotations_of_its_own_is_not_meant_by_another_name(two_fil
     measured = evaluated(two_films, OF_M, misspelled, of_n)
     assert measured.record["not_scored"] == ["nn"]
     (answer,) = (sentence for sentence in evaluation_report(measured).answers if "ann" in sentence)
-    assert "(95%)" in answer or "[" not in answer
+    assert "(95%)" in answer or "[" not in answer  # an interval is said with its level
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
@@ -385,13 +435,15 @@ def test_an_annotation_behind_the_films_end_is_refused(two_films):
 def test_an_annotation_that_goes_on_behind_the_films_end_is_cut_and_that_is_recorded(two_films):
     to_the_end = replace(OF_M, start_s=480.0, end_s=600.0)
     exact = evaluated(two_films, to_the_end)
+    # 9e7 s are some three years: a time in another unit.
     cut = evaluated(two_films, replace(to_the_end, end_s=9e7))
     pd.testing.assert_frame_equal(exact.summary, cut.summary)
     assert exact.record["cut"] == []
     assert cut.record["cut"] == ["m (ann: 9e+07 s)"]
 
 
-def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
+def test_to_mark_all_is_right_of_a_film_that_is_all_positive_and_to_mark_nothing_is_wrong():
+    """A person marked all of film m, and 20 of the 50 seconds of film n."""
     films = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
     humans = {movie: {"a": marks} for movie, marks in films.items()}
     found = compare_marks(films, humans, name="m", n_shifts=2, collars=(0.5,)).by_film
@@ -401,8 +453,9 @@ def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
 
 
 def test_a_metric_that_is_undefined_has_no_p_either():
+    """Nothing is marked positive: an AUC has no positive second to rank."""
     film = invented_film("m", n_rows=60, duration_s=600.0)
-    truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "HN", (), "ann"),), Path())
-    table = evaluate_films([film], truth, n_shifts=5).summary.set_index(["who", "metric"])
-    assert table.loc[(film.model().key, "second_auc"), ["value", "p"]].isna().all()
-    assert table.loc[film.model().key, "p"][table.loc[film.model().key, "value"].notna()].max() <= 1
+    table = evaluated([film], replace(OF_M, level="HN")).summary.set_index(["who", "metric"])
+    of_model = table.loc[film.model().key]
+    assert of_model.loc["second_auc", ["value", "p"]].isna().all()
+    assert of_model["p"][of_model["value"].notna()].max() <= 1

@@ -24,6 +24,7 @@ from tests.planted_models import codebook
 
 @pytest.fixture
 def drawn(timeline):
+    """The first 40 windows of a draw, to be judged blindly."""
     return choose_next([timeline], 40, blind=True)
 
 
@@ -42,24 +43,28 @@ def judged(tmp_path, clips, **judges):
 YES, NO = "violent", "calm"
 
 
-@pytest.mark.parametrize("k", [1, 5, 9])
-def test_with_few_windows_a_judge_has_no_number_and_both_together_have_none(timeline, tmp_path, drawn, k):
-    """One marks all, the other none: no share is that of both, and none is given."""
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
+@pytest.mark.parametrize("n_by_cd", [1, 5, 9])
+def test_with_fewer_than_ten_windows_a_judge_has_no_number_and_both_together_have_none(
+    timeline, tmp_path, drawn, n_by_cd
+):
+    """AB marks all of 40 windows, CD none of a few: no share is that of both, and none is given."""
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
     assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [(["AB"], 40, [40])]
     assert found.rates[0].low > 0.8
     assert [(few.judges, few.judged, few.sure, few.least) for few in found.too_few] == [
-        (["CD"], k, k, 10),
-        (["AB", "CD"], k, k, 10),
+        (["CD"], n_by_cd, n_by_cd, 10),
+        (["AB", "CD"], n_by_cd, n_by_cd, 10),
     ]
 
 
-@pytest.mark.parametrize("k", [10, 20, 40])
-def test_from_ten_windows_in_common_the_panel_has_the_mean_of_its_judges_shares(timeline, tmp_path, drawn, k):
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
+@pytest.mark.parametrize("n_by_cd", [10, 20, 40])
+def test_from_ten_windows_in_common_the_panel_has_the_mean_of_its_judges_shares(
+    timeline, tmp_path, drawn, n_by_cd
+):
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
     assert [rate.annotators for rate in found.rates] == [["AB"], ["CD"], ["AB", "CD"]]
     panel = found.rates[-1]
-    assert (panel.n, panel.positives, found.too_few) == (k, [k, 0], ())
+    assert (panel.n, panel.positives, found.too_few) == (n_by_cd, [n_by_cd, 0], ())
     assert panel.low < 0.5 < panel.high
     assert panel.value == pytest.approx(0.5, abs=0.05)
     assert main_rate(found.rates) == panel
@@ -71,10 +76,11 @@ def test_a_judges_number_is_that_of_their_judgements_alone(timeline, tmp_path, d
     found = correct_rates(timeline, judged(tmp_path, drawn, **levels))
     for judge, own in levels.items():
         alone, _ = correct_rate(timeline, judged(tmp_path, drawn, **{judge: own}))
-        (with_others,) = [rate for rate in found.rates if rate.annotators == [judge]]
-        assert (with_others.value, with_others.low, with_others.high) == (alone.value, alone.low, alone.high)
-        asked, _ = correct_rate(timeline, judged(tmp_path, drawn, **levels), judge=judge)
-        assert asked == with_others
+        (beside_others,) = [rate for rate in found.rates if rate.annotators == [judge]]
+        numbers = (beside_others.value, beside_others.low, beside_others.high)
+        assert numbers == (alone.value, alone.low, alone.high)
+        asked_for, _ = correct_rate(timeline, judged(tmp_path, drawn, **levels), judge=judge)
+        assert asked_for == beside_others
 
 
 def test_a_panels_windows_are_those_that_all_were_sure_of(timeline, tmp_path, drawn):
@@ -89,28 +95,34 @@ def test_a_panels_windows_are_those_that_all_were_sure_of(timeline, tmp_path, dr
 
 
 def test_who_goes_on_where_another_stopped_has_no_number_and_that_is_said(timeline, tmp_path, drawn):
-    """The second half of a draw is none of the whole film; a comparison that accounts for judges takes it."""
-    first = judged(tmp_path, drawn[:20], AB=[YES] * 20)
-    second = judged(tmp_path, drawn[20:], CD=[NO] * 20)
-    both = first.with_clips([*first, *second])
+    """CD's windows are the second half of a draw, which is no draw of the whole film.
+
+    A comparison of films that accounts for who judged takes all 40.
+    """
+    by_ab = judged(tmp_path, drawn[:20], AB=[YES] * 20)
+    by_cd = judged(tmp_path, drawn[20:], CD=[NO] * 20)
+    both = by_ab.with_clips([*by_ab, *by_cd])
     found = correct_rates(timeline, both)
     assert [rate.annotators for rate in found.rates] == [["AB"]]
     assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
     assert len(judged_film(timeline, both).together().by_cell) == 40
 
 
-def test_nobody_has_a_number_before_somebody_judged_ten(timeline, tmp_path, drawn):
+def test_where_nobody_judged_ten_windows_no_number_is_given(timeline, tmp_path, drawn):
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
+
+
+def test_the_number_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
     with pytest.raises(FilmError, match="no window"):
         correct_rate(timeline, judged(tmp_path, drawn, AB=[YES] * 12), judge="CD")
 
 
 def test_counts_are_those_that_a_reader_would_count(timeline, tmp_path, drawn):
-    """Two who say positive 8 and 10 times of 30, of other windows: not "2 positive"."""
-    one = [YES] * 8 + [NO] * 22
-    other = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
+    """Of 30 windows AB calls 8 positive and CD 10, and two of these are the same: not "2 positive"."""
+    by_ab = [YES] * 8 + [NO] * 22
+    by_cd = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=by_ab, CD=by_cd))
     panel = found.rates[-1]
     assert (panel.positives, panel.n, panel.n_positive_by_all) == ([8, 10], 30, 2)
     assert "8 and 10 of 30" in judged_share_sentence(judged_share(panel), Words("en"))
@@ -129,44 +141,68 @@ def test_where_two_may_agree_no_better_than_chance_the_sentence_says_so(timeline
     assert sum("chance" in line for line in sentences(rate_claims(found))) == (0 if agree else 2)
 
 
-def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline, tmp_path, drawn):
-    before, after = "a" * 64, "b" * 64
+BEFORE, AFTER = "a" * 64, "b" * 64
+"""Digests of a level's definition before and after it was changed."""
 
-    def under(definition, clips):
-        return [replace(clip, extras=clip.extras | {"definition": definition}) for clip in clips]
 
-    first = under(before, judged(tmp_path, drawn[:20], AB=[YES] * 20))
-    again = under(after, judged(tmp_path, drawn[:12], CD=[NO] * 12))
-    unknown = list(judged(tmp_path, drawn[:15], EF=[NO] * 15))
-    every = judged(tmp_path, drawn).with_clips([*first, *again, *unknown])
+def under(definition, clips):
+    """Judge the same under a definition."""
+    return [replace(clip, extras=clip.extras | {"definition": definition}) for clip in clips]
+
+
+@pytest.fixture
+def under_two_definitions(tmp_path, drawn):
+    """AB judged 20 windows before the definition changed, CD 12 after; of EF's 15 none is known."""
+    by_ab = under(BEFORE, judged(tmp_path, drawn[:20], AB=[YES] * 20))
+    by_cd = under(AFTER, judged(tmp_path, drawn[:12], CD=[NO] * 12))
+    by_ef = list(judged(tmp_path, drawn[:15], EF=[NO] * 15))
+    return judged(tmp_path, drawn).with_clips([*by_ab, *by_cd, *by_ef])
+
+
+def test_what_was_judged_under_two_definitions_has_no_number_together(timeline, under_two_definitions):
     with pytest.raises(ManifestError, match=r"20 judgements under aaa.*12 judgements under bbb"):
-        correct_rates(timeline, every)
-    found = rates_by_definition(timeline, every)
+        correct_rates(timeline, under_two_definitions)
+
+
+def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline, under_two_definitions):
+    found = rates_by_definition(timeline, under_two_definitions)
     assert [(rate.definition, rate.annotators, rate.n) for rate in found.rates] == [
-        (before, ["AB"], 20),
-        (after, ["CD"], 12),
+        (BEFORE, ["AB"], 20),
+        (AFTER, ["CD"], 12),
     ]
     assert not found.too_few
-    assert any("15 judgements" in notice for notice in found.notices)
-    alone = rates_by_definition(timeline, every.with_clips([*first, *unknown]))
-    assert [rate.definition for rate in alone.rates] == [before] * 3
+    assert any("15 judgements" in notice for notice in found.notices)  # EF's are left out
+
+
+def test_judgements_without_a_definition_count_under_the_only_one_that_is_known(
+    timeline, under_two_definitions
+):
+    """Of AB, of EF and of both."""
+    without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
+    found = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd))
+    assert [rate.definition for rate in found.rates] == [BEFORE] * 3
+
+
+def sentences_on_kappa(found):
+    return [text for text in sentences(rate_claims(found)) if "kappa" in text]
 
 
 def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):
-    every = []
-    for definition, one, other in (("a" * 64, "AB", "CD"), ("b" * 64, "EF", "GH")):
-        both = judged(tmp_path, drawn[:20], **{one: [YES, NO] * 10, other: [YES] * 15 + [NO] * 5})
-        every += [replace(clip, extras=clip.extras | {"definition": definition}) for clip in both]
-    found = rates_by_definition(timeline, judged(tmp_path, drawn).with_clips(every))
-    first, second = [text for text in sentences(rate_claims(found)) if "kappa" in text]
-    assert first.startswith("under aaaaaaaaaaaa: AB and CD: ")
-    assert second.startswith("under bbbbbbbbbbbb: EF and GH: ")
-    under_one = rates_by_definition(timeline, judged(tmp_path, drawn).with_clips(every[:40]))
-    (pair,) = [text for text in sentences(rate_claims(under_one)) if "kappa" in text]
-    assert pair.startswith("AB and CD: ")
+    one, other = [YES, NO] * 10, [YES] * 15 + [NO] * 5
+    before = under(BEFORE, judged(tmp_path, drawn[:20], AB=one, CD=other))
+    after = under(AFTER, judged(tmp_path, drawn[:20], EF=one, GH=other))
+    manifest = judged(tmp_path, drawn)
+    found = rates_by_definition(timeline, manifest.with_clips([*before, *after]))
+    of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(found)
+    assert of_ab_and_cd.startswith("under aaaaaaaaaaaa: AB and CD: ")
+    assert of_ef_and_gh.startswith("under bbbbbbbbbbbb: EF and GH: ")
+    # Where all judged under one, it is not named.
+    (alone,) = sentences_on_kappa(rates_by_definition(timeline, manifest.with_clips(before)))
+    assert alone.startswith("AB and CD: ")
 
 
 def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
+    """CD calls two of five windows positive: Clopper and Pearson's exact interval is .05 to .85."""
     judgements = judged(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
     rate, _ = correct_rate(timeline, judgements, judge="CD")
     assert rate.low < 0.1

@@ -1,6 +1,7 @@
 """A model that was neither calibrated nor tested on levels that films have says so wherever it claims."""
 
 import json
+import re
 from dataclasses import replace
 from html import unescape
 
@@ -21,112 +22,168 @@ from tests.film.saying import heading_of
 
 SMALL = {"n_rows": 60, "duration_s": 900.0}
 BOOK = builtin_codebook("obygaze12")
-WHOLE = invented_film(**SMALL)
-CLIPS = {"HN": 30, "S": 33}
 
 
-def without_easy(film):
-    """The film as a model scores it that knows clips of HN and S alone: its share is refused."""
+def without_easy_negatives(film):
+    """The film as a model scores it that knows clips of HN and S alone, none of EN: its share is refused."""
     model = film.model()
-    calibration = changed(model.calibration, clips=CLIPS)
+    calibration = changed(model.calibration, clips={"HN": 30, "S": 33})
     refused = changed(model.rate, value=None, bracket_low=None, bracket_high=None)
     return with_model(film, levels_left_out=["EN"], calibration=calibration, rate=refused)
 
 
-NARROW = without_easy(WHOLE)
-MUST_SAY = {"title", "evidence", "marked passages", "passage", "expected share"}
+OF_ALL_LEVELS = invented_film(**SMALL)
+"""A film scored by a model that was calibrated and tested on all levels."""
+
+WITHOUT_EN = without_easy_negatives(OF_ALL_LEVELS)
+"""The same film, scored by a model that never saw clips of the level EN."""
+
+BOTH_FILMS = pytest.mark.parametrize(
+    ("film", "lacks_en"), [(OF_ALL_LEVELS, False), (WITHOUT_EN, True)], ids=["all levels", "without EN"]
+)
+
+RESTS_ON_TESTED_LEVELS = {"title", "evidence", "marked passages", "passage", "expected share"}
+"""Kinds of claims that hold only of levels that a model was calibrated and tested on."""
 
 
-@pytest.mark.parametrize("film", [WHOLE, NARROW])
-def test_each_claim_that_rests_on_what_was_tested_has_the_condition_and_the_levels(film):
-    is_narrow = film is NARROW
+@BOTH_FILMS
+def test_each_claim_that_rests_on_what_was_tested_has_the_condition_and_the_levels(film, lacks_en):
     claims = film_claims(film)
-    assert {claim.KIND for claim in claims if isinstance(claim, kinds.ModelClaim)} == MUST_SAY
+    of_models = {claim.KIND for claim in claims if isinstance(claim, kinds.ModelClaim)}
+    assert of_models == RESTS_ON_TESTED_LEVELS
     for claim in claims:
-        if claim.KIND in MUST_SAY:
+        if claim.KIND in RESTS_ON_TESTED_LEVELS:
             written = json.loads(json.dumps(document(claim)))
-            assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == is_narrow
-            assert written["levels_left_out"] == (["EN"] if is_narrow else [])
+            assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
+            assert written["levels_left_out"] == (["EN"] if lacks_en else [])
+
+
+def warning_of(words):
+    """The warning beside a film's title."""
+    return words.say("verdict_levels", levels="EN")
+
+
+def whole_warning_of(words):
+    """The sentence that goes with the model's evidence."""
+    return words.say("without_levels", levels="EN")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_lines_of_page_terminal_and_exports_and_a_citation_name_the_levels(language):
+def test_title_terminal_and_page_name_the_levels(language):
     words = Words(language)
-    short = words.say("verdict_levels", levels="EN")
-    whole = words.say("without_levels", levels="EN")
-    assert short in heading_of(NARROW, language)
-    assert short in first_lines(NARROW, words)[0]
-    assert whole in phrases.evidence_sentence(model_evidence(NARROW.model()), words)
-    page = text_of(film_page([NARROW], language=language))
-    assert whole in page
-    passages = [claim for claim in film_claims(NARROW) if isinstance(claim, kinds.Passage)]
-    for claim in passages:
-        assert short in phrases.citation_sentence(claim, "S", "m", None, words)
-    for text in (heading_of(WHOLE, language), text_of(film_page([WHOLE], language=language))):
-        assert short not in text
-        assert whole not in text
+    assert warning_of(words) in heading_of(WITHOUT_EN, language)
+    assert warning_of(words) in first_lines(WITHOUT_EN, words)[0]
+    assert whole_warning_of(words) in phrases.evidence_sentence(model_evidence(WITHOUT_EN.model()), words)
+    assert whole_warning_of(words) in text_of(film_page([WITHOUT_EN], language=language))
 
 
-def test_exports_do_not_call_p_calibrated_without_saying_on_what():
-    caveats = {film is NARROW: " ".join(collect(film, "eaf").caveats) for film in (WHOLE, NARROW)}
-    for is_narrow, text in caveats.items():
-        assert (Words("en").say("without_levels", levels="EN") in text) == is_narrow
-        assert ("HN and S" in text) == is_narrow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_citation_of_a_passage_names_the_levels(language):
+    words = Words(language)
+    for claim in film_claims(WITHOUT_EN):
+        if isinstance(claim, kinds.Passage):
+            cited = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
+            assert warning_of(words) in cited
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_a_model_of_all_levels_neither_title_nor_page_names_any(language):
+    words = Words(language)
+    page = text_of(film_page([OF_ALL_LEVELS], language=language))
+    for text in (heading_of(OF_ALL_LEVELS, language), page):
+        assert warning_of(words) not in text
+        assert whole_warning_of(words) not in text
+
+
+@BOTH_FILMS
+def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en):
+    caveats = " ".join(collect(film, "eaf").caveats)
+    assert (whole_warning_of(Words("en")) in caveats) == lacks_en
+    assert ("HN and S" in caveats) == lacks_en
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_how_far_a_share_was_off_is_said_of_the_clips_that_it_was_of(language):
     words = Words(language)
-    said = {
-        film is NARROW: phrases.error_sentence(expected_share(film.model(), film.rows()), words)
-        for film in (WHOLE, NARROW)
-    }
-    assert words.listed(["HN", "S"]) in said[True]
-    assert "HN" not in said[False]
-    assert phrases.no_share_sentence(expected_share(NARROW.model(), NARROW.rows()), words) == words.say(
-        "levels_left_out", levels="EN"
-    )
+
+    def error_of(film):
+        return phrases.error_sentence(expected_share(film.model(), film.rows()), words)
+
+    assert words.listed(["HN", "S"]) in error_of(WITHOUT_EN)
+    assert "HN" not in error_of(OF_ALL_LEVELS)
 
 
-def test_a_graver_reason_for_no_share_is_said_before():
-    trained = with_model(NARROW, is_trained_on=True)
+def why_no_share(film, words):
+    return phrases.no_share_sentence(expected_share(film.model(), film.rows()), words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refused_share_names_the_levels(language):
+    words = Words(language)
+    assert why_no_share(WITHOUT_EN, words) == words.say("levels_left_out", levels="EN")
+
+
+def test_that_the_film_was_trained_on_is_said_before_the_levels():
     words = Words("en")
-    assert (
-        phrases.no_share_sentence(expected_share(trained.model(), trained.rows()), words)
-        == words["no_rate_trained"]
-    )
+    trained_on = with_model(WITHOUT_EN, is_trained_on=True)
+    assert why_no_share(trained_on, words) == words["no_rate_trained"]
 
 
 # --- captions
 # ---------------------------------------------------------------------------
 def test_captions_name_flags_in_words():
-    cells = [f"{cell};bars;no_skill;trained_on".strip(";") for cell in WHOLE.table["flags"]]
-    table = WHOLE.table.assign(flags=cells)
-    flagged = replace(WHOLE, table=table)
+    """The label of a passage has the flags' texts; `no_skill` and `trained_on` are names in files."""
+    cells = [f"{cell};bars;no_skill;trained_on".strip(";") for cell in OF_ALL_LEVELS.table["flags"]]
+    flagged = replace(OF_ALL_LEVELS, table=OF_ALL_LEVELS.table.assign(flags=cells))
     for claim in film_claims(flagged):
         if isinstance(claim, kinds.Passage):
             label = phrases.passage_label(claim, Words("en"))
             assert claim.flags
-            assert not {"no_skill", "trained_on"} & set(label.replace(",", ";").replace(";", " ").split())
+            assert not {"no_skill", "trained_on"} & set(re.split("[,; ]+", label))
             assert all(Words("en")[f"flag_{flag}"] in label for flag in claim.flags)
 
 
 # --- pages of models without concepts
 # ---------------------------------------------------------------------------
+BY_CONCEPTS = OF_ALL_LEVELS
+"""By a model whose concepts add to the logit, each from its usual value."""
+
+BY_TREE = with_model(
+    OF_ALL_LEVELS, concepts=[changed(concept, usual=None) for concept in OF_ALL_LEVELS.model().concepts]
+)
+"""By a model whose concepts add to the logit, but have no usual value."""
+
+WITHOUT_CONCEPTS = with_model(invented_film(concepts=(), **SMALL), by_concepts=False)
+
+KINDS_OF_MODELS = pytest.mark.parametrize(
+    ("film", "has_contributions", "has_usual"),
+    [(BY_CONCEPTS, True, True), (BY_TREE, True, False), (WITHOUT_CONCEPTS, False, False)],
+    ids=["concepts", "tree", "no concepts"],
+)
+
+
+@KINDS_OF_MODELS
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(language, tmp_path):
+def test_a_page_explains_contributions_and_what_is_usual_where_there_are_any(
+    film, has_contributions, has_usual, language
+):
     words = Words(language)
-    linear = with_model(invented_film(concepts=(), **SMALL), by_concepts=False)
-    tree = with_model(WHOLE, concepts=[changed(one, usual=None) for one in WHOLE.model().concepts])
-    for film, has_parts, has_usual in ((WHOLE, True, True), (tree, True, False), (linear, False, False)):
-        page = unescape(film_page([film], language=language))
-        opened = OpenFilm(0, film, Decisions(tmp_path / str(has_usual) / str(has_parts), film, BOOK))
-        assert (words["about_3"] in page) == has_parts
-        assert (words["about_3_usual"] in page) == has_usual
-        # The two signs of a reason are explained above the concepts' bars, on the page and at the desk.
-        desk = unescape(desk_page([opened], opened, "read", language))
-        for text in (page, desk):
-            signs = words.say("reasons_what", least=words.number(0.01))
-            weights = words.say("reasons_what_weights", least=words.number(0.05))
-            assert (signs in text) == has_usual
-            assert (weights in text) == (has_parts and not has_usual)
+    page = unescape(film_page([film], language=language))
+    assert (words["about_3"] in page) == has_contributions
+    assert (words["about_3_usual"] in page) == has_usual
+
+
+@KINDS_OF_MODELS
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_page_and_desk_explain_the_signs_of_reasons_above_the_concepts_bars(
+    film, has_contributions, has_usual, language, tmp_path
+):
+    """Where concepts have a usual value, reasons are changes of the probability; else contributions."""
+    words = Words(language)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+    of_changes = words.say("reasons_what", least=words.number(0.01))
+    of_contributions = words.say("reasons_what_weights", least=words.number(0.05))
+    for html in (film_page([film], language=language), desk_page([opened], opened, "read", language)):
+        text = unescape(html)
+        assert (of_changes in text) == has_usual
+        assert (of_contributions in text) == (has_contributions and not has_usual)

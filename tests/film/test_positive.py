@@ -28,7 +28,7 @@ from tests.film.saying import first_sentence
 
 BOOK = builtin_codebook("obygaze12")
 SMALL = {"n_rows": 60, "duration_s": 900.0}
-LEVELS_OF_HN = {
+MEANINGS_OF_TWO = {
     "HN": "with elements that can objectify a character, and do not here",
     "S": "staged like those",
 }
@@ -47,7 +47,8 @@ def of_concept(film, concept="Body"):
 
 
 def of_two_levels(film):
-    known = {"negative": ["EN"], "positive": ["HN", "S"], "means": LEVELS_OF_HN}
+    """A film as a model scores it whose positive levels are HN and S."""
+    known = {"negative": ["EN"], "positive": ["HN", "S"], "means": MEANINGS_OF_TWO}
     return with_model(film, human=agreement_of_people("obygaze12", ["HN", "S"]), **known)
 
 
@@ -56,7 +57,7 @@ WINDOWS = choose_next([FILM], 30, blind=True)
 
 
 def judged(windows=WINDOWS, **judges):
-    """Judgements of the first windows of a draw: of each judge pairs of a level and the concepts there."""
+    """Judgements of the first windows of a draw: of each judge a tuple for each, (level, *concepts)."""
     clips = []
     for judge, calls in judges.items():
         for clip, (level, *concepts) in zip(windows, calls, strict=False):
@@ -78,43 +79,53 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
     assert record.human is None
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_whatever_is_said_of_a_concepts_model_names_the_concept_and_no_level(language):
-    words = Words(language)
+def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
     levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
     claims = film_claims(FILM)
-    of_model = [claim for claim in claims if isinstance(claim, kinds.ModelClaim)]
     for claim in claims:
         assert not levels & set(str(claim.what).replace("/", " ").split()), claim.KIND
-    named = [claim for claim in of_model if claim.KIND in {"marked passages", "expected share", "passage"}]
-    assert {claim.what for claim in named} == {"Body"}
-    marked = first_sentence(FILM, language=language)
-    name = {"en": "Body", "fr": "Corps"}[language]
-    assert name in marked
-    assert means_in(language)["Body"] in marked
-    assert BOOK.means["S"] not in marked
-    for claim in named:
+    of_positive = [
+        claim for claim in claims if claim.KIND in {"marked passages", "expected share", "passage"}
+    ]
+    assert {claim.what for claim in of_positive} == {"Body"}
+
+
+@pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
+def test_sentences_on_a_concepts_model_name_the_concept(language, name):
+    words = Words(language)
+    said = first_sentence(FILM, language=language)
+    assert name in said
+    assert means_in(language)["Body"] in said
+    assert name in first_sentence(with_model(FILM, threshold_p=1.0), language=language)  # none is marked
+    for claim in film_claims(FILM):
         if claim.KIND == "expected share":
             assert name in phrases.sentence(claim, words)
         if claim.KIND == "passage":
             assert name in phrases.passage_label(claim, words)
-    none = first_sentence(with_model(FILM, threshold_p=1.0), language=language)
-    assert name in none
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_neither_sentence_nor_page_of_a_concepts_model_says_what_a_level_means(language):
+    assert BOOK.means["S"] not in first_sentence(FILM, language=language)
     page = text_of(film_page([FILM], language=language))
     assert BOOK.means["S"] not in page
     assert "(Sure)" not in page
-    assert not any("(Sure)" in export(FILM, kind) for kind in ("vtt", "csv", "eaf"))
+
+
+@pytest.mark.parametrize("kind", ["vtt", "csv", "eaf"])
+def test_no_export_of_a_concepts_model_names_a_level(kind):
+    assert "(Sure)" not in export(FILM, kind)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_of_several_positive_levels_each_is_named_with_its_meaning(language):
     film = of_two_levels(invented_film(**SMALL))
     said = first_sentence(film, language=language)
-    for name, meaning in LEVELS_OF_HN.items():
+    for name, meaning in MEANINGS_OF_TWO.items():
         assert name in said
         assert (means_in(language)[name] if meaning == BOOK.means[name] else meaning) in said
     for level in BOOK.levels:
-        assert (level.in_language(language).title in said) == (level.name in LEVELS_OF_HN)
+        assert (level.in_language(language).title in said) == (level.name in MEANINGS_OF_TWO)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -125,7 +136,7 @@ def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever
     for has in has_body:
         level = str(rng.choice(["EN", "HN", "S"]))
         calls.append((level, "Look", "Body") if has else (level, "Look"))
-    found = correct_rates(FILM, judged(AB=calls))
+    found = correct_rates(FILM, judged(AB=calls))  # FILM is scored by a model of Body
     (claim,) = [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
     assert (claim.what, claim.positives, claim.n) == ("Body", (int(has_body.sum()),), len(WINDOWS))
     assert claim.has(kinds.OF_CONCEPT)
@@ -138,6 +149,7 @@ def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever
 
 
 def test_who_names_no_concept_does_not_say_that_one_is_absent():
+    """AB gives levels alone, and so does a machine: neither is counted as saying that no Body is there."""
     levels_alone = [("EN",), ("S",)] * 15
     with_concepts = [("EN",), ("S", "Body")] * 15
     with pytest.raises(ObygazeError, match="Body"):

@@ -31,39 +31,55 @@ from tests.film.films import PLANTED, film_store, scored_film, shots_of, under_a
 from tests.film.saying import data_of, heading_of
 
 
-def tiou(a, b):
-    common = max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
-    return common / (a[1] - a[0] + b[1] - b[0] - common)
+def overlap(one, other):
+    """Intersection over union of two spans (start, end) of seconds."""
+    common = max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
+    return common / (one[1] - one[0] + other[1] - other[0] - common)
 
 
 def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
     found = timeline.segments()
-    reaching = found[found["reaches"] == 1]
-    spans = list(zip(reaching["start_s"], reaching["end_s"], strict=True))
-    assert all(max(tiou(span, truth) for span in spans) >= 0.5 for truth in PLANTED)
+    marked = found[found["reaches"] == 1]
+    spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
+    assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
     assert len(spans) <= len(PLANTED) + 1
     assert found["rank"].tolist() == list(range(1, len(found) + 1))
-    assert reaching["concepts"].str.startswith("Gun").all()
+    assert marked["concepts"].str.startswith("Gun").all()
 
 
-def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv(scored, timeline):
-    folder = scored[0]
+@pytest.fixture
+def rows_of_csv(scored):
+    """The rows of the model pcbm_lr as anybody reads them from timeline.csv."""
+    folder, _ = scored
     table = pd.read_csv(folder / "timeline.csv")
-    rows = table[table["model"] == "pcbm_lr"]
-    parts = rows[[name for name in rows if name.endswith("_contribution")]].sum(axis=1)
-    counted = rows["p"].notna()
-    assert np.abs(parts - rows["logit"])[counted].max() < 1e-9
-    seconds = rows["end_s"] - rows["start_s"]
-    rate = (seconds * rows["p"])[counted].sum() / seconds[counted].sum()
-    assert timeline.rate().value == pytest.approx(rate, abs=1e-12)
-    found = timeline.rate()
-    assert found.bracket_low < found.calibration_low < rate < found.calibration_high < found.bracket_high
-    calibration = timeline.model().calibration
-    p = mean_probability(np.array(calibration.draws), rows["logit"].to_numpy())
-    assert np.abs(p - rows["p"]).max() < 1e-9
-    assert (counted == ~rows["flags"].fillna("").str.contains("black|credits")).all()
+    return table[table["model"] == "pcbm_lr"]
+
+
+def test_contributions_add_up_to_the_logit(rows_of_csv):
+    added = rows_of_csv[[name for name in rows_of_csv if name.endswith("_contribution")]].sum(axis=1)
+    has_p = rows_of_csv["p"].notna()
+    assert np.abs(added - rows_of_csv["logit"])[has_p].max() < 1e-9
+
+
+def test_the_rate_is_the_mean_of_p_weighed_by_seconds_and_lies_in_its_intervals(rows_of_csv, timeline):
+    rows = rows_of_csv[rows_of_csv["p"].notna()]
+    mean = np.average(rows["p"], weights=rows["end_s"] - rows["start_s"])
+    rate = timeline.rate()
+    assert rate.value == pytest.approx(mean, abs=1e-12)
+    assert rate.bracket_low < rate.calibration_low < mean < rate.calibration_high < rate.bracket_high
+
+
+def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
+    draws = np.array(timeline.model().calibration.draws)
+    p = mean_probability(draws, rows_of_csv["logit"].to_numpy())
+    assert np.abs(p - rows_of_csv["p"]).max() < 1e-9
+
+
+def test_black_and_credits_and_no_other_rows_have_no_probability_and_no_call(rows_of_csv):
+    has_p = rows_of_csv["p"].notna()
+    assert (has_p == ~rows_of_csv["flags"].fillna("").str.contains("black|credits")).all()
     empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
-    assert rows.loc[~counted, empty].isna().all().all()
+    assert rows_of_csv.loc[~has_p, empty].isna().all().all()
 
 
 def test_rows_are_shots_cover_the_film_and_take_their_flags(timeline):
@@ -78,30 +94,54 @@ def test_rows_are_shots_cover_the_film_and_take_their_flags(timeline):
     assert timeline.model().flags["black"] == pytest.approx(shots["end_s"].iloc[0])
 
 
-def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
+@pytest.fixture
+def minute(trained, tmp_path):
+    """A store of a film m of one minute, in windows of 8 s every 4 s, and a model's logit of each."""
     store = film_store(tmp_path, "m", end_s=60.0, planted=())
-    timeline = score_film(store, [trained.paths["linear"]])
-    model = load_model(trained.paths["linear"])
-    assert score_film(store, [model]).rows().equals(timeline.rows())
-    logits = model.logits(store["descriptors"].pooled())
-    rows = timeline.rows()
-    assert timeline.record.rows.kind == "steps"
+    logits = load_model(trained.paths["linear"]).logits(store["descriptors"].pooled())
+    return store, logits
+
+
+def test_a_model_and_its_file_give_the_same_rows(trained, minute):
+    store, _ = minute
+    by_model = score_film(store, [load_model(trained.paths["linear"])]).rows()
+    assert by_model.equals(score_film(store, [trained.paths["linear"]]).rows())
+
+
+def test_without_shots_a_step_averages_the_logits_of_the_windows_on_it(trained, minute):
+    store, logits = minute
+    film = score_film(store, [trained.paths["linear"]])
+    rows = film.rows()
+    assert film.record.rows.kind == "steps"
     assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
     assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
     assert durations(rows).max() < 1.5 * 4  # a last step of half a hop stands alone
+    assert any("steps" in line for line in lines_of_film(film, Words("en")))
+
+
+@pytest.fixture
+def in_two_shots(trained, minute):
+    """The same minute, in a shot of 7 s and another of 53 s."""
+    store, _ = minute
     shots = pd.DataFrame(
         {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
     )
-    of_shots = score_film(store, [trained.paths["linear"]], shots=shots)
-    first = of_shots.rows().iloc[0]
-    assert first["logit"] == pytest.approx((7 * logits[0] + 3 * logits[1]) / 10)  # 0-8 and 4-12 on 0-7
+    return score_film(store, [trained.paths["linear"]], shots=shots)
+
+
+def test_a_shot_averages_the_logits_of_the_windows_on_it_by_their_seconds(minute, in_two_shots):
+    """On the shot from 0 to 7 s lie 7 s of the window from 0 to 8 s, and 3 s of that from 4 to 12 s."""
+    _, logits = minute
+    first = in_two_shots.rows().iloc[0]
+    assert first["logit"] == pytest.approx((7 * logits[0] + 3 * logits[1]) / 10)
     assert first["n_windows"] == 2
-    # The long shot is several rows, and one shot.
-    assert len(of_shots.rows()) > 2
-    assert "2 shots" in film_page([of_shots])
-    told = lines_of_film(of_shots, Words("en"))
-    assert any(f"2 shots in {len(of_shots.rows())} rows" in line for line in told)
-    assert any("steps" in line for line in lines_of_film(timeline, Words("en")))
+
+
+def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
+    n_rows = len(in_two_shots.rows())
+    assert n_rows > 2
+    assert "2 shots" in film_page([in_two_shots])
+    assert any(f"2 shots in {n_rows} rows" in line for line in lines_of_film(in_two_shots, Words("en")))
 
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
@@ -119,6 +159,7 @@ def test_the_hop_of_windows_is_between_their_starts():
 
 
 def test_a_concept_is_described_by_its_own_metric_with_a_chance():
+    """Of three measured values one is of another task, and one of the concept has no chance beside it."""
     rows = (
         {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},
         {"task": "concept:A", "movie_mean": 0.7},
@@ -163,28 +204,39 @@ def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
     assert explained.trained_on
 
 
-def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path):
-    store = film_store(tmp_path, "half", end_s=200.0)
-    odd = film_store(tmp_path, "odd", end_s=200.0, shift=30.0)
-    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
-    for share, refused in ((0.1, False), (0.3, True)):
-        far = np.array([start < 200 * share for start, _ in spans.values()])
-        X = np.where(far[:, None], odd["descriptors"].pooled(), store["descriptors"].pooled())
-        groups = {"descriptors": {"pooled": X}}
-        path = seal_arrays(tmp_path / str(share), dict.fromkeys(spans, "mixed"), groups, spans=spans)
-        timeline = score_film(open_store(path), [trained.paths["pcbm_lr"]])
-        rate = timeline.rate()
-        assert (rate.value is None) == bool(rate.reason) == refused
-        assert rate.unreliable == pytest.approx(share, abs=0.05)
-        rows = timeline.rows()
-        assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
-        # 4 of the 11 seconds that cover the second shot are of windows like training: less than half.
-        edges = [0.0, 200 * share - 1.5, 200 * share + 4, 200.0]
-        shots = pd.DataFrame(
-            {"movie": "mixed", "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": ""}
-        )
-        rows = score_film(open_store(path), [trained.paths["pcbm_lr"]], shots=shots).rows()
-        assert (has_flag(rows, "unlike") == (rows["start_s"] < edges[2])).all()
+def film_unlike_at_its_start(folder, share):
+    """Keep a store of a film of 200 s, whose windows are far from all of training up to a share of it."""
+    like, unlike = film_store(folder, "half", end_s=200.0), film_store(folder, "odd", end_s=200.0, shift=30.0)
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in like.clips}
+    is_unlike = np.array([start < 200 * share for start, _ in spans.values()])
+    vectors = np.where(is_unlike[:, None], unlike["descriptors"].pooled(), like["descriptors"].pooled())
+    groups = {"descriptors": {"pooled": vectors}}
+    path = seal_arrays(folder / "mixed", dict.fromkeys(spans, "mixed"), groups, spans=spans)
+    return open_store(path)
+
+
+@pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
+def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
+    film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
+    rate, rows = film.rate(), film.rows()
+    assert (rate.value is None) == bool(rate.reason) == is_refused
+    assert rate.unreliable == pytest.approx(share, abs=0.05)
+    assert rows.loc[rows["start_s"] < 200 * share - 8, "p"].isna().all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_a_shot_is_unlike_where_more_than_half_of_the_seconds_on_it_are_of_windows_unlike(
+    trained, tmp_path, share
+):
+    """4 of the 11 seconds of windows that lie on the second shot are of windows like training."""
+    unlike_s = 200 * share
+    edges = [0.0, unlike_s - 1.5, unlike_s + 4, 200.0]
+    shots = pd.DataFrame(
+        {"movie": "mixed", "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": ""}
+    )
+    store = film_unlike_at_its_start(tmp_path, share)
+    rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
+    assert (has_flag(rows, "unlike") == (rows["start_s"] < unlike_s + 4)).all()
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
@@ -201,15 +253,19 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     assert timeline.rate().unreliable == pytest.approx(12 / 200)
 
 
-def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, timeline, trained, tmp_path):
-    folder = scored[0]
+def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
+    folder, _ = scored
     again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (again / name).read_bytes() == (folder / name).read_bytes()
-    back = Timeline.read(folder)
-    assert files_of(back) == files_of(timeline)
-    pd.testing.assert_frame_equal(back.table, timeline.table)
-    assert back.record == timeline.record
+
+
+def test_a_scored_film_is_read_back_as_it_was(scored):
+    folder, timeline = scored
+    read = Timeline.read(folder)
+    assert files_of(read) == files_of(timeline)
+    pd.testing.assert_frame_equal(read.table, timeline.table)
+    assert read.record == timeline.record
 
 
 def test_a_bank_has_concepts_and_no_decision(timeline):
@@ -221,19 +277,34 @@ def test_a_bank_has_concepts_and_no_decision(timeline):
     assert [concept.is_found for concept in timeline.model().concepts] == [True, True]
 
 
-def test_several_films_are_scored_at_once(trained, tmp_path):
-    store = film_store(tmp_path, "b", "a", end_s=100.0)
-    films = score_films(store, [trained.paths["pcbm_lr"]], facts={"a": FilmFacts("The A", 1931)})
+@pytest.fixture
+def store_of_two_films(tmp_path):
+    return film_store(tmp_path, "b", "a", end_s=100.0)
+
+
+def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films):
+    facts = {"a": FilmFacts("The A", 1931)}
+    films = score_films(store_of_two_films, [trained.paths["pcbm_lr"]], facts=facts)
     assert [film.record.title for film in films] == ["The A", "b"]
     for film in films:
         film.write(tmp_path / "out" / film.movie)
     assert [film.movie for film in read_films([tmp_path / "out"])] == ["a", "b"]
+
+
+def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
     with pytest.raises(FilmError, match="a, b"):
-        score_film(store, [trained.paths["pcbm_lr"]])
+        score_film(store_of_two_films, [trained.paths["pcbm_lr"]])
+
+
+def test_shots_of_a_film_that_is_not_in_the_store_are_refused(trained, store_of_two_films):
+    shots = {"other": shots_of("other")}
     with pytest.raises(FilmError, match="other"):
-        score_films(store, [trained.paths["pcbm_lr"]], shots={"other": shots_of("other")})
-    thrice = score_film(store, [trained.paths["linear"]] * 3, movie="a")
-    assert thrice.keys == ("linear", "linear-2", "linear-3")
+        score_films(store_of_two_films, [trained.paths["pcbm_lr"]], shots=shots)
+
+
+def test_models_of_one_name_are_numbered(trained, store_of_two_films):
+    film = score_film(store_of_two_films, [trained.paths["linear"]] * 3, movie="a")
+    assert film.keys == ("linear", "linear-2", "linear-3")
 
 
 def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
@@ -343,51 +414,70 @@ def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
 
 
-def said(folder, name="tt0000001.en.srt"):
+def write_subtitles(folder, name="tt0000001.en.srt"):
+    """Write two lines, said at 10.5 and at 60 s; the first looks like a tag of HTML."""
     path = folder / name
     lines = ["1\n00:00:10,500 --> 00:00:12,000\nGive me the <gun>", "2\n00:01:00,000 --> 00:01:02,000\nNo"]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def test_what_is_said_is_kept_shown_and_exported_if_asked_for(trained, tmp_path):
-    store = film_store(tmp_path, "tt0000001", end_s=120.0)
-    model = trained.paths["pcbm_lr"]
-    tables = read_said([said(tmp_path)], ["tt0000001"])
-    silent, film = score_film(store, [model]), score_film(store, [model], subtitles=tables["tt0000001"])
+@pytest.fixture
+def with_and_without_subtitles(trained, tmp_path):
+    """A film of two minutes, scored with the two lines of `write_subtitles`, and without."""
+    store, model = film_store(tmp_path, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
+    tables = read_said([write_subtitles(tmp_path)], ["tt0000001"])
+    return score_film(store, [model], subtitles=tables["tt0000001"]), score_film(store, [model])
+
+
+def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_subtitles, tmp_path):
+    spoken, silent = with_and_without_subtitles
     silent.write(tmp_path / "silent")
-    film.write(tmp_path / "said")
     assert not (tmp_path / "silent" / "subtitles.csv").exists()
-    read = Timeline.read(tmp_path / "said")
-    assert read.subtitles.to_dict("records") == [
+    spoken.write(tmp_path / "spoken")
+    assert Timeline.read(tmp_path / "spoken").subtitles.to_dict("records") == [
         {"start_s": 10.5, "end_s": 12.0, "text": "Give me the <gun>"},
         {"start_s": 60.0, "end_s": 62.0, "text": "No"},
     ]
-    pages = [film_page([one]) for one in (silent, read)]
-    assert [data_of(page)["lines"] for page in pages] == [[], ["Give me the <gun>", "No"]]
-    assert "<gun>" not in pages[1]
-    starts = np.frombuffer(b64decode(data_of(pages[1])["said"]["starts"]), "<u4")
-    assert starts.tolist() == [10_500, 60_000]
-    tiers = [export(one, "eaf") for one in (silent, read)]
-    assert ["obygaze: subtitles" in text for text in tiers] == [False, True]
-    assert "Give me the" in export(read, "vtt", tiers=("subtitles",))
-    changed = (tmp_path / "said" / "subtitles.csv").read_text("utf-8").replace("No", "Yes")
-    (tmp_path / "said" / "subtitles.csv").write_text(changed, encoding="utf-8")
+
+
+def test_subtitles_that_were_changed_since_are_refused(with_and_without_subtitles, tmp_path):
+    spoken, _ = with_and_without_subtitles
+    spoken.write(tmp_path / "spoken")
+    path = tmp_path / "spoken" / "subtitles.csv"
+    path.write_text(path.read_text("utf-8").replace("No", "Yes"), encoding="utf-8")
     with pytest.raises(FilmError, match=r"subtitles\.csv"):
-        Timeline.read(tmp_path / "said")
+        Timeline.read(tmp_path / "spoken")
+
+
+def test_a_page_has_subtitles_as_data_and_never_as_html(with_and_without_subtitles):
+    """Their starts are packed as milliseconds, 32 bits each."""
+    spoken, silent = (film_page([film]) for film in with_and_without_subtitles)
+    assert data_of(silent)["lines"] == []
+    assert data_of(spoken)["lines"] == ["Give me the <gun>", "No"]
+    assert "<gun>" not in spoken
+    starts = np.frombuffer(b64decode(data_of(spoken)["said"]["starts"]), "<u4")
+    assert starts.tolist() == [10_500, 60_000]
+
+
+def test_an_export_has_a_tier_of_subtitles_if_there_are_any_and_may_have_it_alone(with_and_without_subtitles):
+    spoken, silent = with_and_without_subtitles
+    assert "obygaze: subtitles" in export(spoken, "eaf")
+    assert "obygaze: subtitles" not in export(silent, "eaf")
+    assert "Give me the" in export(spoken, "vtt", tiers=("subtitles",))
 
 
 def test_what_is_said_behind_a_film_is_named(tmp_path):
     windows, told = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0)), list[str]()
-    read_said([said(tmp_path)], ["tt0000001"], "", told.append, windows)
+    read_said([write_subtitles(tmp_path)], ["tt0000001"], "", told.append, windows)
     assert [line for line in told if "1 begin behind the last window, 30 s" in line]
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
-    one, two = said(tmp_path, "a.en.srt"), said(tmp_path, "b.srt")
-    assert list(read_said([one, two], ["b", "a"])) == ["a", "b"]
-    assert list(read_said([one], ["other"])) == ["other"]
+    of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
+    assert list(read_said([of_a, of_b], ["b", "a"])) == ["a", "b"]
+    assert list(read_said([of_a], ["other"])) == ["other"]  # one file of the only film
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
-        read_said([one, two], ["a", "c"])
+        read_said([of_a, of_b], ["a", "c"])
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
-        read_said([one, said(tmp_path, "a.fr.srt")], ["a", "c"])
+        read_said([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])

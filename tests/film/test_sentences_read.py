@@ -60,7 +60,7 @@ def unread(film, flag):
 
 
 def judged(film, **judges):
-    """Judgements of the first windows of a draw: of each judge the levels that they give."""
+    """Judgements of the first windows of a draw: of each judge a tuple for each, (level, *concepts)."""
     clips = []
     for judge, levels in judges.items():
         for clip, (level, *concepts) in zip(choose_next([film], 40, blind=True), levels, strict=False):
@@ -163,39 +163,60 @@ def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched, flags, reasons)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_not_all_of_it(language):
     words, film = Words(language), invented_film(unlike=(), **SMALL)
-    film = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
-    begins = {key: words[key].format(begins="", judged="|").split("|")[0]
-              for key in ("sentence_all", "sentence_all_read")}  # fmt: skip
-    said = first_sentence(film, language=language)
-    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (True, False)
-    cut = with_model(film, flags={"partial": 900.0})
-    said = first_sentence(cut, language=language)
-    assert (begins["sentence_all"] in said, begins["sentence_all_read"] in said) == (False, True)
+    of_all = words["sentence_all"].format(begins="", judged="|").split("|")[0]
+    of_all_that_was_read = words["sentence_all_read"].format(begins="", judged="|").split("|")[0]
+    wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
+    said = first_sentence(wholly_read, language=language)
+    assert of_all in said
+    assert of_all_that_was_read not in said
+    partly_read = with_model(wholly_read, flags={"partial": 900.0})
+    said = first_sentence(partly_read, language=language)
+    assert of_all not in said
+    assert of_all_that_was_read in said
 
 
-@pytest.mark.parametrize("has_shots", [True, False], ids=["shots", "steps"])
-def test_a_second_without_pictures_has_no_probability_and_a_film_with_many_has_no_rate(
-    trained, tmp_path, has_shots
-):
-    start_s, end_s = hole = (60.08, 114.54)
-    store = film_store(tmp_path, "hole", end_s=168.0, planted=((50.0, 125.0),), hole=hole)
-    shots = shots_of("hole", 168.0).assign(flags="") if has_shots else None
-    film = score_film(store, [trained.paths["linear"]], shots=shots)
-    rows = film.rows()
+HOLE_S = (60.08, 114.54)
+"""Start and end of what a film of 168 s has no pictures of: 32% of it."""
+
+
+@pytest.fixture(params=[True, False], ids=["shots", "steps"])
+def film_with_a_hole(request, trained, tmp_path):
+    """A scored film with a gun from 50 to 125 s, beyond both ends of the hole; rows are shots or steps."""
+    store = film_store(tmp_path, "hole", end_s=168.0, planted=((50.0, 125.0),), hole=HOLE_S)
+    shots = shots_of("hole", 168.0).assign(flags="") if request.param else None
+    return score_film(store, [trained.paths["linear"]], shots=shots)
+
+
+def test_a_second_without_pictures_has_no_probability(film_with_a_hole):
+    """Rows begin and end within a tenth of a second of the hole's ends."""
+    start_s, end_s = HOLE_S
+    rows = film_with_a_hole.rows()
     is_in_hole = (rows["start_s"] > start_s - 0.1) & (rows["end_s"] < end_s + 0.1)
     assert rows["p"].isna().tolist() == is_in_hole.tolist()
     assert set(rows[is_in_hole]["flags"]) == {"missing"}
-    assert film.time().unread_s == pytest.approx(end_s - start_s, abs=0.1)
-    marked = film.segments().query("reaches == 1")
+    assert film_with_a_hole.time().unread_s == pytest.approx(end_s - start_s, abs=0.1)
+
+
+def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
+    start_s, end_s = HOLE_S
+    marked = film_with_a_hole.segments().query("reaches == 1")
     assert len(marked)
-    assert not ((marked["end_s"] > start_s + 0.1) & (marked["start_s"] < end_s - 0.1)).any()
-    for language in LANGUAGES:
-        words = Words(language)
-        claim = claim_of(film, kinds.ExpectedShare)
-        assert (claim.number, claim.unlike) == (None, claim.unread)
-        refused = phrases.sentence(claim, words)
-        assert {"en": "32%", "fr": "32 %"}[language] in refused.replace("\u202f", " ").replace("\xa0", " ")
-        assert {"en": "could not be read", "fr": "n’a pas pu être lu"}[language] in refused
+    reaches_in = (marked["end_s"] > start_s + 0.1) & (marked["start_s"] < end_s - 0.1)
+    assert not reaches_in.any()
+
+
+@pytest.mark.parametrize(
+    ("language", "share", "reason"),
+    [("en", "32%", "could not be read"), ("fr", "32 %", "n’a pas pu être lu")],
+)
+def test_a_film_that_could_not_be_read_by_a_third_has_no_share_and_says_why(
+    film_with_a_hole, language, share, reason
+):
+    claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
+    assert (claim.number, claim.unlike) == (None, claim.unread)
+    refused = phrases.sentence(claim, Words(language)).replace("\u202f", " ").replace("\xa0", " ")
+    assert share in refused
+    assert reason in refused
 
 
 def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
@@ -215,13 +236,16 @@ def test_the_terminal_names_no_drawing():
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
-def test_a_film_without_a_share_is_not_said_how_far_its_share_was_off():
-    alien = with_model(invented_film(unlike=((0.0, 1.0),), **SMALL), levels_left_out=[])
-    for film, is_known in ((invented_film(**SMALL), True), (alien, False)):
-        claim = claim_of(film, kinds.ExpectedShare)
-        assert (claim.number is not None) == is_known
-        assert bool(phrases.error_sentence(claim, ENGLISH)) == is_known
-        assert ("was off by" in text_of(film_page([film]))) == is_known
+@pytest.mark.parametrize(
+    ("film", "has_share"),
+    [(invented_film(**SMALL), True), (invented_film(unlike=((0.0, 1.0),), **SMALL), False)],
+    ids=["like training", "unlike training"],
+)
+def test_only_of_a_film_with_a_share_it_is_said_how_far_shares_were_off(film, has_share):
+    claim = claim_of(film, kinds.ExpectedShare)
+    assert (claim.number is not None) == has_share
+    assert bool(phrases.error_sentence(claim, ENGLISH)) == has_share
+    assert ("was off by" in text_of(film_page([film]))) == has_share
 
 
 # --- shares of the time
@@ -249,7 +273,10 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
 
 
 def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """Windows overlap: a mean over them counts what lies at a film's ends less often."""
+    """Black is what begins in the first 200 of 900 s; windows of 8 s begin every 4 s.
+
+    They overlap: a mean over them would count what lies at a film's ends less often.
+    """
     film = invented_film(**SMALL)
     flags = film.table["flags"].where(film.table["start_s"] > 200.0, "black")
     black_s = float((film.table["end_s"] - film.table["start_s"])[flags == "black"].sum())
@@ -426,13 +453,14 @@ def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(la
 # --- judges
 # ---------------------------------------------------------------------------
 def test_who_is_not_sure_of_the_level_still_says_where_a_concept_is():
+    """The model finds the concept Body; NS is the level of who is not sure."""
     film = with_model(
         invented_film(**SMALL), concept="Body", positive=[], negative=[], means={"Body": BOOK.means["Body"]}
     )
     levels = [("NS", "Body"), ("EN", "Look"), ("NS", "Look"), ("S", "Body")] * 10
-    (share,) = (one for one in rate_claims(correct_rates(film, judged(film, AB=levels))))
+    (share,) = rate_claims(correct_rates(film, judged(film, AB=levels)))
     n_windows = len(choose_next([film], 40, blind=True))
-    n_body = sum("Body" in names for names in levels[:n_windows])
+    n_body = sum("Body" in level_and_concepts for level_and_concepts in levels[:n_windows])
     assert (share.n, share.n_unsure, share.positives) == (n_windows, 0, (n_body,))
 
 
@@ -529,15 +557,18 @@ def test_black_that_a_detector_found_is_not_said_to_be_black(language):
     flags = ["credits"] * len(film.shots)
     found = replace(film, shots=film.shots.assign(flags=flags))
     by_hand = replace(film, shots=film.shots.assign(flags=flags, detector="flags.csv"))
+    for film, is_found in ((found, True), (by_hand, False)):
+        first = first_sentence(film, language=language)
+        of_time = phrases.sentence(claim_of(film, kinds.JudgedTime), words)
+        for said in (first, of_time):
+            assert ({"en": "found to be black", "fr": "détecté"}[language] in said) == is_found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_text_on_black_has_another_one_for_what_a_detector_found(language):
+    words = Words(language)
     for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
         assert words[f"{key}_found"] != words[key]
-    for one, is_found in ((found, True), (by_hand, False)):
-        said = (
-            first_sentence(one, language=language),
-            phrases.sentence(claim_of(one, kinds.JudgedTime), words),
-        )
-        for text in said:
-            assert ({"en": "found to be black", "fr": "détecté"}[language] in text) == is_found
 
 
 def test_detectors_of_shots_are_those_of_the_command():

@@ -24,26 +24,42 @@ LINES = ("a-0001,a,0.0,8.0,-23.5,12,", "a-0002,a,4.0,12.0,-40,,0.25", "b-0001,b,
 
 
 def films_of(*movies):
+    """Films of one minute, as the windows of each: one window, whose clip is of no interest here."""
     return {movie: Windows((), np.array([[0.0, 60.0]])) for movie in movies}
 
 
 def table(path, lines=LINES, head=HEAD):
+    """Write a table of variables, and return its path."""
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     return path
 
 
-def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_path):
+@pytest.fixture
+def read(tmp_path):
+    """Read a table for films a and c; return what is read and what is said.
+
+    Beside the lines it has one of film b, one that begins where film a ends, and an empty column `black`.
+    """
     lines = [*(f"{line}," for line in LINES), "a-0009,a,60,70,1,1,1,"]
     said = []
-    found = read_variables(table(tmp_path / "v.csv", lines, f"{HEAD},black"), films_of("a", "c"), said.append)
+    path = table(tmp_path / "v.csv", lines, f"{HEAD},black")
+    return read_variables(path, films_of("a", "c"), said.append), said
+
+
+def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(read):
+    found, _ = read
+    assert list(found) == ["a"]
+    variables = found["a"].drop(columns="black")
+    assert list(variables) == ["start_s", "end_s", "loudness", "cuts", "camera"]
+    assert variables["cuts"].tolist()[0] == 12
+    assert np.isnan(variables["cuts"][1])
+
+
+def test_columns_and_rows_of_a_table_that_are_left_out_are_said(read):
+    _, said = read
     assert said == [
         "v.csv: loudness, cuts, camera; left out black, 2 rows of other films, or behind a film's end"
     ]
-    found["a"] = found["a"].drop(columns="black")
-    assert list(found) == ["a"]
-    assert list(found["a"]) == ["start_s", "end_s", "loudness", "cuts", "camera"]
-    assert found["a"]["cuts"].tolist()[0] == 12
-    assert np.isnan(found["a"]["cuts"][1])
 
 
 @pytest.mark.parametrize("cell", ["loud", "nan", "inf", "1e999"])
@@ -74,16 +90,26 @@ def test_a_table_most_of_whose_windows_begin_behind_the_films_end_is_refused(tmp
         read_variables(table(tmp_path / "v.csv", lines), films_of("a"))
 
 
-def test_two_rows_of_a_window_and_times_that_no_film_has_are_refused(tmp_path, trained):
+def test_two_rows_of_a_window_are_refused(tmp_path):
     with pytest.raises(FilmError, match="two rows"):
         read_variables(table(tmp_path / "v.csv", [LINES[0], LINES[0]]), films_of("a"))
-    (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
-    for late in (
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
         {"variables": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "cuts": [1.0]})},
         {"subtitles": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "text": ["late"]})},
-    ):
-        with pytest.raises(FilmError, match=r"1e\+09 s"):  # which could not be read again
-            replace(film, **late).write(tmp_path / "late")
+    ],
+    ids=["variables", "subtitles"],
+)
+def test_times_that_no_film_has_are_not_written_as_they_could_not_be_read_again(tmp_path, trained, late):
+    (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
+    with pytest.raises(FilmError, match=r"1e\+09 s"):
+        replace(film, **late).write(tmp_path / "late")
+
+
+def test_a_shot_that_ends_when_no_film_does_is_refused(tmp_path, trained):
     shots = pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "detector": "own", "flags": ""})
     with pytest.raises(FilmError, match="a shot ends"):
         score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
@@ -91,6 +117,7 @@ def test_two_rows_of_a_window_and_times_that_no_film_has_are_refused(tmp_path, t
 
 @pytest.fixture
 def films(trained, tmp_path):
+    """Films a, b and c with the variable `camera`, of means 0, 0.1 and 0.2, and film d without any."""
     store = film_store(tmp_path, *"abcd", end_s=60.0)
     staged = {
         movie: pd.DataFrame({"start_s": [0.0, 4.0], "end_s": [8.0, 12.0], "camera": [place / 10, np.nan]})
@@ -99,24 +126,32 @@ def films(trained, tmp_path):
     return score_films(store, [trained.paths["pcbm_lr"]], variables=staged)
 
 
-def test_they_are_kept_and_drawn_and_a_film_without_any_is_as_before(films, tmp_path):
+def test_variables_are_kept_with_a_film_that_has_some(films, tmp_path):
     for film in films:
         film.write(tmp_path / film.movie)
     a, *_, d = (Timeline.read(tmp_path / film.movie) for film in films)
     pd.testing.assert_frame_equal(a.variables, films[0].variables)
     assert not len(d.variables)
     assert not (tmp_path / "d" / "variables.csv").exists()
+
+
+def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
+    a, *_, d = films
     assert "Motion of the camera" in film_page([a])
     assert "Mouvement de la caméra" in film_page([a], language="fr")
     assert "Motion of the camera" not in film_page([d])
 
 
 def test_a_mean_counts_each_second_once():
-    """A film of 13 s has the windows 0 to 10 and 3 to 13 s: seven seconds are in both."""
-    last = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "loudness": [-30.0, -20.0]})
-    assert shared_seconds(last).tolist() == [6.5, 6.5]
-    again = pd.concat([last, last.iloc[1:].assign(loudness=-20.0)]).assign(roll=[1.0, np.nan, np.nan])
-    means = staging_means(again)
+    """A film of 13 s has the windows 0 to 10 and 3 to 13 s: seven seconds are in both.
+
+    Each window counts 3 s of its own and half of the seven. With the second window twice, the seven are
+    shared by three: the first counts 3 + 7/3 s, and the two others together 3 + 14/3 s.
+    """
+    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "loudness": [-30.0, -20.0]})
+    assert shared_seconds(windows).tolist() == [6.5, 6.5]
+    second_twice = pd.concat([windows, windows.iloc[1:]]).assign(roll=[1.0, np.nan, np.nan])
+    means = staging_means(second_twice)
     assert means["loudness"] == pytest.approx((-30 * (3 + 7 / 3) - 20 * (3 + 14 / 3)) / 13)
     assert means["roll"] == 1.0
 

@@ -17,82 +17,109 @@ from tests.film.page.invented import invented_film
 from tests.film.saying import data_of
 
 SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}
+"""A film of ten minutes, all of it judged."""
+
+AFTER_START_S = 10
+"""Seconds from a segment's start to the step in which its concepts are likeliest."""
 
 
 @pytest.fixture
 def traced():
-    """An invented film with a value every second, largest ten seconds after each segment's start."""
+    """An invented film with a step for every second.
+
+    Body and Type of shot have 0.2 in each, but 0.95 in that `AFTER_START_S` after a segment's start.
+    """
     film = invented_film(**SMALL)
     starts = np.arange(0.0, 600.0)
     frames = pd.DataFrame({"movie": film.movie, "model": "pcbm_lr", "start_s": starts, "end_s": starts + 1})
     frames["n_frames"] = pd.array([2] * len(frames), dtype="Int64")
     frames["weight"] = frames["contribution"] = np.nan
-    best = (film.segments()["start_s"].to_numpy()[:, None] + 10 - starts) // 1 == 0
+    likeliest_s = np.floor(film.segments()["start_s"].to_numpy() + AFTER_START_S)
     for concept in ("Body", "Type of shot"):
-        frames[f"{concept}_p"] = np.where(best.any(axis=0), 0.95, 0.2)
+        frames[f"{concept}_p"] = np.where(np.isin(starts, likeliest_s), 0.95, 0.2)
     return replace(film, frames=frames)
 
 
-def traces_of(monkeypatch, table, *clips):
-    """Traces of a film of these clips, in a store that also has another film's."""
-    group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(len(clips) + 1, bool))
+def traces_of(monkeypatch, frames, *clip_ids):
+    """Average values of frames over steps of the film of these clips; its store has a clip of another too.
+
+    `frames` stands for what the model gives of the frames of the film's clips.
+    """
+    group = SimpleNamespace(clip_ids=(*clip_ids, "other-0001"), usable=np.ones(len(clip_ids) + 1, bool))
     model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), likely_concepts=())
+
+    def frames_of(_model, _store, rows):
+        assert rows.tolist() == list(range(len(clip_ids)))  # all of the film's, none of the other's
+        return frames
+
     monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
-    monkeypatch.setattr(
-        score, "frames_of", lambda _model, _store, rows: table if len(rows) == len(clips) else None
-    )
-    return score.traces_of(model, "attention", {"toy": group}, "film", list(clips))
+    monkeypatch.setattr(score, "frames_of", frames_of)
+    return score.traces_of(model, "attention", {"toy": group}, "film", list(clip_ids))
+
+
+def frames_at(times_s, clip_id="film-0001", weight=1):
+    """Values of a window's frames at these times: the same weight for all, which add nothing."""
+    return pd.DataFrame({"clip_id": clip_id, "time_s": times_s, "weight": weight, "contribution": 0.0})
 
 
 def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
-    clips = {"film-0001": np.arange(8) / 2, "film-0002": 2 + np.arange(8) / 2}
-    table = pd.concat(
-        [
-            pd.DataFrame({"clip_id": name, "time_s": times, "weight": value, "contribution": value})
-            for value, (name, times) in enumerate(clips.items())
-        ]
-    )
-    found = traces_of(monkeypatch, table, *clips)
-    assert found["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
-    assert found["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
-    assert found["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
+    """Two windows of 4 s with a frame each half second: the second begins in the middle of the first."""
+    half_seconds = np.arange(8) / 2
+    first = frames_at(half_seconds, "film-0001", weight=0)
+    second = frames_at(half_seconds + 2, "film-0002", weight=1)
+    steps = traces_of(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
+    assert steps["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert steps["n_frames"].tolist() == [2, 2, 4, 4, 2, 2]
+    assert steps["weight"].tolist() == [0, 0, 0.5, 0.5, 1, 1]
 
 
-def test_frames_far_apart_are_kept_in_steps_as_long(monkeypatch):
-    table = pd.DataFrame({"clip_id": "film-0001", "time_s": [0.0, 3, 6, 9], "weight": 1, "contribution": 0})
-    found = traces_of(monkeypatch, table, "film-0001")
-    steps = [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
-    assert found[["start_s", "end_s", "n_frames"]].to_numpy().tolist() == steps
+def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
+    steps = traces_of(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
+    columns = ["start_s", "end_s", "n_frames"]
+    assert steps[columns].to_numpy().tolist() == [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
-    table = pd.DataFrame({"clip_id": "film-0001", "time_s": [np.nan] * 2, "weight": 1.0, "contribution": 0.0})
-    assert len(traces_of(monkeypatch, table, "film-0001")) == 0
+    assert len(traces_of(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")) == 0
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     traced.write(tmp_path)
-    again = Timeline.read(tmp_path)
-    pd.testing.assert_frame_equal(again.frames, traced.frames, check_dtype=False)
-    assert files_of(again) == files_of(traced)
+    read = Timeline.read(tmp_path)
+    pd.testing.assert_frame_equal(read.frames, traced.frames, check_dtype=False)
+    assert files_of(read) == files_of(traced)
+
+
+def test_a_film_without_frames_removes_the_file_of_frames_that_was_written_before(traced, tmp_path):
+    traced.write(tmp_path)
     replace(traced, frames=score.NO_TRACES).write(tmp_path)
     assert not (tmp_path / "frames.csv").exists()
 
 
-def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
-    page = film_page([traced])
-    assert page == film_page([traced])
-    frames = [passage["frames"] for passage in data_of(page)["passages"]]
-    shown = sum(bool(one) for one in frames)
-    assert shown == traced.segments()["present"].str.contains("Body|Type of shot").sum() > 0
+def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
+    assert film_page([traced]) == film_page([traced])
+
+
+def test_the_page_has_frames_of_each_segment_in_which_a_traced_concept_is_seen(traced):
+    n_with_frames = sum(bool(passage["frames"]) for passage in data_of(film_page([traced]))["passages"])
+    n_seen = traced.segments()["present"].str.contains("Body|Type of shot").sum()
+    assert n_with_frames == n_seen > 0
+
+
+def test_the_page_has_no_frames_of_a_film_without_traces():
     untraced = data_of(film_page([invented_film(**SMALL)]))["passages"]
     assert not any(passage["frames"] for passage in untraced)
-    start = traced.segments()["start_s"].iloc[0] + 10
-    highest = {row["best"] for one in frames if one for row in one["rows"]}
-    assert f"0:{int(start // 60):02}:{int(start % 60):02}" in highest
+
+
+def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
+    passages = data_of(film_page([traced]))["passages"]
+    named = {row["best"] for passage in passages if passage["frames"] for row in passage["frames"]["rows"]}
+    likeliest_s = int(traced.segments()["start_s"].iloc[0] + AFTER_START_S)
+    assert f"0:{likeliest_s // 60:02}:{likeliest_s % 60:02}" in named
 
 
 def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
+    """The first is black by half; the second and third are credits by 0.7 and 0.6 s; bars have content."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
     shots = pd.DataFrame(
         {
@@ -104,17 +131,23 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
     assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
 
 
-def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
-    frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
-    frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
+def best_of(frames, start_s, end_s):
+    """The time on the clock at which Body is likeliest in a segment, as its card says it."""
     view = SimpleNamespace(frames=frames, words=Words("en"))
-    (row,) = cards.traces(view, ["Body"], {"start_s": 100.0, "end_s": 105.0})["rows"]
-    assert row["best"] == clock(102)
-    (row,) = cards.traces(view, ["Body"], {"start_s": 95.0, "end_s": 99.0})["rows"]
-    assert row["best"] == clock(95)
+    (row,) = cards.traces(view, ["Body"], {"start_s": start_s, "end_s": end_s})["rows"]
+    return row["best"]
 
 
-def test_frames_of_all_models_have_places_of_their_own(trained, tmp_path, monkeypatch):
+def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
+    """Likeliest of all is the second 99 to 100, then 102 to 103; of seconds alike the first is named."""
+    starts = traced.frames["start_s"]
+    p = np.select([starts == 99, starts == 102], [0.95, 0.9], default=0.2)
+    frames = traced.frames.assign(Body_p=p)
+    assert best_of(frames, start_s=100.0, end_s=105.0) == clock(102)
+    assert best_of(frames, start_s=95.0, end_s=99.0) == clock(95)
+
+
+def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp_path, monkeypatch):
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
     _, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)

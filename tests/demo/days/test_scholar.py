@@ -8,7 +8,7 @@ import pytest
 from obygaze_film.workspace.server import _door
 from tests.browsers import LONG_MS
 from tests.files import rows_of, written
-from tests.film.workspace.driving import Keyboard, named, said, until
+from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_until_said
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +40,7 @@ class Desk:
         """Go to a mode of the desk, under the scholar's name."""
         self.page.goto(self.page.url.rpartition("/")[0] + f"/{mode}")
         if mode == "read":
-            named(self.page, "AB")
+            give_name(self.page, "AB")
 
     def kill(self):
         """End it as a crash would."""
@@ -93,7 +93,7 @@ def test_a_scholar_reads_judges_corrects_and_learns(person, opened, demo_folder)
     desk.sit_down()
     desk.page.keyboard.press("n")
     desk.page.keyboard.press(KEYS["S"])
-    said(desk.page, "kept")
+    wait_until_said(desk.page, "kept")
     desk.kill()
     judgements = person.folder / "results" / "scored" / "judgements.csv"
     kept = rows_of(judgements)
@@ -120,4 +120,4 @@ def test_a_scholar_reads_judges_corrects_and_learns(person, opened, demo_folder)
     assert list((person.folder / "learnt").glob("*.model"))
     desk = opened("obygaze film open learnt/scored --film film.mkv --no-browser")
     desk.sit_down()
-    until(desk.page, f"document.querySelectorAll('#d-table tbody tr').length === {1 + N_WINDOWS}")
+    wait_until(desk.page, f"document.querySelectorAll('#d-table tbody tr').length === {1 + N_WINDOWS}")

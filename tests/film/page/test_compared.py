@@ -14,60 +14,89 @@ from tests.film.page.invented import invented_film
 
 pytestmark = pytest.mark.long
 
-NASTY = "</svg><script>document.title='broken'</script> \"quoted\" & <b>"
+HOSTILE_TITLE = "</svg><script>document.title='broken'</script> \"quoted\" & <b>"
+
+
+def judged_by_ab(clip):
+    """AB calls the first windows of a film's draw S, 2 to 5 of them by the film's number, all others HN."""
+    film_number, place = int(clip.movie[2:]), int(clip.extras["place"])
+    level = "S" if place <= 2 + film_number % 4 else "HN"
+    return replace(clip, level=level, annotator="AB")
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory):
+def page_of_12_films(tmp_path_factory):
+    """The page of films of 1995 to 2006, so of two decades: AB judged ten windows of each of the first ten.
+
+    The film of number 3 has the hostile title.
+    """
     films = [
         invented_film(
-            f"tt{n:02}", NASTY if n == 3 else f"Film {n}", year=1995 + n, n_rows=60, duration_s=900, seed=n
+            f"tt{number:02}",
+            HOSTILE_TITLE if number == 3 else f"Film {number}",
+            year=1995 + number,
+            n_rows=60,
+            duration_s=900,
+            seed=number,
         )
-        for n in range(12)
+        for number in range(12)
     ]
-    clips = [
-        replace(
-            clip,
-            level="S" if int(clip.extras["place"]) <= 2 + int(clip.movie[2:]) % 4 else "HN",
-            annotator="AB",
-        )
-        for clip in choose_next(films[:10], 10, blind=True)
-    ]
+    judged = Manifest(tuple(judged_by_ab(clip) for clip in choose_next(films[:10], 10, blind=True)), Path())
+    compared = compare_films(films, judged, by="decade", trend="year")
     path = tmp_path_factory.mktemp("compared") / "films.html"
-    found = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
-    path.write_text(comparison_page(found), "utf-8")
+    path.write_text(comparison_page(compared), "utf-8")
     return path
 
 
+STROKE_WIDTH = "(line) => parseFloat(getComputedStyle(line).strokeWidth)"
+"""JavaScript: how broad a line is drawn, in pixels."""
+
+
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 400)])
-def test_axe_finds_nothing_nothing_overflows_and_nothing_is_requested(visit, compared, theme, width):
-    seen = visit(compared, theme=theme, width=width)
+def test_axe_finds_nothing_nothing_overflows_and_nothing_is_requested(visit, page_of_12_films, theme, width):
+    seen = visit(page_of_12_films, theme=theme, width=width)
     assert axe_violations(seen.page) == []
     assert seen.page.evaluate("document.documentElement.scrollWidth") == width
-    assert (seen.requests, seen.errors) == ([compared.as_uri()], [])
-    assert seen.page.title() == "12 films by decade"
-    assert seen.page.locator(".row.film svg.strip path").count() > 12
-    assert NASTY in seen.page.locator(".row.film").nth(3).inner_text()
+    assert (seen.requests, seen.errors) == ([page_of_12_films.as_uri()], [])
 
 
-def test_an_interval_is_seen_against_its_line_and_decades_and_trend_are_drawn(visit, compared):
-    page = visit(compared).page
-    width = "(one) => parseFloat(getComputedStyle(one).strokeWidth)"
-    lines = page.locator(".share svg line.base").evaluate_all(f"all => all.map({width})")
-    reach = page.locator(".share svg line.reach").evaluate_all(f"all => all.map({width})")
-    assert len(lines) == len(reach) == 2
-    assert max(lines) * 3 < min(reach)
-    colours = "all => new Set(all.map((one) => getComputedStyle(one).stroke)).size"
-    assert page.locator(".share svg line").evaluate_all(colours) == 2
-    assert page.locator(".c-figure .c-film").count() == 12
-    assert page.locator(".c-figure .c-alone").count() == 2  # that nobody judged
-    assert page.locator(".c-figure .c-interval").count() == 10
-    assert page.locator(".c-figure .c-reach").count() == page.locator(".c-figure .c-mean").count() == 2
-    assert page.locator(".c-figure .c-trend").count() == 1
-    texts = set(page.locator(".c-figure text").all_text_contents())
+def test_each_film_has_a_row_with_its_strip_and_a_hostile_title_is_text(visit, page_of_12_films):
+    page = visit(page_of_12_films).page
+    assert page.title() == "12 films by decade"  # no script of the title ran
+    assert HOSTILE_TITLE in page.locator(".row.film").nth(3).inner_text()
+    assert page.locator(".row.film svg.strip path").count() > 12  # more than one path a film
+
+
+def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(visit, page_of_12_films):
+    """It is more than three times as broad as the line, and of another colour."""
+    page = visit(page_of_12_films).page
+    widths = f"lines => lines.map({STROKE_WIDTH})"
+    base_widths = page.locator(".share svg line.base").evaluate_all(widths)
+    interval_widths = page.locator(".share svg line.reach").evaluate_all(widths)
+    assert len(base_widths) == len(interval_widths) == 2
+    assert max(base_widths) * 3 < min(interval_widths)
+    n_colours = "lines => new Set(lines.map((line) => getComputedStyle(line).stroke)).size"
+    assert page.locator(".share svg line").evaluate_all(n_colours) == 2
+
+
+def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit, page_of_12_films):
+    figure = visit(page_of_12_films).page.locator(".c-figure")
+    assert figure.locator(".c-film").count() == 12
+    assert figure.locator(".c-alone").count() == 2  # films that nobody judged
+    assert figure.locator(".c-interval").count() == 10
+    assert figure.locator(".c-mean").count() == 2  # of the decades, with their intervals
+    assert figure.locator(".c-reach").count() == 2
+    assert figure.locator(".c-trend").count() == 1
+
+
+def test_the_figure_names_its_axes_and_draws_intervals_broader_than_its_grid(visit, page_of_12_films):
+    figure = visit(page_of_12_films).page.locator(".c-figure")
+    texts = set(figure.locator("text").all_text_contents())
     assert {"year", "share of a film’s time, marked or expected as S"} < texts
-    own, grid = (
-        page.locator(f".c-figure .{name}").first.evaluate(width) for name in ("c-interval", "c-grid")
-    )
-    assert own > 2 * grid
-    assert "10 years later" in page.inner_text("main")
+    interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
+    grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)
+    assert interval_width > 2 * grid_width
+
+
+def test_the_page_says_what_the_trend_is_per(visit, page_of_12_films):
+    assert "10 years later" in visit(page_of_12_films).page.inner_text("main")

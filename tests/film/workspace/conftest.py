@@ -35,7 +35,24 @@ def films(tmp_path_factory, trained):
 
 
 class Served:
-    """A running `film open`, asked by plain HTTP."""
+    """A running `film open`, asked by plain HTTP.
+
+    It prints an address like http://127.0.0.1:8000/enter/TOKEN, which opens once: it sets a cookie, and names
+    the path below which all pages are.
+
+    Attributes
+    ----------
+    address, host, entry
+        The printed address, its name and port, and its path, /enter/TOKEN.
+    said
+        What was printed before the address.
+    entered
+        The answer to the entry, which sets the cookie; only if it was entered.
+    base
+        The path below which all pages are; empty if it was not entered.
+    set_cookie, cookie
+        The cookie as it is set, with its attributes, and as it is sent, NAME=SECRET.
+    """
 
     def __init__(self, address: str, said: str = "", *, enter: bool = True) -> None:
         self.address, self.said = address, said
@@ -49,7 +66,10 @@ class Served:
         self.cookie = self.set_cookie.partition(";")[0]
 
     def ask(self, method, path, body=None, *, base=None, **headers):
-        """Ask, as the page itself does unless told otherwise; headers by name, _ for -, None for none."""
+        """Ask as the page itself does, and return the answer and its bytes.
+
+        Headers are given by name, with _ for -; None leaves one out. `base` replaces the path of all pages.
+        """
         name, port = self.host.rsplit(":", 1)
         connection = http.client.HTTPConnection(name, int(port), timeout=600)
         sent = {"Host": self.host, "Origin": f"http://{self.host}", "Cookie": self.cookie}
@@ -62,9 +82,11 @@ class Served:
             return answer, answer.read()
 
     def next(self, number=0, **asked):
+        """Ask for the next window of film `number`: who asks, and how many they judge in all."""
         return json.loads(self.ask("GET", f"/film/{number}/next?{urlencode(asked)}")[1])
 
     def decide(self, number=0, **body):
+        """Send a decision of AB on film `number`; return the status and the answer."""
         answer, text = self.ask("POST", f"/film/{number}/decide", {"who": "AB", **body})
         return answer.status, json.loads(text)
 
@@ -92,10 +114,10 @@ def serve(monkeypatch, tmp_path):
     def start(scored: Path, book: Path, *more: str, enter: bool = True) -> Served:
         words = [str(scored), "--no-browser", "--codebook", str(book), *more]
         threading.Thread(target=run, args=(words,), daemon=True).start()
-        before = []
+        lines = []
         while not (line := said.get()).startswith("http://127.0.0.1:"):
-            before.append(line)
-        return Served(line, "\n".join(before), enter=enter)
+            lines.append(line)
+        return Served(line, "\n".join(lines), enter=enter)
 
     yield start
     for server, thread in running:
@@ -122,25 +144,28 @@ def process():
         raise AssertionError("".join(said))
 
     yield start
-    for one in running:
-        one.kill()
-        one.wait()
-        one.stdout.close()
+    for started in running:
+        started.kill()
+        started.wait()
+        started.stdout.close()
 
 
 @pytest.fixture(scope="module")
 def scored_once(tmp_path_factory, trained):
+    """The folder of the scored film tt1 of two minutes, and its timeline; nobody may change them."""
     return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=120.0)
 
 
 @pytest.fixture
-def place(tmp_path, scored_once):
+def scored_tt1(tmp_path, scored_once):
+    """A copy of the scored film tt1: its folder, its timeline and its codebook, which `Decisions` takes."""
     folder, timeline = scored_once
     return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
 
 
 @pytest.fixture
 def copied(films, tmp_path):
+    """A copy of the folder of two scored films, without their features, and the file of their codebook."""
     shutil.copytree(
         films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
     )

@@ -5,11 +5,11 @@ import time
 from tests.browsers import LONG_MS
 
 VIDEO = "document.querySelector('video')"
-PRESSED = (
+PRESSED_CONCEPTS = (
     "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
 )
-LOOPS = "document.querySelector('#d-loop').ariaPressed"
-SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
+IS_LOOPING = "document.querySelector('#d-loop').ariaPressed"
+SCROLLING = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
     .filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.className || one.id)"""
 """What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
@@ -17,66 +17,82 @@ SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-jud
 KEYS = {"calm": "1", "violent": "3"}
 """Key of each level of the films here; another codebook has its own, from 1 on."""
 PROGRESS = "document.querySelector('#d-progress').textContent"
+"""Which window of how many a judge is at."""
 TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
+"""The heading of what is looked at; empty until the page's script has run."""
 
 
-def until(page, true):
-    """Wait until an expression is true; the policy forbids Playwright's own way."""
+def wait_until(page, expression):
+    """Wait until an expression of JavaScript is true; the page's policy forbids Playwright's own way."""
     ends = time.monotonic() + LONG_MS / 1000
-    while not page.evaluate(true):
-        assert time.monotonic() < ends, true
+    while not page.evaluate(expression):
+        assert time.monotonic() < ends, expression
         page.wait_for_timeout(50)
 
 
-def said(page, text):
-    until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
+def wait_until_said(page, text):
+    """Wait until the page says a text to a screen reader, and empty what it said."""
+    wait_until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
     page.evaluate("document.querySelector('#d-spoken').textContent = ''")
 
 
-def read(page, name="AB", mode="read"):
+def open_desk(page, name="AB", mode="read"):
     """Go to a film's desk and give a name."""
     page.goto(page.url.rpartition("/films")[0] + f"/film/0/{mode}")
-    named(page, name)
+    give_name(page, name)
 
 
-def named(page, name="AB"):
-    until(page, TITLE)  # its script runs
+def give_name(page, name="AB"):
+    """Type a judge's name, once the page's script runs."""
+    wait_until(page, TITLE)
     page.get_by_label("Your name").fill(name)
     page.keyboard.press("Tab")
 
 
-def look(page, second):
+def seek(page, second):
+    """Stop the video at a second, and wait until its picture is there."""
     page.evaluate(f"{VIDEO}.pause(); {VIDEO}.currentTime = {second}")
-    until(page, f"!{VIDEO}.seeking")
+    wait_until(page, f"!{VIDEO}.seeking")
 
 
-def press(page, key, text="kept"):
+def press_and_hear(page, key, text="kept"):
+    """Press a key, and wait until the page says what came of it."""
     page.keyboard.press(key)
-    said(page, text)
+    wait_until_said(page, text)
 
 
-def at(page, second):
-    """Where a time of the film is on the tier of probabilities, while all of it is shown: x, y."""
+def position_of(page, second):
+    """Where a time of the film is on the tier of probabilities, while all 600 s are shown: x, y in pixels."""
     box = page.locator(".d-tiers .plot").bounding_box()
     return box["x"] + box["width"] * second / 600, box["y"] + box["height"] / 2
 
 
 def drag(page, start, end, y=None):
-    page.mouse.move(at(page, start)[0], y or at(page, start)[1])
+    """Drag from one second of the film to another, at `y` pixels or along the tier of probabilities."""
+    page.mouse.move(position_of(page, start)[0], y or position_of(page, start)[1])
     page.mouse.down()
-    page.mouse.move(at(page, (start + end) / 2)[0], y or at(page, end)[1])
-    page.mouse.move(at(page, end)[0], y or at(page, end)[1])
+    page.mouse.move(position_of(page, (start + end) / 2)[0], y or position_of(page, end)[1])
+    page.mouse.move(position_of(page, end)[0], y or position_of(page, end)[1])
     page.mouse.up()
 
 
-def decided(page):
+def decided_texts(page):
+    """The texts of all decisions in the table, from top to bottom."""
     return [
         " ".join(text.split()) for text in page.locator("#d-table tbody td:nth-child(2)").all_inner_texts()
     ]
 
 
 class Keyboard:
-    """A person at the desk who touches nothing but the keys, and counts them."""
+    """A person at the desk who touches nothing but the keys.
+
+    Attributes
+    ----------
+    n_pressed
+        Keys that decide or move; typing a name is not counted.
+    errors
+        Errors of the page's scripts.
+    """
 
     def __init__(self, page):
         self.page, self.n_pressed = page, 0
@@ -84,36 +100,38 @@ class Keyboard:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def press(self, key):
+        """Press a key, and count it."""
         self.page.keyboard.press(key)
         self.n_pressed += 1
 
-    def named(self, name):
-        until(self.page, TITLE)
+    def give_name(self, name):
+        """Type a name in place of the one there, and wait until what is hidden from them is shown."""
+        wait_until(self.page, TITLE)
         self.page.locator("#d-who").focus()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.type(name)
         while self.page.evaluate("document.activeElement.matches('input:not([type=checkbox])')"):
-            self.page.keyboard.press("Tab")  # keys are signs in a field
-        until(self.page, "document.querySelector('#d-hidden').textContent === ''")
+            self.page.keyboard.press("Tab")  # within a field keys would be letters of it
+        wait_until(self.page, "document.querySelector('#d-hidden').textContent === ''")
 
     def settle(self, level):
         """Go to the next span that they differ on, and give what they agree on."""
         self.press("d")
-        until(self.page, f"{TITLE}.includes('agree on')")
+        wait_until(self.page, f"{TITLE}.includes('agree on')")
         self.press(level)
-        said(self.page, "kept")
+        wait_until_said(self.page, "kept")
 
     def judge_blindly(self, name, levels, keys=KEYS):
         """Write a name, and judge the windows of the draw."""
-        until(self.page, TITLE)
+        wait_until(self.page, TITLE)
         self._write("Your name", name)
         self._write("How many in all", str(len(levels)))
         self.page.get_by_role("button", name="Begin").focus()
         self.page.keyboard.press("Enter")
         for number, level in enumerate(levels, 1):
-            until(self.page, f"{PROGRESS}.includes('Window {number} of {len(levels)}')")
+            wait_until(self.page, f"{PROGRESS}.includes('Window {number} of {len(levels)}')")
             self.page.keyboard.press(keys[level])
-        until(self.page, f"!{PROGRESS}.includes('Window {len(levels)} of')")
+        wait_until(self.page, f"!{PROGRESS}.includes('Window {len(levels)} of')")
 
     def _write(self, label, text):
         self.page.get_by_label(label).focus()
@@ -121,5 +139,6 @@ class Keyboard:
         self.page.keyboard.type(text)
         self.page.keyboard.press("Tab")
 
-    def count(self):
+    def count_of_differences(self):
+        """The text that says how many spans two judges differ on."""
         return self.page.locator("#d-differ").inner_text()

@@ -26,8 +26,8 @@ from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import HEAD, ROW, judge, judge_blindly, levels, stands
 
 
-def test_decisions_are_read_back_as_judgements_of_the_film(place):
-    folder, film, book = place
+def test_decisions_are_read_back_as_judgements_of_the_film(scored_tt1):
+    folder, film, book = scored_tt1
     made = Decisions(folder, film, book)
     window = choose_next([film], 1, blind=True)[0]
     judge(made, window.start_s, window.end_s, "violent", " A  B ", concepts=["Gun"], place=1, n_planned=40)
@@ -53,9 +53,9 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     assert Timeline.read(folder).movie == "tt1"
 
 
-def test_a_level_that_the_model_was_not_trained_on_disagrees_unless_it_is_in_no_task(place):
+def test_a_level_that_the_model_was_not_trained_on_disagrees_unless_it_is_in_no_task(scored_tt1):
     """As rates and the desk's head count it: of scores of HN and S, EN is not S, and NS is neither."""
-    folder, film, book = place
+    folder, film, book = scored_tt1
     made = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
     for start, level in enumerate(("none", "calm", "unsure", "violent")):
         judge(made, start, start + 1, level)
@@ -64,8 +64,8 @@ def test_a_level_that_the_model_was_not_trained_on_disagrees_unless_it_is_in_no_
     assert [one["verdict"] for one in shown_decisions(OpenFilm(0, film, made), "AB")] == verdicts
 
 
-def test_what_was_decided_goes_with_a_film_that_is_scored_anew(place):
-    folder, film, book = place
+def test_what_was_decided_goes_with_a_film_that_is_scored_anew(scored_tt1):
+    folder, film, book = scored_tt1
     made = Decisions(folder, film, book)
     judge(made, 10, 20, "violent")
     judge_blindly(made, "calm", "violent")
@@ -81,8 +81,8 @@ def test_what_was_decided_goes_with_a_film_that_is_scored_anew(place):
     again.delete(made.kept["judgement"][0].clip_id, "AB")
 
 
-def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(place):
-    made = Decisions(*place)
+def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20, "calm")
     judge(made, 10, 20, "violent")
     judge(made, 10, 20, "calm", "CD")
@@ -90,13 +90,13 @@ def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(place)
     assert [bool(made.undo("AB")) for _ in range(3)] == [True, True, False]
     assert levels(made) == [("CD", "calm")]
     assert made.undo("") is None
-    assert levels(Decisions(*place)) == [("CD", "calm")]
-    assert not Decisions(*place).undo("CD")  # of another sitting
+    assert levels(Decisions(*scored_tt1)) == [("CD", "calm")]
+    assert not Decisions(*scored_tt1).undo("CD")  # of another sitting
 
 
-def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(place):
+def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored_tt1):
     """Random acts of one person: undo leads back to each state, redo forth again, nothing is left beside."""
-    made, rng = Decisions(*place), np.random.default_rng(0)
+    made, rng = Decisions(*scored_tt1), np.random.default_rng(0)
 
     def state():
         assert made.conflicts() == set()
@@ -124,23 +124,23 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(place)
     for after in states[1:]:
         assert made.redo("AB")
         assert state() == after
-    assert (made.redo("AB"), stands(Decisions(*place))) == (None, stands(made))
+    assert (made.redo("AB"), stands(Decisions(*scored_tt1))) == (None, stands(made))
     made.undo("AB")
     judge(made, 1, 2)
     assert made.redo("AB") is None  # something else was decided since
 
 
-def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(place):
-    made = Decisions(*place)
+def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(scored_tt1):
+    made = Decisions(*scored_tt1)
     name = judge(made, 10, 20)
     for who, other in (("CD", name), ("AB", "0" * 16 + "-1")):
         with pytest.raises(FilmError):
             made.delete(other, who)
         with pytest.raises(FilmError):
             made.keep("passage", 10, 20, who, level="calm", changes=other)
-    again = Decisions(*place)
+    again = Decisions(*scored_tt1)
     again.delete(name, "AB")  # of another sitting
-    assert Decisions(*place).notices == []
+    assert Decisions(*scored_tt1).notices == []
     made.refresh()
     with pytest.raises(FilmError, match="meanwhile"):
         made.delete(name, "AB")
@@ -148,9 +148,9 @@ def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(place):
         made.keep("passage", 10, 10.05, "AB", level="calm")
 
 
-def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(place):
-    folder, film, book = place
-    made = Decisions(*place)
+def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(scored_tt1):
+    folder, film, book = scored_tt1
+    made = Decisions(*scored_tt1)
     judge_blindly(made, "violent")
     judge(made, *made.windows[0], "calm")
     judge(made, *made.windows[0], "unsure")
@@ -161,8 +161,8 @@ def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(place):
 
 
 @pytest.mark.parametrize("place_given", [2, 10**6, -1])
-def test_a_blind_judgement_is_of_the_window_at_its_place(place, place_given):
-    made = Decisions(*place)
+def test_a_blind_judgement_is_of_the_window_at_its_place(scored_tt1, place_given):
+    made = Decisions(*scored_tt1)
     with pytest.raises(ObygazeError, match="place"):
         judge(made, *made.windows[0], place=place_given, n_planned=40)
     with pytest.raises(ObygazeError, match="place"):
@@ -171,10 +171,10 @@ def test_a_blind_judgement_is_of_the_window_at_its_place(place, place_given):
 
 
 @pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
-def test_a_decision_is_of_a_span_of_the_film(place, start, end):
+def test_a_decision_is_of_a_span_of_the_film(scored_tt1, start, end):
     """Players round the end of a film, by less than a second."""
-    whole_s = place[1].record.duration_s
-    made = Decisions(*place)
+    whole_s = scored_tt1[1].record.duration_s
+    made = Decisions(*scored_tt1)
     judge(made, whole_s - 20, whole_s + 0.9)
     with pytest.raises(ObygazeError):
         judge(made, start, end if end < 100 else whole_s + 1.1)
@@ -190,14 +190,14 @@ def test_a_decision_is_of_a_span_of_the_film(place, start, end):
         {"seen_score": "0", "place": "2"}, {"seen_score": "0"},
     ],
 )  # fmt: skip
-def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere(place, wrong):
-    folder, film, _ = place
+def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere(scored_tt1, wrong):
+    folder, film, _ = scored_tt1
     (folder / "ledger").mkdir()
     path = folder / "ledger" / "0123456789abcdef.jsonl"
     entry = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
     bad = entry | {"id": "0123456789abcdef-2", "row": ROW | wrong}
     path.write_bytes(encode_line(entry) + encode_line(bad))
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     assert [str(path) in notice and "line 2" in notice for notice in made.notices[:1]] == [True]
     n_said = len(made.notices)
     judge(made, 10, 20)
@@ -208,8 +208,8 @@ def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere
     assert len(shown_decisions(opened, "AB")) == 2 + ("place" in wrong or "0" in wrong.values())
 
 
-def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_again(place):
-    made, other = Decisions(*place), Decisions(*place)
+def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_again(scored_tt1):
+    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
     judge(made, 10, 20)
     other.ledger.read()  # both have seen it, and then not each other
     old = made.kept["judgement"][0].clip_id
@@ -226,8 +226,8 @@ def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_ag
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
-def test_nobody_takes_back_or_replaces_what_another_decided_and_who_tries_is_said(place, kind):
-    made, other = Decisions(*place), Decisions(*place)
+def test_nobody_takes_back_or_replaces_what_another_decided_and_who_tries_is_said(scored_tt1, kind):
+    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
     name = judge(made, 10, 20)
     other.refresh()
     other.ledger.add(kind, ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}, [name])
@@ -236,20 +236,20 @@ def test_nobody_takes_back_or_replaces_what_another_decided_and_who_tries_is_sai
     assert [("XY" in notice, "AB" in notice) for notice in made.notices] == [(True, True)]
 
 
-def test_a_level_of_a_newer_codebook_replaces_nothing_here(place):
-    folder, film, book = place
+def test_a_level_of_a_newer_codebook_replaces_nothing_here(scored_tt1):
+    folder, film, book = scored_tt1
     newer = replace(book, levels=(*book.levels, Level("brutal")))
     name = judge(Decisions(folder, film, newer), 10, 20, "violent")
     Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changes=name)
     assert levels(Decisions(folder, film, newer)) == [("AB", "brutal")]
-    here = Decisions(*place)
+    here = Decisions(*scored_tt1)
     assert levels(here) == [("AB", "violent")]
     assert any("brutal" in notice for notice in here.notices)
 
 
-def test_what_becomes_a_decision_of_another_kind_is_one_act(place):
+def test_what_becomes_a_decision_of_another_kind_is_one_act(scored_tt1):
     """A judgement whose ends are moved becomes a passage; undo brings the judgement back."""
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     name = judge(made, 10, 20, "violent")
     made.keep("passage", 11, 20, "AB", level="violent", changes=name)
     passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
@@ -258,7 +258,7 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(place):
     made.undo("AB")
     assert stands(made) == judgement
     made.redo("AB")
-    assert stands(made) == stands(Decisions(*place)) == passage
+    assert stands(made) == stands(Decisions(*scored_tt1)) == passage
 
 
 @pytest.mark.parametrize(
@@ -273,19 +273,19 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(place):
         {"who": " "},
     ],
 )
-def test_what_is_no_judgement_of_this_film_is_refused(place, decision):
-    made = Decisions(*place)
+def test_what_is_no_judgement_of_this_film_is_refused(scored_tt1, decision):
+    made = Decisions(*scored_tt1)
     with pytest.raises(ObygazeError):
         judge(made, **{"start": 10.0, "end": 20.0, **decision})
     with pytest.raises(ObygazeError):
         made.keep("note", 10, 20, "AB", note=" ")
-    assert not (place[0] / JUDGEMENTS).exists()
-    assert not (place[0] / "ledger").exists()
+    assert not (scored_tt1[0] / JUDGEMENTS).exists()
+    assert not (scored_tt1[0] / "ledger").exists()
 
 
-def test_a_full_disk_loses_no_decision_that_was_kept(place, monkeypatch):
-    folder = place[0]
-    made = Decisions(*place)
+def test_a_full_disk_loses_no_decision_that_was_kept(scored_tt1, monkeypatch):
+    folder = scored_tt1[0]
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20)
     before = (folder / JUDGEMENTS).read_bytes()
 
@@ -307,26 +307,26 @@ def test_a_full_disk_loses_no_decision_that_was_kept(place, monkeypatch):
     assert made.undo("AB")  # the last that was kept
     judge(made, 40, 50)
     assert len(rows_of(folder / JUDGEMENTS)) == 2
-    assert stands(Decisions(*place)) == stands(made)
+    assert stands(Decisions(*scored_tt1)) == stands(made)
 
 
-def test_a_film_that_was_scored_again_or_removed_is_said(place):
-    made = Decisions(*place)
-    place[1].write(place[0])
+def test_a_film_that_was_scored_again_or_removed_is_said(scored_tt1):
+    made = Decisions(*scored_tt1)
+    scored_tt1[1].write(scored_tt1[0])
     with pytest.raises(ObygazeError, match="scored again"):
         judge(made, 10, 20)
 
 
-def test_a_film_that_is_scored_again_keeps_its_ledger(place):
-    made = Decisions(*place)
+def test_a_film_that_is_scored_again_keeps_its_ledger(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20)
     made.ledger.close()  # Windows replaces no folder that holds an open file
-    place[1].write(place[0])
-    assert levels(Decisions(*place)) == [("AB", "calm")]
+    scored_tt1[1].write(scored_tt1[0])
+    assert levels(Decisions(*scored_tt1)) == [("AB", "calm")]
 
 
-def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(place):
-    film = OpenFilm(0, place[1], Decisions(*place))
+def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(scored_tt1):
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
     made = film.decisions
     n = len(made.windows)
     assert n > 11
@@ -349,8 +349,8 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(pla
     assert seen_by("EF") == {"EF"}
 
 
-def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, monkeypatch):
-    film = OpenFilm(0, place[1], Decisions(*place))
+def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(scored_tt1, monkeypatch):
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
     judge_blindly(film.decisions, *["violent", "calm"] * 5, n=10)
     intervals_asked = []
 
@@ -366,11 +366,11 @@ def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, 
     assert intervals_asked == [[*zip(drawn_starts, [1.0, 0.0] * 5, strict=True)]]
 
 
-def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(place, monkeypatch):
-    film, taken = OpenFilm(0, place[1], Decisions(*place)), []
+def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(scored_tt1, monkeypatch):
+    film, taken = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1)), []
     n = len(film.decisions.windows)
     judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 3), n=n)
-    cells = cells_of(place[1])
+    cells = cells_of(scored_tt1[1])
     unsure_s, left_s = (cells.content[cells.at(*film.decisions.windows[index])] for index in (1, -1))
 
     def kept(cells, judged, y):
@@ -385,9 +385,9 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(p
     assert "1 window (" in so_far
 
 
-def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_asked_for(place):
+def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_asked_for(scored_tt1):
     """A table that another program filled in fixes no number: no more are asked for than there are."""
-    film = OpenFilm(0, place[1], Decisions(*place))
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
     n = len(film.decisions.windows)
     judge_blindly(film.decisions, *["violent", "calm"] * (n // 2), *["calm"] * (n % 2), n=10 * n)
     assert film.decisions.n_planned_by("AB") == film.decisions.n_planned_by("somebody else") == n
@@ -398,8 +398,8 @@ def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_ask
         assert "no window is left" in answer["share"]
 
 
-def test_windows_are_judged_in_the_order_of_the_draw(place):
-    folder, timeline, book = place
+def test_windows_are_judged_in_the_order_of_the_draw(scored_tt1):
+    folder, timeline, book = scored_tt1
     film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
     for number, (start, end) in enumerate(film.decisions.windows, start=1):
         answer = next_window(film, " AB ", 99)
@@ -419,18 +419,18 @@ def test_judgements_name_their_codebook_unless_it_is_the_first(tmp_path, name, i
     assert ("codebook" in row) == is_said
 
 
-def test_links_of_a_strangers_folder_lead_nowhere(place, tmp_path):
-    folder, other = place[0], tmp_path / "elsewhere"
+def test_links_of_a_strangers_folder_lead_nowhere(scored_tt1, tmp_path):
+    folder, other = scored_tt1[0], tmp_path / "elsewhere"
     other.mkdir()
     (folder / "ledger").symlink_to(other)
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     with pytest.raises(ObygazeError, match="link"):
         judge(made, 10, 20)
     (folder / "ledger").unlink()
     (folder / JUDGEMENTS).symlink_to(other / "secret.csv")
     (other / "secret.csv").write_text(HEAD, "utf-8")
     with pytest.raises(ObygazeError, match="link"):
-        Decisions(*place)
+        Decisions(*scored_tt1)
     judge(made, 10, 20)
     assert (other / "secret.csv").read_text("utf-8") == HEAD
     (folder / JUDGEMENTS).unlink()
@@ -439,13 +439,13 @@ def test_links_of_a_strangers_folder_lead_nowhere(place, tmp_path):
     assert [path.name for path in other.iterdir()] == ["secret.csv"]
 
 
-def test_no_table_is_written_where_a_strangers_link_leads(place, tmp_path):
+def test_no_table_is_written_where_a_strangers_link_leads(scored_tt1, tmp_path):
     """A link to nothing is no table that could be read first, and none is made at its other end."""
-    folder, other = place[0], tmp_path / "elsewhere"
+    folder, other = scored_tt1[0], tmp_path / "elsewhere"
     other.mkdir()
     for name in (JUDGEMENTS, PASSAGES, NOTES):
         (folder / name).symlink_to(other / name)
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20)
     made.keep("note", 10, 20, "AB", note="here")
     assert [*other.iterdir()] == []
@@ -453,10 +453,12 @@ def test_no_table_is_written_where_a_strangers_link_leads(place, tmp_path):
     assert not (folder / JUDGEMENTS).is_symlink()
 
 
-def test_a_table_that_became_a_link_to_itself_elsewhere_is_replaced_and_not_written_through(place, tmp_path):
+def test_a_table_that_became_a_link_to_itself_elsewhere_is_replaced_and_not_written_through(
+    scored_tt1, tmp_path
+):
     """Its file is the one that was written last, and only its name is a link now."""
-    folder, other = place[0], tmp_path / "elsewhere.csv"
-    made = Decisions(*place)
+    folder, other = scored_tt1[0], tmp_path / "elsewhere.csv"
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20)
     (folder / JUDGEMENTS).rename(other)
     (folder / JUDGEMENTS).symlink_to(other)
@@ -467,10 +469,10 @@ def test_a_table_that_became_a_link_to_itself_elsewhere_is_replaced_and_not_writ
     assert len(rows_of(folder / JUDGEMENTS)) == 2
 
 
-def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeypatch):
+def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(scored_tt1, monkeypatch):
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
-    film = OpenFilm(0, place[1], Decisions(*place))
-    made, other = film.decisions, Ledger(place[0], print)
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
+    made, other = film.decisions, Ledger(scored_tt1[0], print)
     for judge_number in range(16):
         for number, (start, end) in enumerate(made.windows[:10], start=1):
             row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
@@ -492,9 +494,9 @@ def with_more_black(film):
     return replace(film, table=table)
 
 
-def test_a_film_goes_on_by_its_draw_where_content_changed_since(place):
+def test_a_film_goes_on_by_its_draw_where_content_changed_since(scored_tt1):
     """Planted: 12 windows are judged, then some are found to be black; it is said, and nothing is lost."""
-    folder, film, book = place
+    folder, film, book = scored_tt1
     made = Decisions(folder, film, book)
     for number, (start, end) in enumerate(made.windows[:12], start=1):
         judge(made, start, end, "violent", place=number, n_planned=40)
@@ -512,9 +514,9 @@ def test_a_film_goes_on_by_its_draw_where_content_changed_since(place):
 @pytest.mark.parametrize(
     "change", [{"movie": "another"}, {"seed": 3}, {"content": (1.0,)}, {"content": None}], ids=str
 )
-def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(place, change):
+def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(scored_tt1, change):
     """Anybody may write a sitting; None stands for contents longer than the windows."""
-    folder, film, book = place
+    folder, film, book = scored_tt1
     made = Decisions(folder, film, book)
     draw = made.draw
     if change == {"content": None}:

@@ -32,10 +32,10 @@ def reworded(book, means="any shot in which a weapon is on the table"):
 
 
 @pytest.fixture
-def judged(place):
+def judged(scored_tt1):
     """Ten windows judged blindly and one passage in sight, then the codebook is reworded."""
-    folder, film, book = place
-    made = Decisions(*place)
+    folder, film, book = scored_tt1
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *["violent"] * 10, n=10)
     judge(made, 10, 20, "violent")
     return folder, film, book, reworded(book)
@@ -141,13 +141,13 @@ def test_declarations_join_definitions_however_they_are_given():
     assert [meanings.of(name) for name in "abcdefg"] == ["a", "a", "a", "d", "d", "d", "g"]
 
 
-def test_a_digest_that_is_not_of_its_text_is_believed_by_nobody(place):
-    book = place[2]
-    made = Decisions(*place)
+def test_a_digest_that_is_not_of_its_text_is_believed_by_nobody(scored_tt1):
+    book = scored_tt1[2]
+    made = Decisions(*scored_tt1)
     first = judge(made, 10, 20)
     header = Header(StoredCodebook(book.definition(), reworded(book).to_toml()))
     row = {**made.lines[first].row, "start_s": "30", "end_s": "38"}
-    second = Ledger(place[0], print, lambda: header).add("judgement", row).id
+    second = Ledger(scored_tt1[0], print, lambda: header).add("judgement", row).id
     made.refresh()
     definitions = [made.definition_of(made.lines[name]) for name in (first, second)]
     assert definitions == [book.definition(), ""]
@@ -155,8 +155,8 @@ def test_a_digest_that_is_not_of_its_text_is_believed_by_nobody(place):
     assert codebook_in(stored(book)) == book
 
 
-def test_both_texts_of_what_changed_are_listed(place):
-    (text,) = changed_texts(place[2], reworded(place[2]))
+def test_both_texts_of_what_changed_are_listed(scored_tt1):
+    (text,) = changed_texts(scored_tt1[2], reworded(scored_tt1[2]))
     assert (text.name, "on the table" in text.before, "on the table" in text.now) == ("violent", False, True)
 
 

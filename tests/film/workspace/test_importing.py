@@ -22,9 +22,9 @@ WITH_IDS = ("eaf", "csv")
 
 
 @pytest.fixture
-def judged(place):
+def judged(scored_tt1):
     """Two people's decisions of all kinds, some of them on spans that overlap."""
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     judge_blindly(made, "calm", "violent", "unsure", "calm")
     judge_blindly(made, "calm", "calm", "violent", who="C D")
     judge(made, 40, 48.0625, "violent", concepts=["Gun", "Dim light"])
@@ -34,42 +34,51 @@ def judged(place):
     return made
 
 
-def sent(place, kind, **options):
-    path = place[0].parent / f"film{FORMATS[kind].suffix}"
-    people = read_decided(*place[:2]).decided
-    content = export(place[1], kind, people=people, **options)
+def exported_with_people(scored_tt1, kind, **options):
+    """Export the film with what people decided of it, as a file of a kind; return its path."""
+    folder, timeline, _ = scored_tt1
+    path = folder.parent / f"film{FORMATS[kind].suffix}"
+    content = export(timeline, kind, people=read_decided(folder, timeline).decided, **options)
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     return path
 
 
-def taken(made, path, is_blind=None, **options):
+def counts_of_import(made, path, is_blind=None, **options):
+    """Take a file into the ledger; return by annotator how many are new, changed, as before and left out."""
     file = read_annotations(path, made.codebook, movie=made.film.movie, **options)
-    every = made.take_in(file, is_blind=is_blind)
-    return {one.annotator: (one.n_new, one.n_changed, one.n_same, one.left_out.total()) for one in every}
+    return {
+        found.annotator: (found.n_new, found.n_changed, found.n_same, found.left_out.total())
+        for found in made.take_in(file, is_blind=is_blind)
+    }
 
 
-def n_sittings(place):
-    return len([*place[0].glob("ledger/*.jsonl")])
+def n_sittings(scored_tt1):
+    """Count the files of the ledger: each process that decides writes one of its own."""
+    folder, _, _ = scored_tt1
+    return len([*folder.glob("ledger/*.jsonl")])
 
 
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("tiers", [(), ("people",)])
-def test_what_nobody_changed_changes_nothing(judged, place, kind, tiers):
-    before, sittings = stands(judged), n_sittings(place)
-    assert taken(judged, sent(place, kind, tiers=tiers)) == {"AB": (0, 0, 6, 0), "C D": (0, 0, 4, 0)}
+def test_what_nobody_changed_changes_nothing(judged, scored_tt1, kind, tiers):
+    before, sittings = stands(judged), n_sittings(scored_tt1)
+    assert counts_of_import(judged, exported_with_people(scored_tt1, kind, tiers=tiers)) == {
+        "AB": (0, 0, 6, 0),
+        "C D": (0, 0, 4, 0),
+    }
     assert stands(judged) == before
-    assert n_sittings(place) == sittings
-    assert stands(Decisions(*place)) == before
+    assert n_sittings(scored_tt1) == sittings
+    assert stands(Decisions(*scored_tt1)) == before
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_into_an_empty_ledger_comes_what_went_out(judged, place, kind, tmp_path):
+def test_into_an_empty_ledger_comes_what_went_out(judged, scored_tt1, kind, tmp_path):
     """The round trip of one's own judgements: all of them, with who and how, to the frame where it counts."""
-    path = sent(place, kind, tiers=["people"])
+    path = exported_with_people(scored_tt1, kind, tiers=["people"])
     empty = tmp_path / "elsewhere" / "tt1"
-    place[1].write(empty)
-    made = Decisions(empty, *place[1:])
-    assert taken(made, path) == {"AB": (6, 0, 0, 0), "C D": (4, 0, 0, 0)}
+    scored_tt1[1].write(empty)
+    made = Decisions(empty, *scored_tt1[1:])
+    assert counts_of_import(made, path) == {"AB": (6, 0, 0, 0), "C D": (4, 0, 0, 0)}
 
     def labels(decisions):
         kept = [clip for kind in ("judgement", "passage") for clip in decisions.kept[kind]]
@@ -103,11 +112,11 @@ def changed(path, kind):
 
 
 @pytest.mark.parametrize("kind", BACK)
-def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, place, kind):
+def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, scored_tt1, kind):
     before = stands(judged)
-    path = sent(place, kind)
+    path = exported_with_people(scored_tt1, kind)
     changed(path, kind)
-    assert taken(judged, path) == {"AB": (0, 1, 5, 0), "C D": (0, 0, 4, 0)}
+    assert counts_of_import(judged, path) == {"AB": (0, 1, 5, 0), "C D": (0, 0, 4, 0)}
     after = stands(judged)
     assert ("AB", 40.0, 48.0625, "calm", "") in after["judgement"]
     assert ("AB", 40.0, 48.0625, "violent", "") not in after["judgement"]
@@ -119,43 +128,43 @@ def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, place
     assert own.concepts == ("Gun", "Dim light")
     assert len(judged.history(own.clip_id)) == 1
     assert judged.conflicts() == set()
-    sittings = n_sittings(place)
-    assert taken(judged, path)["AB"] == (0, 0, 6, 0)  # the same file twice
-    assert (stands(judged), n_sittings(place)) == (after, sittings)
-    assert stands(Decisions(*place)) == after
+    sittings = n_sittings(scored_tt1)
+    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)  # the same file twice
+    assert (stands(judged), n_sittings(scored_tt1)) == (after, sittings)
+    assert stands(Decisions(*scored_tt1)) == after
 
 
 @pytest.mark.parametrize("kind", WITH_IDS)
-def test_a_file_that_is_changed_again_replaces_what_came_of_it_first(judged, place, kind):
+def test_a_file_that_is_changed_again_replaces_what_came_of_it_first(judged, scored_tt1, kind):
     """Who goes on in the document that was written once never decides beside themselves."""
-    path = sent(place, kind)
+    path = exported_with_people(scored_tt1, kind)
     changed(path, kind)
-    taken(judged, path)
+    counts_of_import(judged, path)
     text = path.read_text(encoding="utf-8")
     if kind == "eaf":
         path.write_text(moved(text, 48062, 400), encoding="utf-8")
     else:
         path.write_text(text.replace("40.0,48.0625", "40.0,48.462"), encoding="utf-8")
-    assert taken(judged, path)["AB"] == (0, 1, 5, 0)
+    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
     assert ("AB", 40.0, 48.462, "calm", "") in stands(judged)["judgement"]
     assert judged.conflicts() == set()
-    assert stands(Decisions(*place)) == stands(judged)
+    assert stands(Decisions(*scored_tt1)) == stands(judged)
 
 
 def moved(text, start_ms, by_ms):
     return re.sub(rf'TIME_VALUE="{start_ms}"', f'TIME_VALUE="{start_ms + by_ms}"', text, count=1)
 
 
-def test_a_span_whose_ends_are_moved_in_elan_is_the_same_decision(judged, place):
-    path = sent(place, "eaf")
+def test_a_span_whose_ends_are_moved_in_elan_is_the_same_decision(judged, scored_tt1):
+    path = exported_with_people(scored_tt1, "eaf")
     path.write_text(moved(path.read_text(encoding="utf-8"), 42123, -500), encoding="utf-8")
-    assert taken(judged, path)["AB"] == (0, 1, 5, 0)
+    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
     assert stands(judged)["passage"] == [("AB", 41.623, 60.5, "violent", "a note")]
 
 
-def test_programs_that_give_other_ids_move_nothing(judged, place):
+def test_programs_that_give_other_ids_move_nothing(judged, scored_tt1):
     """Of an annotation that shows another span than its id's decision the times tell which it shows."""
-    path = sent(place, "eaf")
+    path = exported_with_people(scored_tt1, "eaf")
     text = path.read_text(encoding="utf-8")
     (decisions,) = re.findall(r'NAME="decisions">([^<]*)', text)
     names = [part.partition("=") for part in decisions.split()]
@@ -163,44 +172,44 @@ def test_programs_that_give_other_ids_move_nothing(judged, place):
     turned = " ".join(f"{own}={name}" for (own, _, _), (_, _, name) in pairs)
     path.write_text(text.replace(decisions, turned), encoding="utf-8")
     before = stands(judged)
-    taken(judged, path)
+    counts_of_import(judged, path)
     assert stands(judged) == before
 
 
-def test_what_was_judged_again_since_stands(judged, place):
+def test_what_was_judged_again_since_stands(judged, scored_tt1):
     """A file of Monday does not take back what was decided on Tuesday; what it changes stands beside it."""
-    path = sent(place, "eaf")
+    path = exported_with_people(scored_tt1, "eaf")
     judge(judged, 40, 48.0625, "unsure")
     after = stands(judged)
-    assert taken(judged, path)["AB"] == (0, 0, 6, 0)
+    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)
     assert stands(judged) == after
     changed(path, "eaf")
-    taken(judged, path)
+    counts_of_import(judged, path)
     assert len(judged.conflicts()) == 2
 
 
-def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(judged, place):
+def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(judged, scored_tt1):
     start_s, _ = judged.windows[0]
     blind = judged.blind_judgements()["AB"][1]
     for tiers, is_blind in (((), False), (("people",), True)):
-        path = sent(place, "csv", tiers=tiers)
+        path = exported_with_people(scored_tt1, "csv", tiers=tiers)
         text = path.read_text(encoding="utf-8")
         line = next(line for line in text.splitlines() if blind.clip_id in line)
         path.write_text(text.replace(line, line.replace(",calm,", ",violent,")), encoding="utf-8")
-        made = Decisions(*place)
-        taken(made, path)
+        made = Decisions(*scored_tt1)
+        counts_of_import(made, path)
         at = [clip for clip in made.kept["judgement"] if (clip.annotator, clip.start_s) == ("AB", start_s)]
         levels = {clip.extras["seen_score"]: clip.level for clip in at}
         assert levels == ({"0": "violent", "1": "violent"} if is_blind else {"0": "calm", "1": "violent"})
         assert made.blind_judgements()["AB"][1].level == ("violent" if is_blind else "calm")
 
 
-def test_a_window_of_the_draw_keeps_its_times(judged, place):
-    path = sent(place, "eaf", tiers=["people"])
+def test_a_window_of_the_draw_keeps_its_times(judged, scored_tt1):
+    path = exported_with_people(scored_tt1, "eaf", tiers=["people"])
     start_ms = round(1000 * judged.windows[3][0])
     path.write_text(moved(path.read_text(encoding="utf-8"), start_ms, 300), encoding="utf-8")
     before = stands(judged)
-    assert taken(judged, path)["AB"] == (0, 0, 5, 1)
+    assert counts_of_import(judged, path)["AB"] == (0, 0, 5, 1)
     assert stands(judged) == before
 
 
@@ -208,13 +217,13 @@ TABLE = "movie,start_s,end_s,level,annotator\ntt1,20,28,violent,EF\ntt1,70,80.5,
 
 
 @pytest.mark.parametrize(("is_blind", "seen"), [(True, "0"), (False, "1")])
-def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(judged, place, is_blind, seen):
-    path = place[0].parent / "own.csv"
+def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(judged, scored_tt1, is_blind, seen):
+    path = scored_tt1[0].parent / "own.csv"
     start_s, end_s = judged.windows[5]
     path.write_text(f"{TABLE}tt1,{start_s},{end_s},calm,EF\n", encoding="utf-8")
     with pytest.raises(FilmError, match="--blind"):
-        taken(judged, path)
-    assert taken(judged, path, is_blind=is_blind) == {"EF": (3, 0, 0, 0)}
+        counts_of_import(judged, path)
+    assert counts_of_import(judged, path, is_blind=is_blind) == {"EF": (3, 0, 0, 0)}
     own = {
         kind: [clip.extras["seen_score"] for clip in clips if clip.annotator == "EF"]
         for kind, clips in judged.kept.items()
@@ -226,38 +235,38 @@ def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(judged, pl
     assert {judged.definition_of(line) for line in judged.lines.values()} == {judged.codebook.definition()}
 
 
-def test_a_document_without_scores_is_blind_only_if_somebody_says_so(judged, place):
-    path = sent(place, "eaf", tiers=["people"])
+def test_a_document_without_scores_is_blind_only_if_somebody_says_so(judged, scored_tt1):
+    path = exported_with_people(scored_tt1, "eaf", tiers=["people"])
     path.write_text(path.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
     with pytest.raises(FilmError, match="--blind"):
-        taken(judged, path)
-    beside = sent(place, "eaf")
+        counts_of_import(judged, path)
+    beside = exported_with_people(scored_tt1, "eaf")
     beside.write_text(beside.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
     with pytest.raises(FilmError, match="--in-sight"):
-        taken(judged, beside, is_blind=True)
+        counts_of_import(judged, beside, is_blind=True)
 
 
-def test_tiers_of_others_are_labels_by_their_roles_alone(judged, place):
+def test_tiers_of_others_are_labels_by_their_roles_alone(judged, scored_tt1):
     """A tier of words that holds the name of a level once is none; the person may say that it is one."""
-    path = place[0].parent / "words.TextGrid"
+    path = scored_tt1[0].parent / "words.TextGrid"
     said = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": said}, 12), encoding="utf-8")
     before = stands(judged)
-    assert taken(judged, path, is_blind=True, annotator="EF") == {"EF": (0, 0, 0, 3)}
+    assert counts_of_import(judged, path, is_blind=True, annotator="EF") == {"EF": (0, 0, 0, 3)}
     assert stands(judged) == before
 
 
 @pytest.mark.usefixtures("judged")
-def test_a_changed_definition_goes_with_the_file(place):
-    path = sent(place, "eaf")
+def test_a_changed_definition_goes_with_the_file(scored_tt1):
+    path = exported_with_people(scored_tt1, "eaf")
     changed(path, "eaf")
-    book = replace(place[2], levels=(Level("calm", means="now otherwise"), *place[2].levels[1:]))
-    made = Decisions(*place[:2], book)
-    taken(made, path)
+    book = replace(scored_tt1[2], levels=(Level("calm", means="now otherwise"), *scored_tt1[2].levels[1:]))
+    made = Decisions(*scored_tt1[:2], book)
+    counts_of_import(made, path)
     own = [line for line in made.lines.values() if line.annotator == "AB"]
     (line,) = [line for line in own if line.row["start_s"] == "40"]
     assert line.row["level"] == "calm"
-    assert made.definition_of(line) == place[2].definition()  # it was judged under the words of the file
+    assert made.definition_of(line) == scored_tt1[2].definition()  # it was judged under the words of the file
     assert not made.is_current(line.id)
 
 
@@ -267,14 +276,14 @@ def test_a_changed_definition_goes_with_the_file(place):
     note=st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=40),
     name=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=12),
 )
-def test_no_name_and_no_note_keeps_anything_from_coming_back(place, kind, note, name):
-    folder = place[0]
+def test_no_name_and_no_note_keeps_anything_from_coming_back(scored_tt1, kind, note, name):
+    folder = scored_tt1[0]
     shutil.rmtree(folder / "ledger", ignore_errors=True)
     for path in folder.glob("*s.csv"):
         if path.name in {"judgements.csv", "passages.csv", "notes.csv"}:
             path.unlink()
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     judge(made, 40, 48, "violent", name, note=note)
     before = stands(made)
-    assert [*taken(made, sent(place, kind)).values()] == [(0, 0, 1, 0)]
+    assert [*counts_of_import(made, exported_with_people(scored_tt1, kind)).values()] == [(0, 0, 1, 0)]
     assert stands(made) == before

@@ -12,20 +12,20 @@ from tests.browsers import LONG_MS
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly
 from tests.film.workspace.driving import (
-    LOOPS,
-    PRESSED,
-    SCROLLS,
+    IS_LOOPING,
+    PRESSED_CONCEPTS,
+    SCROLLING,
     TITLE,
     VIDEO,
-    at,
-    decided,
+    decided_texts,
     drag,
-    look,
-    named,
-    press,
-    read,
-    said,
-    until,
+    give_name,
+    open_desk,
+    position_of,
+    press_and_hear,
+    seek,
+    wait_until,
+    wait_until_said,
 )
 from tests.film.workspace.test_definitions import reworded
 from tests.planted_models import codebook
@@ -48,23 +48,23 @@ ONCE = """([start, status, body]) => {
 def test_a_sitting_of_reading(opened):
     page, requests, errors, folder = opened
     page.get_by_role("link", name="A Planted Film").first.click()
-    until(page, TITLE)
+    wait_until(page, TITLE)
     page.keyboard.press("n")
-    press(page, "1", "name")  # who decides is asked first
+    press_and_hear(page, "1", "name")  # who decides is asked first
     page.keyboard.type("AB")
     page.keyboard.press("Tab")
-    until(page, f"!{VIDEO}.paused && {VIDEO}.currentTime > 30")
+    wait_until(page, f"!{VIDEO}.paused && {VIDEO}.currentTime > 30")
     passages = Timeline.read(folder).segments().query("reaches == 1").sort_values("start_s")
     start, end = passages[["start_s", "end_s"]].to_numpy()[0]
     page.evaluate(f"{VIDEO}.currentTime = {end} - .3")
-    until(page, f"{VIDEO}.currentTime < {start} + 5")  # it began again
-    press(page, "3")
+    wait_until(page, f"{VIDEO}.currentTime < {start} + 5")  # it began again
+    press_and_hear(page, "3")
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
     drag(page, 240, 262)
-    press(page, "3")
+    press_and_hear(page, "3")
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
-    said(page, "kept")
+    wait_until_said(page, "kept")
     assert "added: 1" in page.locator("#d-progress").inner_text()
     assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
     (own,) = rows_of(folder / PASSAGES)
@@ -86,10 +86,10 @@ def test_a_sitting_of_reading(opened):
         assert kept.value.suggested_filename.endswith(kind)
         assert kept.value.path().stat().st_size > 100
     page.keyboard.press("Escape")
-    press(page, "7", "keys 1 to 3")  # what does nothing says so
+    press_and_hear(page, "7", "keys 1 to 3")  # what does nothing says so
     page.keyboard.press("n")
     page.get_by_role("button", name="Keep the note").click()
-    said(page, "note is empty")
+    wait_until_said(page, "note is empty")
     page.keyboard.press("?")
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
@@ -99,27 +99,27 @@ def test_a_sitting_of_reading(opened):
 
 def test_space_plays_after_a_click_on_a_level_or_a_concept_and_presses_what_keys_have_reached(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
     page.keyboard.press("n")
-    until(page, f"{TITLE}.startsWith('Passage')")
+    wait_until(page, f"{TITLE}.startsWith('Passage')")
     for button in ("[data-level=violent]", "[data-concept]"):
         page.evaluate(f"{VIDEO}.pause()")
-        until(page, f"{VIDEO}.paused")
+        wait_until(page, f"{VIDEO}.paused")
         page.locator(button).first.click()
-        said(page, "kept")
+        wait_until_said(page, "kept")
         kept = rows_of(folder / JUDGEMENTS)
         page.keyboard.press("Space")
-        until(page, f"!{VIDEO}.paused")
+        wait_until(page, f"!{VIDEO}.paused")
         assert rows_of(folder / JUDGEMENTS) == kept
-    assert page.evaluate(f"{PRESSED}.length") == 1
+    assert page.evaluate(f"{PRESSED_CONCEPTS}.length") == 1
     page.evaluate(f"{VIDEO}.pause()")
     page.locator("[data-concept]").first.focus()
     page.keyboard.press("Enter")
-    said(page, "kept")
-    until(page, f"{PRESSED}.length === 0")
+    wait_until_said(page, "kept")
+    wait_until(page, f"{PRESSED_CONCEPTS}.length === 0")
     page.keyboard.press("Space")  # the button's, as for whoever uses no pointer
-    said(page, "kept")
-    until(page, f"{PRESSED}.length === 1")
+    wait_until_said(page, "kept")
+    wait_until(page, f"{PRESSED_CONCEPTS}.length === 1")
     assert page.evaluate(f"{VIDEO}.paused")
     assert errors == []
 
@@ -127,27 +127,29 @@ def test_space_plays_after_a_click_on_a_level_or_a_concept_and_presses_what_keys
 def test_forty_windows_in_two_sittings(opened, tmp_path):
     page, _, errors, folder = opened
     page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")
-    until(page, TITLE)
+    wait_until(page, TITLE)
     page.get_by_role("button", name="Begin").click()
-    said(page, "name")
+    wait_until_said(page, "name")
     page.keyboard.type("AB")
     for number in range(1, 41):
         if number in {1, 15}:  # the number is fixed by the first sitting
             page.reload()
-            named(page)
+            give_name(page)
             page.get_by_label("How many in all").fill("40" if number == 1 else "20")
             page.get_by_role("button", name="Begin").click()
-        until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 40')")
+        wait_until(
+            page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 40')"
+        )
         page.keyboard.press("1" if number % 4 else "3")
         if number == 5:  # another judgement for the one before, and then the queue goes on
-            until(page, "document.querySelector('#d-progress').textContent.includes('Window 6 of 40')")
+            wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 6 of 40')")
             following = page.evaluate(TITLE)
             page.get_by_role("button", name="Edit").last.click()
-            press(page, "3")
-            until(page, f"{TITLE} === {following!r}")
-            assert len(decided(page)) == 5
+            press_and_hear(page, "3")
+            wait_until(page, f"{TITLE} === {following!r}")
+            assert len(decided_texts(page)) == 5
         if number == 20:
-            until(page, "document.querySelector('#d-progress').textContent.includes('Window 21')")
+            wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 21')")
             page.get_by_role("button", name="Show the interval so far").click()
             page.get_by_text(re.compile("whenever you stop")).wait_for()
     page.get_by_text(re.compile("from 40 windows")).wait_for()
@@ -160,34 +162,34 @@ def test_forty_windows_in_two_sittings(opened, tmp_path):
 
 def test_concepts_and_evidence_are_of_the_passage_that_is_judged(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
     first, second = (one.get_attribute("data-concept") for one in page.locator("[data-concept]").all()[:2])
     seen = []
     for concept in (first, second):  # ticked anew at each passage, or not recorded
         page.keyboard.press("n")
-        assert page.evaluate(PRESSED) == []
+        assert page.evaluate(PRESSED_CONCEPTS) == []
         page.get_by_role("button", name=concept).click()
-        until(page, "document.querySelector('#d-p').textContent")
+        wait_until(page, "document.querySelector('#d-p').textContent")
         seen.append(page.locator("#d-why").inner_text())
-        press(page, "1")
+        press_and_hear(page, "1")
     assert seen[0] != seen[1]
     page.keyboard.press("n")
-    press(page, "2")
+    press_and_hear(page, "2")
     page.keyboard.press("n")
-    assert page.evaluate(PRESSED) == []
+    assert page.evaluate(PRESSED_CONCEPTS) == []
     for expected in ([first], [second], []):  # what was kept of a passage is shown where it is met again
         page.keyboard.press("n")
-        assert page.evaluate(PRESSED) == expected
+        assert page.evaluate(PRESSED_CONCEPTS) == expected
     drag(page, 92, 104)  # where nothing was planted: its own evidence, not that of the passage before
-    until(page, "document.querySelector('#d-p').textContent < '0.3'")
-    assert page.evaluate(PRESSED) == []
+    wait_until(page, "document.querySelector('#d-p').textContent < '0.3'")
+    assert page.evaluate(PRESSED_CONCEPTS) == []
     drag(page, 160, 170)
-    until(page, "document.querySelector('#d-p').textContent > '0.6'")
+    wait_until(page, "document.querySelector('#d-p').textContent > '0.6'")
     assert "Gun" in page.locator("#d-sentence").inner_text()
     assert "→" in page.locator("#d-parts").inner_text()
     assert page.locator("#d-like li").count() == 4
     page.set_viewport_size({"width": 1280, "height": 720})
-    assert page.evaluate(SCROLLS) == []
+    assert page.evaluate(SCROLLING) == []
     assert [row["concepts"] for row in rows_of(folder / JUDGEMENTS)] == [first, second, ""]
     assert errors == []
 
@@ -195,47 +197,47 @@ def test_concepts_and_evidence_are_of_the_passage_that_is_judged(opened):
 @pytest.mark.parametrize("there", ["video", "click", "key"])
 def test_a_look_elsewhere_leaves_the_passage(opened, there):
     page = opened[0]
-    read(page)
+    open_desk(page)
     for _ in range(2):
         page.keyboard.press("n")
-        until(page, f"!{VIDEO}.paused && !{VIDEO}.seeking && {VIDEO}.currentTime < 480")
-        assert page.evaluate(LOOPS) == "true"
+        wait_until(page, f"!{VIDEO}.paused && !{VIDEO}.seeking && {VIDEO}.currentTime < 480")
+        assert page.evaluate(IS_LOOPING) == "true"
         if there == "video":
             page.evaluate(f"{VIDEO}.currentTime = 560")
         elif there == "click":
-            page.mouse.click(*at(page, 560))
+            page.mouse.click(*position_of(page, 560))
         else:
             page.locator(".d-over").focus()
             page.keyboard.press("End")
-        until(page, f"!{VIDEO}.seeking && {VIDEO}.currentTime > 560.3")
-        assert page.evaluate(LOOPS) == "false"
+        wait_until(page, f"!{VIDEO}.seeking && {VIDEO}.currentTime > 560.3")
+        assert page.evaluate(IS_LOOPING) == "false"
     page.keyboard.press("n")
     page.keyboard.press("Escape")
-    assert page.evaluate(LOOPS) == "false"
+    assert page.evaluate(IS_LOOPING) == "false"
 
 
 def test_decisions_are_marked_moved_edited_deleted_undone_and_done_again(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
 
     def ends():
         rows = rows_of(folder / PASSAGES)
         return [(round(float(row["start_s"])), round(float(row["end_s"])), row["level"]) for row in rows]
 
     drag(page, 240, 262)
-    press(page, "3")
+    press_and_hear(page, "3")
     box = page.locator("#d-you").bounding_box()
     drag(page, 261.8, 280, box["y"] + box["height"] / 2)  # its end
-    said(page, "kept")
+    wait_until_said(page, "kept")
     assert ends() == [(240, 280, "violent")]
     drag(page, 255, 265, box["y"] + box["height"] / 2)  # the whole
-    said(page, "kept")
+    wait_until_said(page, "kept")
     assert ends() == [(250, 290, "violent")]
-    press(page, "1")
+    press_and_hear(page, "1")
     assert ends() == [(250, 290, "calm")]
     assert page.locator("#d-table .d-was div").count() == 3
-    press(page, "x", "deleted")
-    assert (ends(), decided(page)) == ([], [])
+    press_and_hear(page, "x", "deleted")
+    assert (ends(), decided_texts(page)) == ([], [])
     for expected in (
         [(250, 290, "calm")],
         [(250, 290, "violent")],
@@ -243,86 +245,86 @@ def test_decisions_are_marked_moved_edited_deleted_undone_and_done_again(opened)
         [(240, 262, "violent")],
         [],
     ):
-        press(page, "z", "undo")
+        press_and_hear(page, "z", "undo")
         assert ends() == expected
-    press(page, "z", "nothing")
+    press_and_hear(page, "z", "nothing")
     for _ in range(4):
-        press(page, "y", "redo")
+        press_and_hear(page, "y", "redo")
     assert ends() == [(250, 290, "calm")]
-    press(page, "z", "undo")
-    press(page, "y", "redo")
+    press_and_hear(page, "z", "undo")
+    press_and_hear(page, "y", "redo")
     page.reload()
-    assert len(decided(page)) == 1
+    assert len(decided_texts(page)) == 1
     page.get_by_role("button", name="Edit").click()
     assert page.evaluate(TITLE).startswith("Your passage")
-    press(page, "2")
+    press_and_hear(page, "2")
     assert ends() == [(250, 290, "unsure")]
-    look(page, 400)
+    seek(page, 400)
     page.keyboard.press("n")  # a passage of the model: its end moved, it is one's own
     page.keyboard.press("Escape")
-    look(page, 500)
+    seek(page, 500)
     page.keyboard.press("i")
-    look(page, 503)
+    seek(page, 503)
     page.keyboard.press("o")
-    press(page, "3")
+    press_and_hear(page, "3")
     assert ends() == [(250, 290, "unsure"), (500, 503, "violent")]
     page.get_by_role("button", name="Delete").last.click()
-    said(page, "deleted")
+    wait_until_said(page, "deleted")
     drag(page, 100, 120)  # keys that are pressed before the answer comes are of one decision
     for key in "312":
         page.keyboard.press(key)
-    until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
+    wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
     assert sorted(ends()) == [(100, 120, "unsure"), (250, 290, "unsure")]
     assert errors == []
 
 
 def test_two_windows_of_one_film_see_each_other(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
     other = page.context.new_page()
     other.goto(page.url)
-    named(other)
+    give_name(other)
     page.keyboard.press("n")
-    press(page, "3")
+    press_and_hear(page, "3")
     other.evaluate("dispatchEvent(new Event('focus'))")
-    until(other, "document.querySelectorAll('#d-table tbody tr').length === 1")
+    wait_until(other, "document.querySelectorAll('#d-table tbody tr').length === 1")
     other.get_by_role("button", name="Edit").click()
-    press(page, "x", "deleted")
-    press(other, "1", "Not kept")  # it was deleted meanwhile
+    press_and_hear(page, "x", "deleted")
+    press_and_hear(other, "1", "Not kept")  # it was deleted meanwhile
     assert rows_of(folder / JUDGEMENTS) == []
-    until(other, "document.querySelectorAll('#d-table tbody tr').length === 0")
+    wait_until(other, "document.querySelectorAll('#d-table tbody tr').length === 0")
     other.keyboard.press("n")
-    press(other, "1")
+    press_and_hear(other, "1")
     page.evaluate("dispatchEvent(new Event('focus'))")
-    until(page, "document.querySelectorAll('#d-table tbody tr').length === 1")
+    wait_until(page, "document.querySelectorAll('#d-table tbody tr').length === 1")
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["calm"]
     assert errors == []
 
 
 def test_what_the_server_refuses_or_answers_no_more_is_said(opened):
     page, *_ = opened
-    read(page)
+    open_desk(page)
     page.keyboard.press("n")
     for status in (403, None):
         page.evaluate(ONCE, ["decide", status, "not this address"])
         page.keyboard.press("1")
-        said(page, "Not kept: the workspace was stopped")
+        wait_until_said(page, "Not kept: the workspace was stopped")
     page.evaluate(ONCE, ["span", 400, '{"said": "no features"}'])
     page.keyboard.press("n")
-    until(page, "document.querySelector('#d-p').textContent === 'no features'")
+    wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
     page.keyboard.press("n")
-    until(page, "document.querySelector('#d-p').textContent > '0'")
-    press(page, "1")
+    wait_until(page, "document.querySelector('#d-p').textContent > '0'")
+    press_and_hear(page, "1")
 
 
 def test_single_letters_can_be_switched_off_and_all_is_done_by_the_keyboard(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
     page.keyboard.press("?")
     page.get_by_label(re.compile("Single letters")).uncheck()
     page.keyboard.press("Escape")
     page.reload()
-    named(page)
+    give_name(page)
     for key in ("n", "3", "i", ","):
         page.keyboard.press(key)
     assert page.evaluate(TITLE).startswith("Nothing")
@@ -338,14 +340,14 @@ def test_single_letters_can_be_switched_off_and_all_is_done_by_the_keyboard(open
         else:
             pytest.fail(f"no button {name} by Tab")
         page.keyboard.press("Enter")
-        until(page, done)
+        wait_until(page, done)
     assert len(rows_of(folder / JUDGEMENTS)) == 1
     assert errors == []
 
 
 def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened):
     page, _, errors, folder = opened
-    read(page)
+    open_desk(page)
     page.locator("#d-title").click()
     page.keyboard.press("n")
     for key, text in (
@@ -355,33 +357,33 @@ def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened
         ("x", "deleted"),
         ("x", "nothing of yours"),
     ):
-        press(page, key, text)
-    press(page, "z", "undo")
-    assert decided(page) == ["violent"]
+        press_and_hear(page, key, text)
+    press_and_hear(page, "z", "undo")
+    assert decided_texts(page) == ["violent"]
     page.reload()
-    named(page)
+    give_name(page)
     for text, answer in (("", "note is empty"), ("here", "kept"), ("", "deleted: 0:00:00")):
         page.locator("#d-note").fill(text)
         page.get_by_role("button", name="Keep the note").click()
-        said(page, answer)
+        wait_until_said(page, answer)
     page.get_by_role("link", name="Judge blind").click()
     page.wait_for_url("**/blind")
-    named(page)
+    give_name(page)
     page.get_by_role("button", name="Begin").click()
-    until(page, f"{TITLE}.startsWith('Window to judge')")
+    wait_until(page, f"{TITLE}.startsWith('Window to judge')")
     page.locator("#d-title").click()
     for key in "cnw":  # of passages, which are not shown here
-        press(page, key, "only the windows")
+        press_and_hear(page, key, "only the windows")
     page.locator("#d-note").fill("dark")
     page.get_by_role("button", name="Keep the note").click()
-    said(page, "with it")
+    wait_until_said(page, "with it")
     page.locator("#d-title").click()
-    press(page, "1")
+    press_and_hear(page, "1")
     (row,) = [row for row in rows_of(folder / JUDGEMENTS) if row["seen_score"] == "0"]
     assert row["note"] == "dark"
-    until(page, "document.querySelector('#d-progress').textContent.includes('Window 2')")
+    wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 2')")
     page.locator("#d-table").get_by_role("button", name="Delete").click()
-    until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
+    wait_until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
     assert errors == []
 
 
@@ -399,7 +401,7 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     page.set_default_timeout(LONG_MS)
     page.goto(served.address)
     page.wait_for_url("**/read")
-    until(page, TITLE)
+    wait_until(page, TITLE)
     page.get_by_label("Your name").fill("")
 
     def again():
@@ -412,22 +414,24 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     shown = again()
     assert "any shot in which a weapon is on the table" in shown
     assert book.levels[-1].means in shown
-    said(page, "name")  # nobody has said whose they are
-    named(page)
+    wait_until_said(page, "name")  # nobody has said whose they are
+    give_name(page)
     again()
-    until(page, "document.querySelector('#d-title').textContent.includes('0:10')")
-    press(page, "1")  # the passage
+    wait_until(page, "document.querySelector('#d-title').textContent.includes('0:10')")
+    press_and_hear(page, "1")  # the passage
     again()  # the windows of the draw come again by themselves
     page.wait_for_url("**/blind")
-    named(page)
+    give_name(page)
     page.get_by_label("How many in all").fill("10")
     page.get_by_role("button", name="Begin").click()
     for number in range(1, 11):
-        until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')")
+        wait_until(
+            page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')"
+        )
         page.keyboard.press("1")
-    until(page, "document.querySelector('#d-progress').textContent.includes('judged: 10 of 10')")
+    wait_until(page, "document.querySelector('#d-progress').textContent.includes('judged: 10 of 10')")
     assert {row["level"] for row in rows_of(folder / JUDGEMENTS)} == {"calm"}
     page.goto(page.url.replace("/blind", "/read"))
-    until(page, TITLE)
+    wait_until(page, TITLE)
     assert page.get_by_role("button", name="under other words").count() == 0
     page.context.close()

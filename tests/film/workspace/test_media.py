@@ -19,7 +19,7 @@ from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, 
 from tests.film.page.invented import invented_film
 
 SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
-"""Each has a grey of its own: 20, 70, 120, ...; that of 0.4 s has no key frame."""
+"""Starts in seconds. Each shot has a grey of its own, 20, 70, 120, ...; the one of 0.4 s has no key frame."""
 
 
 @pytest.fixture
@@ -46,32 +46,55 @@ def film(tmp_path):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
+    """The folder in which stills, colours and peaks are kept."""
     monkeypatch.setattr(media, "cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
-def test_each_shot_has_its_own_still(film, cache):
+@pytest.fixture
+def made(film):
+    """The paths of what is made of the film, and what media.json says."""
     path, scored = film
     make_media(path, scored)
     paths = media_paths(path, scored)
-    about = json.loads(paths["media.json"].read_text("utf-8"))
+    return paths, json.loads(paths["media.json"].read_text("utf-8"))
+
+
+def test_each_shot_has_its_own_still(made):
+    """Stills lie beside each other on a sheet, 96 by 54 pixels each."""
+    paths, about = made
     assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
     with Image.open(paths["stills.webp"]) as sheet:
         pixels = np.asarray(sheet.convert("L"), dtype=float)
     assert pixels.shape == (54, 96 * STILLS_IN_ROW)
     greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
     assert greys == pytest.approx([20, 70, 120, 170, 220], abs=6)
+
+
+def test_colours_go_from_the_first_shots_to_the_last_shots(made):
+    """Each shot is lighter than the one before; a column may be a mean over several."""
+    paths, _ = made
     with Image.open(paths["colours.png"]) as colours:
         line = np.asarray(colours.convert("L"), dtype=float)[0]
     assert (line[0], line[-1]) == pytest.approx((20, 170), abs=60)
     assert np.all(np.diff(line) > -10)
+
+
+def test_peaks_of_the_sound_are_where_there_is_any(made):
+    """Sound is from 5 s on. Of each hundred peaks the largest is looked at: forty of the film."""
+    _, about = made
     peaks = np.array(about["peaks"]).reshape(-1, 100).max(axis=1)
     assert peaks[:18].max() < 30
     assert peaks[22:].min() > 90
-    assert sys.platform == "win32" or cache.stat().st_mode & 0o777 == 0o700
 
 
-def test_they_are_made_once_and_found_again_where_the_film_was_moved(film, tmp_path, monkeypatch):
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
+@pytest.mark.usefixtures("made")
+def test_only_the_owner_reads_what_is_made(cache):
+    assert cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_media_are_made_once_and_found_again_where_the_film_was_moved(film, tmp_path, monkeypatch):
     path, scored = film
     make_media(path, scored)
     moved = path.rename(tmp_path / "moved.mp4")

@@ -16,7 +16,18 @@ from tests.browsers import LONG_MS
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import judge_blindly
-from tests.film.workspace.driving import SCROLLS, TITLE, VIDEO, decided, drag, look, named, press, said, until
+from tests.film.workspace.driving import (
+    SCROLLING,
+    TITLE,
+    VIDEO,
+    decided_texts,
+    drag,
+    give_name,
+    press_and_hear,
+    seek,
+    wait_until,
+    wait_until_said,
+)
 from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
@@ -41,16 +52,16 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
     page.set_viewport_size({"width": width, "height": 720})
     page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
     if mode != "films":
-        named(page)
+        give_name(page)
     if mode.endswith("blind"):
         page.get_by_role("button", name="Begin").click()
-        until(page, f"{TITLE}.startsWith('Window')")
+        wait_until(page, f"{TITLE}.startsWith('Window')")
     if mode.endswith("read"):
         page.keyboard.press("n")
-        until(page, "document.querySelector('#d-p').textContent")
+        wait_until(page, "document.querySelector('#d-p').textContent")
     assert axe_violations(page) == []
     if width == 1280 and mode != "films":
-        assert page.evaluate(SCROLLS) == []
+        assert page.evaluate(SCROLLING) == []
     for size, media in (
         (width, "screen"),
         (620, "screen"),
@@ -74,16 +85,16 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     page.set_default_timeout(LONG_MS)
     page.goto(served.address)
     page.wait_for_url("**/read")
-    named(page)
+    give_name(page)
     page.keyboard.press("n")
-    until(page, "document.querySelector('#d-p').textContent")
+    wait_until(page, "document.querySelector('#d-p').textContent")
     shown = page.locator("#d-why").inner_text()
     assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
     page.get_by_role("button", name="How sure is this?").click()
     sure = page.get_by_role("dialog").inner_text()
     assert all(words in sure for words in ("films left out", "kappa", "cannot be judged"))
     page.locator("#d-minutes summary").click()  # the tiers as a table
-    until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")
+    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")
     page.keyboard.press("Escape")
     seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
     assert len(seen) > 1
@@ -92,26 +103,28 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
     page.get_by_role("button", name="Posture").focus()
     assert page.locator("#d-means").inner_text().startswith("Posture: ")
-    press(page, "1")  # what did I already do
+    press_and_hear(page, "1")  # what did I already do
     assert "not 1" in page.locator("#d-progress").inner_text()
-    assert decided(page) == ["Easy Negative"]
+    assert decided_texts(page) == ["Easy Negative"]
     page.get_by_role("button", name="Learn").click()  # what if I disagree
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
     page.keyboard.press("Escape")
-    until(page, "document.querySelector('#d-stills').clientHeight")  # stills and colours are made meanwhile
-    assert page.evaluate(SCROLLS) == []
+    wait_until(
+        page, "document.querySelector('#d-stills').clientHeight"
+    )  # stills and colours are made meanwhile
+    assert page.evaluate(SCROLLING) == []
     assert page.locator("#d-colours image").get_attribute("width") == "6000"
     assert not page.locator("#d-sound").is_visible()  # it has none
     drag(page, 110, 130)  # what is said here, and on the picture
-    until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
-    until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
-    assert page.evaluate(SCROLLS) == []
+    wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
+    wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    assert page.evaluate(SCROLLING) == []
     page.keyboard.press("Escape")
-    look(page, 300)  # an end before the beginning
+    seek(page, 300)  # an end before the beginning
     page.keyboard.press("i")
-    look(page, 290)
+    seek(page, 290)
     page.keyboard.press("o")
-    said(page, "after the beginning")
+    wait_until_said(page, "after the beginning")
     page.set_viewport_size({"width": 400, "height": 720})
     assert page.evaluate(HALVED) == []
     page.context.close()
@@ -154,10 +167,10 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(serve, brow
     page.set_default_timeout(LONG_MS)
     page.goto(served.address)
     page.wait_for_url("**/read")
-    named(page)
+    give_name(page)
     page.keyboard.press("n")
-    until(page, "document.querySelector('#d-p').textContent")
-    until(page, "document.querySelectorAll('#d-table tbody tr').length")
+    wait_until(page, "document.querySelector('#d-p').textContent")
+    wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(DRAWN_OVER) == []
     assert page.locator("video").bounding_box()["height"] >= 120
     page.context.close()
@@ -174,17 +187,17 @@ def test_a_french_browser_gets_french(opened):
         page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
         assert page.evaluate("document.documentElement.lang") == "fr"
         if mode != "films":
-            until(page, TITLE)
+            wait_until(page, TITLE)
             page.get_by_label("Votre nom").fill("AB")
         if mode == "film/0/read":
             page.locator("#d-title").click()
             page.keyboard.press("n")
-            press(page, "3", "gardé")
-            press(page, "z", "annulé")
+            press_and_hear(page, "3", "gardé")
+            press_and_hear(page, "z", "annulé")
             assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
         if mode == "film/0/blind":
             page.get_by_role("button", name="Commencer").click()
-            until(page, f"{TITLE}.startsWith('Fenêtre')")
+            wait_until(page, f"{TITLE}.startsWith('Fenêtre')")
         page.evaluate("document.querySelectorAll('dialog').forEach((one) => one.show())")
         shown = page.inner_text("body").replace("A Planted Film", "")
         assert re.findall(ENGLISH, shown) == [], mode
@@ -201,7 +214,7 @@ def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film
     page.wait_for_url("**/read")
     with page.expect_event("load"):  # it shows the copy as soon as there is one
         page.get_by_role("button", name="Make the copy").click()
-    until(page, "document.querySelector('video')?.duration > 595")
+    wait_until(page, "document.querySelector('video')?.duration > 595")
 
 
 GREY = """(() => {
@@ -224,11 +237,11 @@ def test_a_film_that_browsers_do_not_play_plays_while_it_is_encoded_from_where_o
     page.goto(served.address)
     page.wait_for_url("**/read")
     for second in (40.5, 12.5, 41.5, 3.5):  # there and back: what is there is not encoded again
-        look(page, second)
-        until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {4 * int(second)}) < 8")
+        seek(page, second)
+        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {4 * int(second)}) < 8")
     starts = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
     assert len(starts) == len(set(starts))
     page.evaluate(f"{VIDEO}.muted = true; {VIDEO}.play()")
-    until(page, f"{VIDEO}.currentTime > 5")
+    wait_until(page, f"{VIDEO}.currentTime > 5")
     assert page.get_by_role("button", name="Make the copy").is_visible()
     assert errors == []

@@ -16,9 +16,9 @@ OTHERS = ("calm", "calm", "violent")
 
 
 @pytest.fixture
-def judged(place):
+def judged(scored_tt1):
     """Two people judged three windows blindly, and differ on two of them."""
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *THREE)
     judge_blindly(made, *OTHERS, who="CD")
     return made
@@ -48,8 +48,8 @@ def test_people_differ_where_one_span_has_two_levels(judged):
         assert levels == {"calm", "violent"}
 
 
-def test_what_was_judged_in_sight_differs_from_nothing_blind(place):
-    made = Decisions(*place)
+def test_what_was_judged_in_sight_differs_from_nothing_blind(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge_blindly(made, "calm")
     start_s, end_s = made.windows[0]
     judge(made, start_s, end_s, "violent", "CD")
@@ -89,10 +89,10 @@ def _clip(made, name):
     return next(clip for clip in made.kept["judgement"] if clip.clip_id == name)
 
 
-def test_two_who_settle_it_otherwise_settle_nothing(judged, place):
+def test_two_who_settle_it_otherwise_settle_nothing(judged, scored_tt1):
     first, _ = judged.disagreements()
     settle(judged, first, "violent", "AB")
-    elsewhere = Decisions(*place)
+    elsewhere = Decisions(*scored_tt1)
     settle(elsewhere, first, "calm", "EF")
     judged.refresh()
     assert is_open(judged) == [True, True]
@@ -121,21 +121,21 @@ def test_nobody_is_settled_blindly_in_sight_of_the_score(judged):
     assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
 
 
-def test_it_is_a_table_that_comes_back_as_it_is(judged, place):
+def test_it_is_a_table_that_comes_back_as_it_is(judged, scored_tt1):
     for one in judged.disagreements():
         settle(judged, one)
-    folder = place[0]
+    folder = scored_tt1[0]
     rows = rows_of(folder / SETTLED)
     assert [row["level"] for row in rows] == ["violent", "violent"]
     assert all(len(row["parents"].split(";")) == 2 for row in rows)
     n_sittings = len([*folder.glob("ledger/*.jsonl")])
-    again = Decisions(*place)
+    again = Decisions(*scored_tt1)
     assert [clip.level for clip in again.kept["agreed"]] == ["violent", "violent"]
     assert len([*folder.glob("ledger/*.jsonl")]) == n_sittings
 
 
-def test_what_is_agreed_trains_in_the_place_of_the_two(judged, place):
-    folder, timeline, book = place
+def test_what_is_agreed_trains_in_the_place_of_the_two(judged, scored_tt1):
+    folder, timeline, book = scored_tt1
     first, _ = judged.disagreements()
     settle(judged, first, "unsure")
     names = (JUDGEMENTS, PASSAGES)
@@ -148,10 +148,10 @@ def test_what_is_agreed_trains_in_the_place_of_the_two(judged, place):
     assert len({clip.clip_id for clip in together}) == 5
 
 
-def test_exports_say_who_agreed(judged, place):
+def test_exports_say_who_agreed(judged, scored_tt1):
     first, _ = judged.disagreements()
     settle(judged, first, note="seen twice", mode="blind")
-    decided = read_decided(*place[:2]).decided
+    decided = read_decided(*scored_tt1[:2]).decided
     (agreed,) = [one for one in decided if one.is_agreed]
     assert agreed == Decided(
         first.start_s,
@@ -162,7 +162,7 @@ def test_exports_say_who_agreed(judged, place):
         is_blind=True,
         is_agreed=True,
         id=judged.kept["agreed"][0].clip_id,
-        definition=place[2].definition(),
+        definition=scored_tt1[2].definition(),
     )
     assert [one.how for one in decided].count("blind") == 6
 
@@ -180,8 +180,10 @@ def test_a_stranger_can_settle_nothing_of_others_by_a_line(judged):
     assert {line.id for line in judged.lines.values()} == before
 
 
-def test_importing_all_tables_takes_no_agreed_one_for_a_persons(judged, place, tmp_path):
+def test_importing_all_tables_takes_no_agreed_one_for_a_persons(judged, scored_tt1, tmp_path):
     first, _ = judged.disagreements()
     settle(judged, first, "calm")
-    manifest = import_spans([place[0] / JUDGEMENTS], tmp_path, "judgements", codebook=place[2]).manifest
+    manifest = import_spans(
+        [scored_tt1[0] / JUDGEMENTS], tmp_path, "judgements", codebook=scored_tt1[2]
+    ).manifest
     assert len(manifest) == 6

@@ -13,12 +13,12 @@ from tests.files import rows_of
 from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
 
 
-def test_concepts_that_decisions_of_an_earlier_page_share_are_named(place):
-    folder, film, book = place
-    made = Decisions(*place)
+def test_concepts_that_decisions_of_an_earlier_page_share_are_named(scored_tt1):
+    folder, film, book = scored_tt1
+    made = Decisions(*scored_tt1)
     for start in (10, 30, 50):
         judge(made, start, start + 5, "violent", concepts=["Gun"] if start < 50 else [])
-    assert Decisions(*place).notices == []
+    assert Decisions(*scored_tt1).notices == []
     rows = (folder / JUDGEMENTS).read_text("utf-8")
     other, timeline = folder.parent / "other", film
     other.mkdir()
@@ -27,21 +27,21 @@ def test_concepts_that_decisions_of_an_earlier_page_share_are_named(place):
     assert any("1 decision " in notice and notice.endswith(" line 3") for notice in notices)
 
 
-def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
-    folder = place[0]
+def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(scored_tt1):
+    folder = scored_tt1[0]
     path = folder / JUDGEMENTS
     path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
     before = path.read_bytes()
     (folder / NOTES).write_text(
         "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
     )
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     assert [str(path) in made.notices[0], str(folder / NOTES) in made.notices[1]] == [True, True]
     assert stands(made)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
     assert stands(made)["note"] == [("XY", 0, 1, None, "why")]
     assert [row["mine"] for row in rows_of(path)] == ["kept", ""]
     assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
-    again = Decisions(*place)
+    again = Decisions(*scored_tt1)
     judge(again, 10, 20)
     assert (again.notices, len(levels(again))) == ([], 3)
     assert not made.undo("XY")
@@ -54,9 +54,9 @@ def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
 @pytest.mark.parametrize(
     ("movie", "is_own"), [("TT1", True), ("0000001", True), ("x/tt1.mkv", True), ("tt2", False)]
 )
-def test_a_row_is_of_the_film_however_it_spells_it_and_of_another_is_said(place, movie, is_own):
-    (place[0] / JUDGEMENTS).write_text(f"{HEAD}a,{movie},,8,16,calm,,XY,1,,,\n", "utf-8")
-    made = Decisions(*place)
+def test_a_row_is_of_the_film_however_it_spells_it_and_of_another_is_said(scored_tt1, movie, is_own):
+    (scored_tt1[0] / JUDGEMENTS).write_text(f"{HEAD}a,{movie},,8,16,calm,,XY,1,,,\n", "utf-8")
+    made = Decisions(*scored_tt1)
     assert [clip.movie for clip in made.kept["judgement"]] == ["tt1" if is_own else movie]
     assert any("of another film" in notice for notice in made.notices) == (not is_own)
 
@@ -75,9 +75,9 @@ def add_row(path, **cells):
         csv.DictWriter(file, columns, lineterminator="\n").writerow(cells)
 
 
-def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(place):
-    folder, path = place[0], place[0] / JUDGEMENTS
-    made = Decisions(*place)
+def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(scored_tt1):
+    folder, path = scored_tt1[0], scored_tt1[0] / JUDGEMENTS
+    made = Decisions(*scored_tt1)
     first, _ = judge(made, 0, 8), judge(made, 20, 28)
     edited(path, ",calm,", ",violent,")
     add_row(
@@ -96,32 +96,32 @@ def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(pla
     assert sorted(levels(made)) == sorted(expected)
     assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
     assert first not in {clip.clip_id for clip in made.kept["judgement"]}
-    assert stands(Decisions(*place)) == stands(made)
+    assert stands(Decisions(*scored_tt1)) == stands(made)
     assert len([*folder.glob("ledger/*.jsonl")]) == 2
 
 
-def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(place):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
+def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(scored_tt1):
+    path = scored_tt1[0] / JUDGEMENTS
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8.5, who="=A")
     judge(made, 10, 20, "violent", concepts=["Gun", "Dim light"])
     before = stands(made)
     text = path.read_text("utf-8").replace("Gun;Dim light", "Gun|").replace(",", ";").replace("8.5;", "8.50;")
     text = text.replace("Gun|", '"Gun;Dim light"')
     path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    again = Decisions(*place)
+    again = Decisions(*scored_tt1)
     assert (stands(again), again.notices) == (before, [])
-    assert len([*place[0].glob("ledger/*.jsonl")]) == 1
+    assert len([*scored_tt1[0].glob("ledger/*.jsonl")]) == 1
 
 
-def test_rows_and_files_that_are_gone_are_written_anew(place):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
+def test_rows_and_files_that_are_gone_are_written_anew(scored_tt1):
+    path = scored_tt1[0] / JUDGEMENTS
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
     judge(made, 10, 20)
     path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
     os.utime(path, (later := path.stat().st_mtime + 9, later))
-    again = Decisions(*place)
+    again = Decisions(*scored_tt1)
     assert [str(path) in notice for notice in again.notices] == [True]
     assert len(rows_of(path)) == len(levels(again)) == 2
     path.unlink()
@@ -138,13 +138,13 @@ def test_rows_and_files_that_are_gone_are_written_anew(place):
         "a,tt1,,0,8,calm,,AB,2,,,", "a,tt1,,0,8,calm,,A\u202eB,1,,,", "a,,,0,8,calm,,AB,1,,,",
     ],
 )  # fmt: skip
-def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(place, row):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
+def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(scored_tt1, row):
+    path = scored_tt1[0] / JUDGEMENTS
+    made = Decisions(*scored_tt1)
     path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{row}\n", "utf-8")
     before = path.read_bytes()
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
-        Decisions(*place)
+        Decisions(*scored_tt1)
     judge(made, 10, 20)
     judge(made, 20, 30)
     assert [str(path) in notice and "line 3" in notice for notice in made.notices] == [True]
@@ -154,15 +154,15 @@ def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(
     assert len(rows_of(path)) == len(levels(made)) == 4
 
 
-def test_a_file_of_other_columns_is_refused(place):
-    (place[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
+def test_a_file_of_other_columns_is_refused(scored_tt1):
+    (scored_tt1[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
-        Decisions(*place)
+        Decisions(*scored_tt1)
 
 
-def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
-    folder, film, book = place
-    made = Decisions(*place)
+def test_commands_read_what_a_ledger_got_since_its_tables_were_written(scored_tt1):
+    folder, film, book = scored_tt1
+    made = Decisions(*scored_tt1)
     judge(made, 10, 20)
     made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
     read = read_judged({folder: film}, book, (JUDGEMENTS,))
@@ -187,48 +187,48 @@ def judged(made):
     return sorted((clip.annotator, clip.start_s, clip.level) for clip in made.kept["judgement"])
 
 
-def test_a_row_that_is_copied_for_another_judge_removes_nothing(place):
-    made = Decisions(*place)
+def test_a_row_that_is_copied_for_another_judge_removes_nothing(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
     judge(made, 8, 16)
-    rewritten(place[0] / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
+    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
     made.refresh()
     assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
     assert any("AB" in notice and "BC" in notice for notice in made.notices)
-    assert judged(Decisions(*place)) == judged(made)
+    assert judged(Decisions(*scored_tt1)) == judged(made)
 
 
-def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(place):
-    made = Decisions(*place)
+def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
 
     def fill_down(rows):
         rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (8, 16, 24)]
 
-    rewritten(place[0] / JUDGEMENTS, fill_down)
+    rewritten(scored_tt1[0] / JUDGEMENTS, fill_down)
     made.refresh()
     assert judged(made) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
     assert made.conflicts() == set()
 
 
-def test_of_two_rows_with_the_id_of_a_line_that_both_change_one_replaces_it(place):
-    made = Decisions(*place)
+def test_of_two_rows_with_the_id_of_a_line_that_both_change_one_replaces_it(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
 
     def change(rows):
         rows[0]["level"] = "violent"
         rows.append(rows[0] | {"start_s": "8", "end_s": "16"})
 
-    rewritten(place[0] / JUDGEMENTS, change)
+    rewritten(scored_tt1[0] / JUDGEMENTS, change)
     made.refresh()
     assert judged(made) == [("AB", 0, "violent"), ("AB", 8, "violent")]
     assert made.conflicts() == set()  # the second row is a decision of its own
 
 
-def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(place):
-    made = Decisions(*place)
+def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
-    rewritten(place[0] / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
+    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
     made.refresh()
     assert judged(made) == [("AB", 0, "calm"), ("BC", 0, "violent")]
     assert [line.replaces for line in made.lines.values()] == [(), ()]
@@ -236,25 +236,25 @@ def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(pl
 
 
 @pytest.mark.parametrize("lost", ["clip_id", "definition"])
-def test_a_column_that_a_spreadsheet_loses_doubles_nothing(place, lost):
-    made = Decisions(*place)
+def test_a_column_that_a_spreadsheet_loses_doubles_nothing(scored_tt1, lost):
+    made = Decisions(*scored_tt1)
     judge(made, 0, 8)
     judge(made, 8, 16)
-    rewritten(place[0] / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
+    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
     made.refresh()
     assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm")]
 
 
-def test_what_a_table_changes_can_be_changed_back_at_the_desk(place):
-    made = Decisions(*place)
+def test_what_a_table_changes_can_be_changed_back_at_the_desk(scored_tt1):
+    made = Decisions(*scored_tt1)
     for level in ("calm", "violent"):  # the line that is replaced has a clock of its own
         judge(made, 0, 8, level)
-    rewritten(place[0] / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
+    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     made.refresh()
     assert judged(made) == [("AB", 0, "unsure")]
     judge(made, 0, 8, "violent")
     made.undo("AB")
-    assert judged(made) == judged(Decisions(*place)) == [("AB", 0, "unsure")]
+    assert judged(made) == judged(Decisions(*scored_tt1)) == [("AB", 0, "unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
@@ -282,12 +282,12 @@ def edit_at_random(rows, rng, step):
     return done
 
 
-def test_random_edits_of_a_table_replace_what_its_own_row_changes_and_nothing_else(place):
+def test_random_edits_of_a_table_replace_what_its_own_row_changes_and_nothing_else(scored_tt1):
     rng = np.random.default_rng(0)
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     for number in range(6):
         judge(made, 8 * number, 8 * number + 8, "calm", "AB" if number % 2 else "CD")
-    path = place[0] / JUDGEMENTS
+    path = scored_tt1[0] / JUDGEMENTS
     for step in range(8):
         before = dict(made.lines)
         done = {}
@@ -298,4 +298,4 @@ def test_random_edits_of_a_table_replace_what_its_own_row_changes_and_nothing_el
         new = [line for name, line in made.lines.items() if name not in before]
         assert len(new) == sum(act not in {"leave", "delete"} for act in done.values())
         assert len(rows_of(path)) == len(made.lines)
-    assert judged(Decisions(*place)) == judged(made)
+    assert judged(Decisions(*scored_tt1)) == judged(made)

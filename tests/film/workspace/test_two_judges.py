@@ -16,7 +16,7 @@ from obygaze_film.workspace.server import _door
 from tests.browsers import LONG_MS
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge_blindly
-from tests.film.workspace.driving import TITLE, Keyboard, decided, said, until
+from tests.film.workspace.driving import TITLE, Keyboard, decided_texts, wait_until, wait_until_said
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
 
@@ -91,42 +91,42 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
 
     # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
     started, desk = machine(here, path, mode)
-    until(desk.page, TITLE)
+    wait_until(desk.page, TITLE)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press("d")
-    said(desk.page, "hidden")
-    desk.named("AB")
-    assert desk.count() == "differ: 14, settled: 0"
+    wait_until_said(desk.page, "hidden")
+    desk.give_name("AB")
+    assert desk.count_of_differences() == "differ: 14, settled: 0"
 
     # Five are settled, one of them after the page was loaded again; then the program is killed.
     desk.n_pressed = 0
     for _ in range(4):
         desk.settle("3")
-    assert desk.count() == "differ: 14, settled: 4"
+    assert desk.count_of_differences() == "differ: 14, settled: 4"
     desk.page.reload()
-    desk.named("AB")
+    desk.give_name("AB")
     desk.settle("1")
-    assert desk.count() == "differ: 14, settled: 5"
+    assert desk.count_of_differences() == "differ: 14, settled: 5"
     started.kill()
     started.wait()
     desk.press("d")
     desk.press("1")
-    said(desk.page, "Not kept")
+    wait_until_said(desk.page, "Not kept")
 
     # Started again it has all five. Both machines go on, and neither has seen what the other settles.
     _, again = machine(here, path, mode)
-    again.named("AB")
-    assert again.count() == "differ: 14, settled: 5"
+    again.give_name("AB")
+    assert again.count_of_differences() == "differ: 14, settled: 5"
     synchronise(here, there)
     _, elsewhere = machine(there, path, mode)
-    elsewhere.named("AB")
+    elsewhere.give_name("AB")
     for _ in range(2):
         elsewhere.settle("3")
     again.settle("3")
     synchronise(here, there)
     again.page.reload()
-    again.named("AB")
-    while "settled: 14" not in again.count():
+    again.give_name("AB")
+    while "settled: 14" not in again.count_of_differences():
         again.settle("1")
     assert desk.n_pressed + again.n_pressed + elsewhere.n_pressed <= MOST_KEYS
 
@@ -153,7 +153,7 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     shutil.copytree(films / "scored" / "tt1", folder)
     both_judged(folder, codebook(tmp_path))
     _, desk = machine(folder, path)
-    desk.named("AB")
+    desk.give_name("AB")
     page = desk.page
     all_drawn = "dispatchEvent(new Event('beforeprint'))"  # a long table is drawn as far as it is seen
     n_rows = f"({all_drawn}, document.querySelectorAll('#d-table tbody tr').length)"
@@ -170,7 +170,7 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     }
     for name, n in n_of_kind.items():
         desk.press("f")
-        until(page, f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'")
+        wait_until(page, f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'")
         assert page.evaluate(n_rows) == n, name
 
     # Undecided passages by strength: the first is chosen and decided, and is a row less.
@@ -182,9 +182,9 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     assert numbers == sorted(numbers, reverse=True)
     page.locator("#d-table button").first.focus()
     page.keyboard.press("Enter")
-    until(page, f"{TITLE}.startsWith('Passage')")
+    wait_until(page, f"{TITLE}.startsWith('Passage')")
     desk.press("3")
-    said(page, "kept")
+    wait_until_said(page, "kept")
     assert page.evaluate(n_rows) == 3
 
     # All of them: a span on which both differ is settled, which is deleted and undone.
@@ -193,19 +193,19 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     page.evaluate(all_drawn)
     desk.press("d")
     desk.press("3")
-    said(page, "kept")
-    assert any("agreed by" in text for text in decided(page))
+    wait_until_said(page, "kept")
+    assert any("agreed by" in text for text in decided_texts(page))
     desk.press("x")
-    said(page, "deleted")
-    assert desk.count() == "differ: 14, settled: 0"
+    wait_until_said(page, "deleted")
+    assert desk.count_of_differences() == "differ: 14, settled: 0"
     desk.press("z")
-    said(page, "undo")
-    assert desk.count() == "differ: 14, settled: 1"
+    wait_until_said(page, "undo")
+    assert desk.count_of_differences() == "differ: 14, settled: 1"
     assert desk.errors == []
 
 
-def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they_are_finished(place):
-    made = Decisions(*place)
+def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they_are_finished(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *["calm"] * 10, n=10)
     judge_blindly(made, *["violent"] * 6, who="CD", n=10)
     film = OpenFilm(0, made.film, made)
@@ -222,11 +222,13 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_unfinished(place, language):
-    made = Decisions(*place)
+def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_unfinished(
+    scored_tt1, language
+):
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *["calm"] * 10, n=10)
     judge_blindly(made, *["violent"] * 6, who="CD", n=10)
-    film = OpenFilm(0, made.film, Decisions(*place))
+    film = OpenFilm(0, made.film, Decisions(*scored_tt1))
     assert film.decisions.default_annotator == ""
     shown = shown_judgements(film)
     assert shown.clips == ()
@@ -234,13 +236,13 @@ def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_un
     assert "16" in note
     assert {"en": "their judges are finished", "fr": "leurs juges aient fini"}[language] in note
     judge_blindly(made, *["violent"] * 4, who="CD", n=10)
-    film = OpenFilm(0, made.film, Decisions(*place))
+    film = OpenFilm(0, made.film, Decisions(*scored_tt1))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
-def test_where_one_judges_blindly_nothing_tells_the_score(place):
+def test_where_one_judges_blindly_nothing_tells_the_score(scored_tt1):
     """Others' blind judgements are of windows drawn by chance; what was decided in sight is not shown."""
-    made = Decisions(*place)
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *["calm"] * 10, n=10)
     judge_blindly(made, *["violent"] * 10, who="CD", n=10)
     first, second, *_ = made.disagreements()
@@ -254,8 +256,8 @@ def test_where_one_judges_blindly_nothing_tells_the_score(place):
     assert len(stands["differ"]) == 10
 
 
-def test_a_hostile_name_or_note_is_text_in_the_page(place):
-    made = Decisions(*place)
+def test_a_hostile_name_or_note_is_text_in_the_page(scored_tt1):
+    made = Decisions(*scored_tt1)
     judge_blindly(made, *["calm"] * 10, who=HOSTILE, n=10)
     made.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
     film = OpenFilm(0, made.film, made)

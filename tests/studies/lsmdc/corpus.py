@@ -14,6 +14,8 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 
 PATTERNS = 16
+"""What a video may show; `picture` draws each."""
+
 COLOURS = ("red", "green", "blue", "grey")
 SHAPES = ("disc", "bar", "cross", "ring")
 WORDS = (".", "a", "shows", "the", "someone", *COLOURS, *SHAPES)
@@ -21,6 +23,7 @@ START = "<|startoftext|>"
 END = "<|endoftext|>"
 VOCABULARY = (*WORDS, "[UNK]", START, END)
 SIDE = 32
+"""Height and width of a picture, in pixels."""
 
 
 def tiny_clip(folder: Path, seed: int = 0) -> Path:
@@ -55,11 +58,13 @@ def tiny_clip(folder: Path, seed: int = 0) -> Path:
 
 
 def openai_names(tensors: dict, path: Path) -> Path:
+    """Write tensors as a file of safetensors."""
     save_file({name: value.contiguous() for name, value in tensors.items()}, path)
     return path
 
 
 def caption(pattern: int) -> str:
+    """Say what a pattern is called: each of the 16 has a colour and a shape of its own."""
     return f"SOMEONE shows the {COLOURS[pattern % 4]} {SHAPES[pattern // 4]}."
 
 
@@ -71,6 +76,7 @@ def picture(pattern: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def write_video(path: Path, pictures: list, rate: int = 2) -> Path:
+    """Write pictures, enlarged twofold, as a video of `rate` pictures a second."""
     large = (np.kron(pixels, np.ones((2, 2, 1), np.uint8)) for pixels in pictures)
     return encode(path, large, "mpeg4", rate)
 
@@ -79,12 +85,13 @@ FILMS = ("0001_American_Beauty", "0019_Pulp_Fiction", "1004_Juno", "3015_CHARLIE
 
 
 def clip_id(split: str, number: int) -> str:
+    """Name a clip as LSMDC does, FILM_START-END; its minute tells the split, its second the number."""
     start = f"00.{('training', 'validation', 'test').index(split):02}.{number:02}.000"
     return f"{FILMS[number % 4]}_{start}-{start[:-1]}9"
 
 
 def write_corpus(folder: Path, training: int = 12, held_out: int = 4, seed: int = 0) -> Path:
-    """Write annotations and videos of a few clips; gives the folder."""
+    """Write annotations and videos of so many clips of each split; return the folder."""
     rng = np.random.default_rng(seed)
     annotations = folder / "annotations"
     videos = folder / "videos"

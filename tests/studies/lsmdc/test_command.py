@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_studies import lsmdc
 from tests.command import obygaze
-from tests.extraction.clusters import FINISHES, STOPS, Folder
+from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, Folder
 
 MEASURES = {
     counting: {
@@ -77,9 +77,9 @@ def test_bad_shares_are_usage_errors(capsys):
 @pytest.mark.parametrize(
     ("command", "signals", "code", "asked"),
     [
-        (STOPS, [signal.SIGUSR1], 143, "requeue 11"),
-        (FINISHES, [signal.SIGUSR1], 0, ""),
-        (STOPS, [signal.SIGTERM], 143, ""),
+        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, "requeue 11"),
+        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, ""),
+        (EXITS_143_ON_TERM, [signal.SIGTERM], 143, ""),
         ("exit 1", [], 1, ""),
     ],
 )

@@ -22,10 +22,27 @@ execution = later("obygaze_studies.lsmdc.execution")
 rules = later("obygaze_studies.lsmdc.step")
 
 PAIRS = 6
+"""Clips with their captions in each of the oracle's batches."""
 
 
 class Oracle:
-    """What the original modules gave, and the network that they started from."""
+    """What the original modules gave, and the network that they started from.
+
+    Attributes
+    ----------
+    folder
+        Holds all of it.
+    inputs
+        Frames, masks and tokens of the three batches.
+    run
+        The settings of the original's run.
+    tensors
+        What is known of the network's tensors.
+    similarities
+        Of clips and captions, as the original computed them.
+    size
+        The format of the network.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -36,14 +53,17 @@ class Oracle:
         self.size = LsmdcFormat.of("oracle", self.load("initial"))
 
     def load(self, name):
+        """Read the tensors of a file."""
         return load_file(self.folder / f"{name}.safetensors")
 
     def network(self, arithmetic="float32"):
+        """Make the network that the original started from."""
         network = network_of(self.size, self.load("initial"))
         execution.convert(network, self.size, arithmetic)
         return network
 
     def batch(self, step):
+        """Return the clips and captions of a step, 0 to 2."""
         mask = torch.from_numpy(self.inputs["video_mask"][step]).bool()
         frames = torch.from_numpy(self.inputs["frames_u8"][step].transpose(0, 1, 3, 4, 2).copy())
         return rules.Batch(frames[mask], mask, torch.from_numpy(self.inputs["input_ids"][step]))
@@ -95,6 +115,7 @@ def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=
 
 
 def furthest(tensors, expected):
+    """Return the largest difference of any number of two networks that have tensors of the same names."""
     assert tensors.keys() == expected.keys()
     return max(float((tensors[name] - expected[name]).abs().max()) for name in expected)
 
