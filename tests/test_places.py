@@ -250,9 +250,12 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 def read_beats(file: SpanFile) -> Iterator[RawSpan]:
     """Yield a record for each line below the first."""
     for line_number, line in enumerate(file.lines[1:], start=2):
-        if line:
-            start, end, level = line.split()
-            yield RawSpan(f"line {line_number}", number(start), number(end), level, tier="level")
+        cells = line.split()
+        if len(cells) == 3:
+            start_s, end_s = number(cells[0]), number(cells[1])
+            yield RawSpan(f"line {line_number}", start_s, end_s, cells[2], tier="level")
+        elif cells:
+            yield RawSpan(f"line {line_number}", reason="no start, end and level")
 ''',
     ),
     Change(
