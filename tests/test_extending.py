@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tomllib
+from configparser import ConfigParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from obygaze_features import plugins
 from obygaze_features.store import open_store
+from obygaze_film.exchange.registry import collect
 from obygaze_models.evaluation.evaluate import evaluate
 from tests import lab_package
 from tests.film.films import scored_film
@@ -23,7 +25,13 @@ from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-POINTS = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])["project"]["entry-points"]
+(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+POINTS = tomllib.loads(PYPROJECT)["project"]["entry-points"]
+MODULES = {
+    block.partition("\n")[0].removeprefix("# "): block
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+}
+"""The page's modules, by the path in their first line."""
 
 
 def documented_groups():
@@ -41,9 +49,8 @@ def site(tmp_path_factory):
     """A folder with the page's package `lab` and its metadata, as pip would install it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "lab").mkdir()
-    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        path = block.partition("\n")[0].removeprefix("# ")
-        (folder / path).write_text(block, encoding="utf-8")
+    for path, source in MODULES.items():
+        (folder / path).write_text(source, encoding="utf-8")
     lines = []
     for group, objects in POINTS.items():
         lines.append(f"[{group}]")
@@ -72,6 +79,24 @@ def installed(site, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.long
+def test_pip_installs_the_folder_that_the_page_describes(tmp_path):
+    pytest.importorskip("setuptools")
+    source = tmp_path / "source"
+    (source / "lab").mkdir(parents=True)
+    (source / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    for path, text in MODULES.items():
+        (source / path).write_text(text, encoding="utf-8")
+    python("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--target",
+           tmp_path / "site", source)  # fmt: skip
+    (metadata,) = (tmp_path / "site").glob("lab-0.1.dist-info/entry_points.txt")
+    installed = ConfigParser(delimiters="=")
+    installed.read(metadata)
+    assert {group: dict(installed[group]) for group in installed.sections()} == POINTS
+    modules = {path.relative_to(tmp_path / "site") for path in (tmp_path / "site/lab").glob("*.py")}
+    assert modules == {Path(path) for path in MODULES}
+
+
 def test_the_page_explains_every_group_in_the_words_of_the_code():
     groups = documented_groups()
     assert {*groups} == {*POINTS} == {*re.findall(r"^## \w+: `(.+)`$", PAGE, re.MULTILINE)}
@@ -94,15 +119,19 @@ def test_a_backbone_and_a_decoder_extract_features(obygaze, tmp_path):
     )
     obygaze("extract", "films.csv", "store", "--backbone", "lab-brightness", "--decoder", "lab-arrays",
             "--workers", 1, "--licence", "CC0-1.0")  # fmt: skip
+    assert "nothing wrong" in obygaze("store", "verify", "store-1.0.0", "--full")
     group = open_store(tmp_path / "store-1.0.0")["lab-brightness"]
     assert group.pooled().tolist() == [[90, 90, 90]]
     assert group.provenance["decoder"]["name"] == "lab-arrays"
 
 
 def test_an_importer_reads_its_files(obygaze, tmp_path):
-    (tmp_path / "a.log").write_text("LAB LOG\n0.5 2 S\n2 4.25 HN\n")
+    (tmp_path / "a.log").write_text("LAB LOG\n0.5 2 S\nthe reel was changed here\n2 4.25 HN\n")
     obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")
     columns = [line.split(",") for line in (tmp_path / "spans.csv").read_text().splitlines()]
+    assert "judgements, table, lab-log." in " ".join(
+        obygaze("manifest", "import", "spans", "--help").replace("lab-\n", "lab-").split()
+    )
     times = [(row[3], row[4], row[5]) for row in columns]
     assert times == [("start_s", "end_s", "level"), ("0.5", "2.0", "S"), ("2.0", "4.25", "HN")]
 
@@ -119,8 +148,11 @@ def test_a_model_and_a_metric_are_in_the_tables_of_a_run(make_planted):
 def test_an_exporter_writes_a_scored_film(obygaze, tmp_path):
     folder, film = scored_film(tmp_path, make_shelf(tmp_path / "models", ["pcbm_lr"]))
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
-    heading, *passages = (tmp_path / "passages.txt").read_text().splitlines()
+    heading, *lines = (tmp_path / "passages.txt").read_text().splitlines()
     assert heading == heading_of(film)
+    caveats = collect(film, "srt").caveats
+    assert lines[: len(caveats)] == [*caveats]
+    passages = lines[len(caveats) :]
     assert len(passages) == len(film.segments(top=0)) > 0
 
 

@@ -13,4 +13,6 @@ def test_the_surface_is_the_one_that_is_written_down():
 
 def test_the_command_line_is_no_larger_than_was_agreed():
     table = surface.written()
-    assert {kind: most for kind, most in MOST.items() if sum(table[kind].values()) > most} == {}
+    sums = {kind: sum(table[kind].values()) for kind in MOST}
+    grown = {kind: n for kind, n in sums.items() if n > MOST[kind]}
+    assert grown == {}, "an issue that asks for more is named in the commit, and MOST rises with it"

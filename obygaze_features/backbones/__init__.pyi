@@ -7,6 +7,7 @@ from .backbone import TextBackbone as TextBackbone
 from .backbone import Tokens as Tokens
 from .checkpoint import check_keys as check_keys
 from .checkpoint import load_state_dict as load_state_dict
+from .checkpoint import untrained as untrained
 from .compute import Compute as Compute
 from .compute import matmul_precision as matmul_precision
 from .layers import Layers as Layers

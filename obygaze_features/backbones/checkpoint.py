@@ -445,8 +445,27 @@ def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> 
         ) from None
 
 
-def untrained(make: Any, seed: int) -> Any:
-    """Build a network with random weights that depend only on the seed, and freeze it."""
+@checked
+def untrained(make: Callable[[], Any], seed: int) -> Any:
+    """Build a network with random weights that depend only on the seed, and freeze it.
+
+    The state of torch's generator stays as it was.
+
+    Parameters
+    ----------
+    make
+        Builds the network: its class, or a function without arguments.
+    seed
+        That of the weights `random:SEED`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from obygaze_features.backbones import untrained
+    >>> first, second = (untrained(lambda: nn.Linear(3, 2), seed=7) for _ in range(2))
+    >>> bool((first.weight == second.weight).all())
+    True
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return frozen(make())
@@ -479,8 +498,10 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     Raises
     ------
     BackboneError
-        If the file is damaged or holds anything but tensors by name.
+        If the file is damaged or holds anything but tensors by name, or if the weights are random.
     """
+    if not weights.files:
+        raise BackboneError(f"{weights.name}: random weights have no file of tensors; give a file")
     return _read_state_dict(weights.files[0])
 
 

@@ -20,10 +20,19 @@ from obygaze_features.commands.manifest_file import (
 )
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
+from obygaze_features.plugins import IMPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
 
 ROLES = ("levels", "concepts", "labels")
 """The roles that --tier can give to a tier."""
+
+KINDS = (
+    "eaf", "boris", "elan-text", "textgrid", "rttm", "labelstudio", "cvat", "vian", "via", "answers",
+    "moviegraphs", "activitynet", "srt", "vtt", "ass", "ttml", "transcript", "markers", "edl", "xmeml",
+    "fcpxml", "otio", "jsonld", "iiif", "refi-qda", "judgements", "table",
+)  # fmt: skip
+"""Names of those of `manifest.SOURCES`, which is slow to import."""
+ADDED = tuple(point.name for point in points(IMPORTERS))
 
 
 @command()
@@ -33,9 +42,7 @@ def spans(
     kind: Annotated[
         str,
         option(
-            "Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
-            "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, ttml, "
-            "transcript, markers, edl, xmeml, fcpxml, otio, jsonld, iiif, refi-qda, judgements, table.",
+            f"Kind of the files, where their content does not tell: {', '.join((*KINDS, *ADDED))}.",
             name="as",
             metavar="KIND",
             shell_complete=completed(lambda _: tuple(manifests.SOURCES)),

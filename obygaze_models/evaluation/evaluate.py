@@ -134,6 +134,7 @@ def evaluate(
         test_seen_scores=test_seen_scores,
         experts=experts,
     )
+    known_metrics = metrics_of(plan.target.n_classes, metrics)  # refused before models are trained
     denoised = _denoise_labels_by_fold(plan, data)
     results = _train_and_test(plan, data, denoised, progress)
     specs = [variant.spec for variant in plan.variants]
@@ -167,7 +168,7 @@ def evaluate(
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
         predictions=predictions,
-        metrics=summarise(predictions, metrics_of(plan.target.n_classes, metrics)),
+        metrics=summarise(predictions, known_metrics),
         selection=pd.DataFrame(results.selection, columns=list(SELECTION)),
         curves=curves[list(CURVES)],
         record=record,

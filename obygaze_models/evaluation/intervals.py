@@ -120,9 +120,9 @@ def t_interval(
     covers : {"models", "method"}
         What the interval is of: these trained models, or the method when retrained (module docstring).
     bounds : tuple of float, optional
-        Least and greatest value that the mean can have; the greatest may be infinite. The interval then stays
+        Least and greatest value that the mean can have; either may be infinite. The interval then stays
         between them, and is undefined if the mean is equal to one of them. Without bounds, as for
-        differences, it is symmetric.
+        differences, or where both are infinite, it is symmetric.
     possible : tuple of float, optional
         Least and greatest value that the mean of differences can have (`difference_bounds`): the symmetric
         interval is cut off there. It covers the true value, and 0, as often as before.
@@ -288,7 +288,8 @@ def _interval_ends(
     """Compute the lower and upper end of the jackknife interval of an estimate.
 
     Without bounds the interval is symmetric. With bounds it is symmetric on the scale of log(d / e), where d
-    and e are the distances from the lower and the upper bound, or of log(d) if the upper bound is infinite.
+    and e are the distances from the lower and the upper bound, or of the logarithm of the other distance if
+    one bound is infinite.
 
     Parameters
     ----------
@@ -308,12 +309,15 @@ def _interval_ends(
         NaN if the estimate is at one of the bounds.
     """
     errors_to_interval_end = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
-    if bounds is None:
+    if bounds is None or bounds == (-np.inf, np.inf):
         half_width = errors_to_interval_end * float(jackknife_error(without))
         return estimate - half_width, estimate + half_width
     least, most = bounds
     if not least < estimate < most:
         return NAN, NAN
+    if np.isinf(least):
+        mirrored_low, mirrored_high = _interval_ends(-estimate, -without, level, (-most, np.inf), scale)
+        return -mirrored_high, -mirrored_low
     # Distances from the lower and from the upper bound, of the estimate and of the estimates without a movie.
     from_least = estimate - least
     from_most = most - estimate

@@ -25,6 +25,8 @@ from obygaze_models.errors import ProtocolError
 LabelArray = NDArray[Any]
 ScoreArray = NDArray[np.floating[Any]]
 NAN = float("nan")
+ROUNDING = 1e-9
+"""By so much a sum of rounded numbers may exceed the bounds of its metric."""
 
 
 def prevalence(y: LabelArray) -> float:
@@ -301,12 +303,14 @@ class Metric:
         different folds, which come from different models: where movies differ it can lie below chance for
         that reason alone.
     point : callable
-        Takes labels [N] and scores or calls [N], and returns the metric's value.
+        Takes labels [N] and scores or calls [N], and returns the metric's value. Scores are the model's own:
+        of any range, and no probabilities.
     chance : callable
         Takes the labels of each of several groups of clips, and returns the mean of the chance level over
         the groups.
     bounds : tuple of float
-        Its least and greatest value; intervals stay between them.
+        Its least and greatest value, either of which may be infinite; intervals stay between them. A value
+        outside them is refused, as no interval could hold it.
     higher_is_better : bool
         Whether a higher value is better.
     method_interval : bool
@@ -321,6 +325,11 @@ class Metric:
         and one of ordered levels, is the main one.
     of_levels : bool
         Whether it is a metric of ordered levels rather than of two classes.
+
+    Raises
+    ------
+    ProtocolError
+        It reads something else, its bounds are no interval, or a value lies outside them.
     """
 
     name: str
@@ -336,9 +345,27 @@ class Metric:
     is_main: bool = False
     of_levels: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse what would silently be another metric."""
+        if self.reads not in {"score", "called"}:
+            raise ProtocolError(f"metric {self.name}: reads {self.reads!r}: expected 'score' or 'called'")
+        least, most = self.bounds
+        if not least < most:
+            raise ProtocolError(
+                f"metric {self.name}: bounds {self.bounds}: expected the least value, then the greatest"
+            )
+
     def __call__(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of clips, given their labels, scores and calls [N]."""
-        return self.point(y, score if self.reads == "score" else called)
+        value = self.point(y, score if self.reads == "score" else called)
+        least, most = self.bounds
+        is_outside = value < least - ROUNDING or value > most + ROUNDING  # NaN, undefined, is neither
+        if is_outside:
+            raise ProtocolError(
+                f"metric {self.name}: {value:.6g} is outside its bounds, {least:g} to {most:g}: "
+                "state them, as in Metric(..., bounds=(-1.0, 1.0)); either may be infinite"
+            )
+        return value
 
     def of_movie(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of a movie's clips, given their labels, scores and calls [N].

@@ -62,6 +62,26 @@ def test_the_worked_example_of_the_page_works(lab):
     assert backbone.provenance["weights_sha256"]
 
 
+@pytest.mark.usefixtures("lab")
+def test_the_worked_example_runs_untrained_with_the_weights_of_a_seed():
+    clip = np.random.default_rng(0).integers(0, 256, (1, 8, 224, 224, 3), dtype=np.uint8)
+    vectors = {}
+    for weights in ("random:7", "random:8"):
+        backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
+        assert backbone.provenance["untrained"]
+        vectors[weights] = backbone.encode(clip)["pooled"]
+    again = load_backbone("labnet", weights="random:7", compute=Compute(device="cpu"))
+    assert np.array_equal(again.encode(clip)["pooled"], vectors["random:7"])
+    assert not np.array_equal(vectors["random:7"], vectors["random:8"])
+
+
+def test_random_weights_have_no_file_to_read(install):
+    source = block("python").replace("if found.seed is None:", "if True:")
+    install("broken", source, "mine = broken:labnet")
+    with pytest.raises(BackboneError, match="random:7: random weights have no file of tensors"):
+        load_backbone("mine", weights="random:7")
+
+
 def test_what_is_wrong_with_an_own_backbone_is_said_with_its_name(lab):
     with pytest.raises(BackboneError, match=r"'labnet'.*'weights'"):
         load_backbone("labnet")

@@ -62,6 +62,15 @@ def test_on_the_logit_scale_it_is_students_of_the_jackknifed_logit_of_the_mean()
     assert above.low * above.high == pytest.approx(values.mean() ** 2)
 
 
+def test_with_an_upper_bound_alone_it_mirrors_that_of_a_lower_bound_and_with_none_it_is_symmetric():
+    values = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
+    below = t_interval(-values, bounds=(-math.inf, 0.0))
+    above = t_interval(values, bounds=(0.0, math.inf))
+    assert (below.low, below.high) == (-above.high, -above.low)
+    unbounded = t_interval(values, bounds=(-math.inf, math.inf))
+    assert unbounded == t_interval(values)
+
+
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
     result = t_interval([1, 1, 1, 1, 1, 0.9], bounds=UNIT)
     assert 0 < result.low < 0.95

@@ -1,7 +1,10 @@
 """A metric of another package, or of a script, is in a run's files and tables as ours are."""
 
+import math
+
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import obygaze_models as om
 from obygaze_models.errors import ProtocolError
@@ -72,10 +75,49 @@ def test_a_metric_of_levels_is_not_one_of_two_classes():
     assert list(metrics_of(2)) == list(METRICS)
 
 
+def test_a_metric_that_reads_something_else_or_has_no_bounds_is_refused():
+    """It would silently have been computed of the calls, or have no interval."""
+    with pytest.raises(ProtocolError, match="metric off: reads 'scores': expected 'score' or 'called'"):
+        Metric("off", "off", "scores", accuracy, fixed(0.5))
+    with pytest.raises(ProtocolError, match="metric off: bounds"):
+        Metric("off", "off", "called", accuracy, fixed(0.5), bounds=(1.0, 0.0))
+
+
+def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_planted):
+    def below(y, called):
+        return accuracy(y, called) - 2
+
+    metric = Metric("below", "below", "called", below, fixed(-1.5))
+    with pytest.raises(ProtocolError, match=r"metric below: -\S+ is outside its bounds, 0 to 1: state them"):
+        evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[metric])
+
+
+@pytest.mark.parametrize("least", [-3.0, -math.inf])
+def test_a_metric_with_its_own_bounds_has_intervals(make_planted, least):
+    def squared_skill(y, called):
+        return 1 - float(np.mean((y - called) ** 2)) / 0.25
+
+    metric = Metric("skill", "skill", "called", squared_skill, fixed(0.0), bounds=(least, 1.0))
+    run = evaluate(make_planted(direction=1.0), ["linear"], "hn_s", metrics=[metric])
+    row = run.metrics.set_index(["model", "metric"]).loc["linear", "skill"]
+    assert row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1
+    assert row["method_low"] < row["movie_mean"] < row["method_high"] < 1
+
+
 @pytest.mark.parametrize("own", [[METRICS["auc"]], [accuracy], [ACCURACY, ACCURACY]])
 def test_a_metric_of_a_known_name_or_no_metric_is_refused(own):
     with pytest.raises(ProtocolError):
         metrics_of(2, own)
+
+
+def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_planted):
+    class NeverTrained(LogisticRegression):
+        def fit(self, *_, **__):
+            pytest.fail("it was trained")
+
+    never = om.ModelSpec("never", "never", make=lambda _seed: NeverTrained())
+    with pytest.raises(ProtocolError, match="there is a metric auc already"):
+        evaluate(make_planted(direction=3.0), [never], "hn_s", metrics=[METRICS["auc"]])
 
 
 def test_an_entry_point_that_is_no_metric_is_refused_by_its_name(installed):

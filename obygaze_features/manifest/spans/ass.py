@@ -8,6 +8,7 @@ from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import split_people_tier
 from obygaze_features.subtitle_text import DRAWING, ass_text
 
 COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
@@ -66,7 +67,8 @@ def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> R
         reason = "a drawing" if DRAWING.search(written) else "no text"
     name = cells.get("name", "") or cells.get("actor", "")
     subject = {"subject": one_line(name)} if name else {}
-    return RawSpan(where, start_s, end_s, text, "", subject, reason=reason)
+    tier, text = split_people_tier(text)
+    return RawSpan(where, start_s, end_s, text, tier, subject, reason=reason)
 
 
 def _time(cell: str) -> float:

@@ -80,6 +80,14 @@ def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
     assert labelled(own) == as_labelled(AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
 
 
+def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
+    pysubs2 = pytest.importorskip("pysubs2")
+    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    pysubs2.load(written(film, "srt", tmp_path, *decided)).save(tmp_path / "film.ass")
+    manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
+    assert labelled(manifest) == as_labelled(*decided)
+
+
 @pytest.mark.parametrize("kind", ["eaf", "csv"])
 def test_a_span_names_the_decision_that_it_shows(film, kind, tmp_path):
     manifest = import_spans([written(film, kind, tmp_path)], tmp_path).manifest

@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 
+from obygaze_features.manifest.spans.formats import FORMATS
 from tests.manifest.spans.files import EXAMPLES
 
 
@@ -17,35 +18,7 @@ def zipped(*names: str) -> bytes:
     return data.getvalue()
 
 
-READ_KINDS = {
-    "EAF": "eaf",
-    "tab-delimited text": "elan-text",
-    "TextGrid": "textgrid",
-    "BORIS events": "boris",
-    "VIAN segments": "vian",
-    "VIA 3 (CSV)": "via",
-    "CVAT for video (XML)": "cvat",
-    "Label Studio (JSON)": "labelstudio",
-    "RTTM": "rttm",
-    "SubRip (.srt)": "srt",
-    "WebVTT (.vtt)": "vtt",
-    "SubStation Alpha (.ass, .ssa)": "ass",
-    "TTML, IMSC, DFXP": "ttml",
-    "transcripts (JSON, TSV)": "transcript",
-    "markers (CSV, text)": "markers",
-    "EDL (CMX 3600)": "edl",
-    "Final Cut Pro 7 XML": "xmeml",
-    "FCPXML": "fcpxml",
-    "OpenTimelineIO (.otio)": "otio",
-    "Web Annotations (JSON-LD)": "jsonld",
-    "IIIF manifest (Presentation 3)": "iiif",
-    "REFI-QDA project (.qdpx, .qde)": "refi-qda",
-    "ActivityNet": "activitynet",
-    "MovieGraphs": "moviegraphs",
-    "answers of a machine": "answers",
-    "judgements": "judgements",
-    "table": "table",
-}
+READ_KINDS = {known.name: known.kind for known in FORMATS if known.kind}
 """Formats whose samples are the examples of their kinds."""
 
 XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
