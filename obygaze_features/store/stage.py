@@ -332,6 +332,7 @@ class Stage:
                     source=clip.source,
                     absent=clip.absent,
                     frames=frames,
+                    without_pictures_s=clip.without_pictures_s,
                 )
 
     def status(self) -> dict[str, JournalEntry]:
@@ -401,6 +402,7 @@ class Stage:
         return StageWriter(
             self.reader(),
             self.groups,
+            self.clips,
             self.rows,
             best=best,
             attempts=self._attempts,
