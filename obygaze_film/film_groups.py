@@ -420,7 +420,7 @@ def compare_films(
         if judged.film is not None:
             judged_films.append(judged.film)
         has_rate = labels is not None or model.rate.value is not None
-        expected = judged.sample.expected if has_rate else np.nan
+        expected = judged.expected if has_rate else np.nan
         compared.append(
             ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
         )
@@ -579,9 +579,11 @@ def _names_apart(
 class _Judged(NamedTuple):
     """A film as its judges saw it: its sample, the rate that stands for it, and what was left out.
 
-    `film` is None where it counts as not judged.
+    `film` is None where it counts as not judged. `expected` is what the model, or labels in its place, give
+    of all the time that can be judged, whoever judged which windows of it and was sure.
     """
 
+    expected: float
     sample: FilmSample
     rate: CorrectedRate | None
     counts: WindowCounts | None
@@ -593,6 +595,7 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
+    nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
     notices: list[str] = []
     counts: WindowCounts | None = None
     if own.clips:
@@ -604,10 +607,9 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
             rate = _film_rate(film, own, key, labels)
-            return _Judged(sample, rate, counts, notices, judged)
+            return _Judged(nothing.expected, sample, rate, counts, notices, judged)
         notices.append(_why_not_counted(counts))
-    nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
-    return _Judged(nothing, None, counts, notices)
+    return _Judged(nothing.expected, nothing, None, counts, notices)
 
 
 def _why_not_counted(counts: WindowCounts) -> Said:

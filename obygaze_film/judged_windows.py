@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -32,6 +33,9 @@ from obygaze_film.timeline import Timeline
 LEAST: Final = 10
 """Minimum number of windows judged surely for an interval: of a rate, unless no window of the film is left to
 judge, and of the agreement of two judges, which is of windows like these."""
+
+JUDGED_AT: Final = "judged_at"
+"""Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
 
 ByCell = dict[int, dict[str, bool]]
 """For each judged cell, in the order of the draw, whether each annotator calls it positive."""
@@ -245,6 +249,18 @@ def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]
     return judged, positive, shares
 
 
+def judged_at(clip: Clip) -> float:
+    """Return when a clip was judged, in seconds; minus infinity if its row does not say it as ISO 8601 does.
+
+    A time without a zone is taken as UTC, which the desk writes.
+    """
+    try:
+        moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
+    except ValueError:
+        return -math.inf
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 def is_blind(clip: Clip) -> bool:
     """Whether a clip is a window that was drawn at random and shown without its score."""
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
@@ -441,10 +457,13 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple
 def _calls(
     sieve: _Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
-    """Gather what each judge says of each place of the draw; of two rows the later counts."""
+    """Gather what each judge says of each place of the draw; of two decisions the later counts.
+
+    Which one is later says the column `judged_at`; of rows that do not say it, the later row is.
+    """
     calls: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_twice = 0
-    for clip in sieve.clips:
+    for clip in sorted(sieve.clips, key=judged_at):
         calls_of_judge = calls[clip.annotator]
         place = place_in(clip)
         call = positive.calls(clip, labels)
@@ -455,7 +474,7 @@ def _calls(
             calls_of_judge[place] = call
     sieve.tell(sum(positive.calls(clip, labels) is None for clip in sieve.clips), said("why_unsure"))
     if n_twice:
-        sieve.notices.append(said_counted("note_twice", n_twice))
+        sieve.notices.append(said_counted("note_twice", n_twice, column=JUDGED_AT))
     return calls
 
 

@@ -28,7 +28,7 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import Decided
-from obygaze_film.judged_windows import law_of, named_law
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
 from obygaze_film.notes import said, said_counted
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -46,7 +46,13 @@ from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken
 from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
-from obygaze_film.workspace.settling import Disagreement, disagreements, problem_of
+from obygaze_film.workspace.settling import (
+    MILLISECONDS,
+    Disagreement,
+    disagreements,
+    problem_of,
+    span_key,
+)
 from obygaze_film.workspace.tables import (
     COLUMNS,
     KINDS,
@@ -62,7 +68,7 @@ from obygaze_film.workspace.tables import (
 
 __all__ = ["COLUMNS", "FIXED", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
 
-OF_THE_DRAW: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
+OF_THE_DRAW: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S, JUDGED_AT)
 """Columns that judgements are counted by; all that are made into a manifest have them."""
 
 ONE_A_PLACE: Final = ("judgement", "agreed")
@@ -170,19 +176,31 @@ class Decisions:
         """
         judged: dict[str, dict[int, Clip]] = {}
         law = self.draw.law
-        for clip in self.kept["judgement"]:
+        for clip in sorted(self.kept["judgement"], key=judged_at):
             place = self._readings[clip.clip_id].place
             is_asked_for = any_definition or self.is_current(clip.clip_id)
             if clip.level and place and named_law(clip) == law and is_asked_for:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
 
-    def fixed_by(self, who: str) -> int:
-        """Return how many windows somebody had decided to judge, before the first; at most all there are."""
+    def stated_by(self, who: str) -> int:
+        """Return how many windows somebody said that they would judge, before the first.
+
+        At most all there are; 0 where they never said it: they judged none, or a list that was imported.
+        """
         judged = self.blind().get(who, {}).values()
         numbers = [clip.extras.get(FIXED, "") for clip in judged]
-        fixed = max([int(text) for text in numbers if text.isdecimal()], default=TO_JUDGE)
-        return min(fixed, len(self.windows))
+        stated = max([int(text) for text in numbers if text.isdecimal()], default=0)
+        return min(stated, len(self.windows))
+
+    def fixed_by(self, who: str) -> int:
+        """Return how many windows somebody is to judge: as many as they said, else those that they judged.
+
+        A list that was filled in elsewhere and imported says no number, and is finished as it is. Who judged
+        none is asked for `TO_JUDGE`, or for all there are.
+        """
+        n_judged = len(self.blind().get(who, ()))
+        return self.stated_by(who) or n_judged or min(TO_JUDGE, len(self.windows))
 
     def hides(self, who: str) -> bool:
         """Whether others' blind judgements are hidden from somebody: until their own are finished."""
@@ -223,7 +241,7 @@ class Decisions:
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of judgements under today's definitions; of several in one place the latest."""
         latest: dict[Place, Clip] = {}
-        for clip in self.kept["judgement"] if clips is None else clips:
+        for clip in sorted(self.kept["judgement"] if clips is None else clips, key=judged_at):
             if clip.level and self.is_current(clip.clip_id):
                 extras = {name: clip.extras.get(name, "") for name in OF_THE_DRAW}
                 known = self.definition_of(self.lines[clip.clip_id])
@@ -231,10 +249,15 @@ class Decisions:
                 latest[_place(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
-    def disagreements(self, shown: Container[str] | None = None) -> list[Disagreement]:
-        """List what people differ on, under today's definitions; of the decisions `shown` alone, by id."""
+    def disagreements(
+        self, shown: Container[str] | None = None, settling: Container[str] | None = None
+    ) -> list[Disagreement]:
+        """List what people differ on, under today's definitions; of the decisions `shown` alone, by id.
+
+        What was agreed counts if its id is in `settling`, by default that of any.
+        """
         judged = self._current(("judgement", "passage"), shown)
-        return disagreements(judged, self._current(("agreed",), shown))
+        return disagreements(judged, self._current(("agreed",), settling))
 
     def _current(self, kinds: Iterable[str], shown: Container[str] | None) -> list[Clip]:
         """List standing decisions on a level of some kinds that were made under today's definitions.
@@ -348,7 +371,7 @@ class Decisions:
         the span in the same way before: blindly, or with the score in sight. A decision with an `id` changes
         the one of this id, which no longer stands.
         """
-        more["is_blind"] = kind == "agreed" and self._is_settled_blindly(more)
+        more["is_blind"] = kind == "agreed" and self._is_settled_blindly(start_s, end_s, more)
         row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
         self.rules.refuse(kind, row, start_s, end_s)
         problems = Problems(self.folder)
@@ -443,11 +466,23 @@ class Decisions:
         return line
 
     def _in_place_of(self, kind: str, clip: Clip) -> list[str]:
-        """Return the ids of decisions of the same person in the same place, which a new one replaces."""
+        """Return the ids of decisions of the same person in the same place, which a new one replaces.
+
+        A difference is settled once, whether the score was in sight or not.
+        """
+        if kind == "agreed":
+            return [old.clip_id for old in self.kept[kind] if _span(old) == _span(clip)]
         return [old.clip_id for old in self.kept[kind] if _place(old) == _place(clip)]
 
-    def _is_settled_blindly(self, asked: Mapping[str, Any]) -> bool:
-        """Whether a decision that is agreed is made without the score, as all that it settles were."""
+    def _is_settled_blindly(self, start_s: float, end_s: float, asked: Mapping[str, Any]) -> bool:
+        """Whether a decision that is agreed is made without the score, as all that it settles were.
+
+        It is not, if the difference was settled before with the score in sight.
+        """
+        here = round(start_s, MILLISECONDS), round(end_s, MILLISECONDS)
+        settled = [clip for clip in self.kept["agreed"] if span_key(clip) == here]
+        if any(clip.extras.get(SEEN_SCORE) == "1" for clip in settled):
+            return False
         parents = [self.lines.get(name) for name in asked.get("parents", ())]
         blind = [line for line in parents if line is not None and line.row.get(SEEN_SCORE) == "0"]
         return asked.get("mode") == "blind" and len(blind) == len(parents)
@@ -736,6 +771,11 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 def _place(clip: Clip) -> Place:
     """Return the place of a decision: a person has one judgement there, and a later one replaces it."""
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+
+
+def _span(clip: Clip) -> Place:
+    """Return the span of an agreed decision: a person settles it once."""
+    return clip.annotator, clip.movie, *span_key(clip)
 
 
 def _content(line: Line) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
+from obygaze_film.workspace.rules import TO_JUDGE
 from obygaze_film.workspace.streaming import streamed_type
 from obygaze_models.report import json_data
 
@@ -274,6 +275,7 @@ def desk_page(
         films=films,
         view=view,
         learns=learns,
+        to_judge=TO_JUDGE,
         changed=film.decisions.changed_definitions(language),
         n_otherwise=sum(one["otherwise"] for one in stands["you"]),
         concepts=_asked_for(film),
@@ -317,13 +319,16 @@ def what_stands(
             The decisions (`shown_decisions`).
         `differ` : list of dict
             The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
-            the differing decisions) and `agreed` (the id of the decision that settles it, or empty).
+            the differing decisions) and `agreed` (the id of the decision that settles it, or empty; where the
+            score is out of sight, that decision may be none of those in `you`).
         `hidden` : int
             Number of other people's blind judgements that are hidden until one's own are finished.
     """
     shown = shown_decisions(film, who, blind=blind, words=words)
+    shown_ids = {one["id"] for one in shown}
+    settling = shown_ids | {clip.clip_id for clip in film.decisions.kept["agreed"]}
     differ = []
-    for one in film.decisions.disagreements({one["id"] for one in shown}):
+    for one in film.decisions.disagreements(shown_ids, settling):
         ends = {"start": one.start_s, "end": one.end_s}
         differ.append({**ends, "parents": one.decisions, "agreed": one.agreed})
     hidden = 0
@@ -435,7 +440,7 @@ def next_window(
         `done` : int
             Number of windows that they judged.
         `fixed` : int
-            How many they had decided to judge; absent before the first.
+            How many they had said that they would judge; absent where they never said it.
         `window` : dict
             `start`, `end` and `place` of the next one; absent when they are finished.
         `few` : str
@@ -450,7 +455,10 @@ def next_window(
     name = " ".join(who.split())
     judged = decisions.blind().get(name, {})
     left = next((place for place in range(1, len(decisions.windows) + 1) if place not in judged), 0)
-    answer: dict[str, Any] = {"done": len(judged)} | ({"fixed": decisions.fixed_by(name)} if judged else {})
+    answer: dict[str, Any] = {"done": len(judged)}
+    stated = decisions.stated_by(name)
+    if stated:
+        answer["fixed"] = stated
     if left and len(judged) < n:
         start, end = decisions.windows[left - 1]
         answer["window"] = {"start": start, "end": end, "place": left}

@@ -397,6 +397,21 @@ def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_ask
         assert "no window is left" in answer["share"]
 
 
+def test_a_list_that_was_filled_in_elsewhere_is_finished_and_its_judge_may_go_on(place):
+    """It states no number of windows: nobody waits for more, and at the desk its judge is asked for one."""
+    film = OpenFilm(0, place[1], Decisions(*place))
+    made = film.decisions
+    for number, (start_s, end_s) in enumerate(made.windows[:5], start=1):
+        judge(made, start_s, end_s, "violent", "AB", place=number)
+    judge_blindly(made, *["calm"] * 3, who="CD", n=10)
+    assert (made.stated_by("AB"), made.fixed_by("AB"), made.hides("AB")) == (0, 5, False)
+    assert (made.stated_by("CD"), made.fixed_by("CD"), made.hides("CD")) == (10, 10, True)
+    assert "fixed" not in next_window(film, "AB", 0)
+    assert next_window(film, "CD", 0)["fixed"] == 10
+    judge_blindly(made, "violent", who="AB", n=7)
+    assert (made.stated_by("AB"), made.hides("AB")) == (7, True)
+
+
 def test_windows_are_judged_in_the_order_of_the_draw(place):
     folder, timeline, book = place
     film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
