@@ -30,6 +30,7 @@ from obygaze_film.judged_windows import (
 from obygaze_film.notes import said
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
+from obygaze_film.rows import SLACK_S
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -93,8 +94,8 @@ def correct_rates(
     A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
     the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
     The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
-    were sure of. Where each of them has a number, its interval goes no further than the mean of the ends of
-    their own intervals.
+    were sure of. Where each of them has a number of the same time, its interval goes no further than the mean
+    of the ends of their own intervals.
 
     Parameters
     ----------
@@ -289,8 +290,9 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
 
 
 def _within_mean(rate: CorrectedRate, alone: Sequence[CorrectedRate]) -> CorrectedRate:
-    """Cut the interval of a panel at the mean of its judges' own ends, if each of them has a number.
+    """Cut the interval of a panel at the mean of its judges' own ends, if these are all of one time.
 
+    They are not where a judge has no number, or where some were not sure of windows that others were sure of.
     The panel's share is the mean of its judges' shares, and the standard deviation of a mean is no more than
     the mean of the standard deviations, whichever windows each of them judged. Planted: two judges, alike or
     opposed, who mark .08 to .5 of films of 21 to 100 windows; one judged 21 to 40 of them, the other the
@@ -304,7 +306,8 @@ def _within_mean(rate: CorrectedRate, alone: Sequence[CorrectedRate]) -> Correct
     alone : sequence of CorrectedRate
         Those of its judges, as far as they have one.
     """
-    if len(alone) < len(rate.annotators):
+    are_of_one_time = all(abs((one.content_s or 0.0) - (rate.content_s or 0.0)) <= SLACK_S for one in alone)
+    if len(alone) < len(rate.annotators) or not are_of_one_time:
         return rate
     low = max(rate.low, float(np.mean([one.low for one in alone])))
     high = min(rate.high, float(np.mean([one.high for one in alone])))

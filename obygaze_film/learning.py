@@ -229,7 +229,7 @@ def learn_from_judgements(
     sieve.keep(lambda clip: clip.movie in scored_movies, "of other films")
     sieve.keep(lambda clip: clip.level in manifest.codebook.labels, "of a level that does not count")
     if "present" in spec.requests():  # who agrees by a key names no concepts
-        why = "of no concepts, which were not asked for"
+        why = "that agree and name no concept"
         sieve.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why)
     counting = sieve.clips
     judged: list[Clip] = []

@@ -445,7 +445,7 @@ def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Word
         known["rest"] = words.say(_nothing_key("sentence_rest", claim.judged), nothing=nothing)
     if claim.judged.has(LITTLE_JUDGED):
         limits = words.say("sentence_little", **known)
-        return f"{limits} {words.say('sentence_of_these', judged=judged)}"
+        return f"{limits} {words['sentence_of_these']}"
     if not claim.judged.is_whole:
         return words.say("sentence_of", **known)
     return words.say("sentence_all_read" if claim.judged.has(PARTLY_READ) else "sentence_all", **known)

@@ -176,7 +176,7 @@ class Decisions:
         """
         judged: dict[str, dict[int, Clip]] = {}
         law = self.draw.law
-        for clip in sorted(self.kept["judgement"], key=judged_at):
+        for clip in self.kept["judgement"]:
             place = self._readings[clip.clip_id].place
             is_asked_for = any_definition or self.is_current(clip.clip_id)
             if clip.level and place and named_law(clip) == law and is_asked_for:
@@ -196,27 +196,47 @@ class Decisions:
     def fixed_by(self, who: str) -> int:
         """Return how many windows somebody is to judge: as many as they said, else those that they judged.
 
-        A list that was filled in elsewhere and imported says no number, and is finished as it is. Who judged
-        none is asked for `TO_JUDGE`, or for all there are.
+        A list that was filled in elsewhere and imported says no number. Who judged none is asked for
+        `TO_JUDGE`, or for all there are.
         """
         n_judged = len(self.blind().get(who, ()))
         return self.stated_by(who) or n_judged or min(TO_JUDGE, len(self.windows))
 
+    def sees(self, who: str) -> frozenset[int] | None:
+        """Return the places of the draw of which somebody may see others' blind judgements; None for all.
+
+        Whoever judged as many windows as they said, or all of them, may see all. Whoever never said a number,
+        as their list was imported, may go on judging blindly: they may see those of the windows that they
+        judged. Anybody else sees none.
+        """
+        own = self.blind().get(who, {})
+        stated = self.stated_by(who)
+        if own and len(own) >= (stated or len(self.windows)):
+            return None
+        return frozenset() if stated else frozenset(own)
+
+    def all_see(self) -> frozenset[int] | None:
+        """Return the places of which all judges may see each other's blind judgements; None for all."""
+        common: frozenset[int] | None = None
+        for name in self.blind():
+            seen = self.sees(name) if name else None
+            if seen is not None:
+                common = seen if common is None else common & seen
+        return common
+
+    def hidden_from(self, who: str, seen: frozenset[int] | None) -> list[str]:
+        """List the ids of others' blind judgements that are hidden from somebody who sees some places."""
+        if seen is None:
+            return []
+        hidden = []
+        for name, judged in self.blind(any_definition=True).items():
+            if name != who:
+                hidden += [clip.clip_id for place, clip in judged.items() if place not in seen]
+        return hidden
+
     def hides(self, who: str) -> bool:
-        """Whether others' blind judgements are hidden from somebody: until their own are finished."""
-        others = self.blind(any_definition=True)
-        others.pop(who, None)
-        return bool(others) and not self._is_finished(who)
-
-    @property
-    def has_unfinished(self) -> bool:
-        """Whether anybody with a name has judged fewer windows blindly than they had fixed."""
-        return any(name and not self._is_finished(name) for name in self.blind())
-
-    def _is_finished(self, who: str) -> bool:
-        """Whether somebody has judged as many windows blindly as they had fixed."""
-        n_own = len(self.blind().get(who, ()))
-        return n_own > 0 and n_own >= self.fixed_by(who)
+        """Whether any of others' blind judgements is hidden from somebody (`sees`)."""
+        return bool(self.hidden_from(who, self.sees(who)))
 
     def conflicts(self) -> set[str]:
         """Return the ids of standing decisions between which their author has yet to choose.
@@ -241,7 +261,7 @@ class Decisions:
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of judgements under today's definitions; of several in one place the latest."""
         latest: dict[Place, Clip] = {}
-        for clip in sorted(self.kept["judgement"] if clips is None else clips, key=judged_at):
+        for clip in self.kept["judgement"] if clips is None else clips:
             if clip.level and self.is_current(clip.clip_id):
                 extras = {name: clip.extras.get(name, "") for name in OF_THE_DRAW}
                 known = self.definition_of(self.lines[clip.clip_id])
@@ -640,7 +660,7 @@ class Decisions:
                 lines[line.id] = line
         self._leave_unsettled(kept, lines)
         self.lines = lines  # whole, as `kept`, for who reads them in another thread
-        self.kept = kept
+        self.kept = {kind: _later_last(clips) for kind, clips in kept.items()}
         n_changed = self.rules.n_changed(self.draw.law)
         if n_changed:
             notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
@@ -771,6 +791,23 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 def _place(clip: Clip) -> Place:
     """Return the place of a decision: a person has one judgement there, and a later one replaces it."""
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+
+
+def _later_last(clips: Sequence[Clip]) -> list[Clip]:
+    """Put decisions that one person made of one place in the order of time, among the places that they have.
+
+    Such decisions were made where nobody knew of the other, and the ledger's order of them means nothing. In
+    tables, and wherever one is taken, the last counts.
+    """
+    indices_of: dict[Place, list[int]] = {}
+    for index, clip in enumerate(clips):
+        indices_of.setdefault(_place(clip), []).append(index)
+    ordered = [*clips]
+    for indices in indices_of.values():
+        in_time = sorted((clips[index] for index in indices), key=judged_at)
+        for index, clip in zip(indices, in_time, strict=True):
+            ordered[index] = clip
+    return ordered
 
 
 def _span(clip: Clip) -> Place:

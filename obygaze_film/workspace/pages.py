@@ -331,11 +331,8 @@ def what_stands(
     for one in film.decisions.disagreements(shown_ids, settling):
         ends = {"start": one.start_s, "end": one.end_s}
         differ.append({**ends, "parents": one.decisions, "agreed": one.agreed})
-    hidden = 0
-    if film.decisions.hides(who):
-        others = film.decisions.blind(any_definition=True)
-        hidden = sum(len(judged) for name, judged in others.items() if name != who)
-    return {"you": shown, "differ": differ, "hidden": hidden}
+    hidden = film.decisions.hidden_from(who, film.decisions.sees(who))
+    return {"you": shown, "differ": differ, "hidden": len(hidden)}
 
 
 def cited_decision(one: Mapping[str, Any], words: Words) -> str:
@@ -359,16 +356,17 @@ def shown_decisions(
 ) -> list[dict[str, Any]]:
     """Describe the decisions of a film as objects, in time order.
 
-    Others' blind judgements are left out until those of `who` are finished; with `blind`, all that would
-    tell where the model marks passages: whatever was decided in sight of its score.
+    Others' blind judgements are left out until those of `who` are finished (`Decisions.sees`); with `blind`,
+    all that would tell where the model marks passages: whatever was decided in sight of its score.
     """
     decisions, shown = film.decisions, []
     words = words or Words("en")
-    conflicts, hides_others = decisions.conflicts(), decisions.hides(who)
+    conflicts, hides_others, seen = decisions.conflicts(), decisions.hides(who), decisions.sees(who)
     for kind, clips in decisions.kept.items():
         for clip in clips:
             is_blind = clip.extras.get(SEEN_SCORE) == "0"
-            may_see_blind = clip.annotator == who or not hides_others
+            is_at_a_place_seen = seen is not None and decisions.place_of(clip) in seen
+            may_see_blind = clip.annotator == who or not hides_others or is_at_a_place_seen
             is_shown = may_see_blind if is_blind else not blind
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and is_shown:
                 key = clip.clip_id, words.language
@@ -523,19 +521,18 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that whoever decides at the desk may see.
 
     Others' blind judgements are hidden until their own are finished: a share of all would tell them. Of
-    whoever has no name yet nobody knows which are their own: all are hidden while any judge is unfinished.
+    whoever has no name yet nobody knows which are their own: shown is what all judges may see.
     """
     decisions = film.decisions
     who = decisions.who
-    if not (decisions.hides(who) if who else decisions.has_unfinished):
+    hidden = {*decisions.hidden_from(who, decisions.sees(who) if who else decisions.all_see())}
+    if not hidden:
         return ShownJudgements(decisions.judgements().clips, "")
-    others = decisions.blind(any_definition=True)
-    others.pop(who, None)
-    own = decisions.judgements(decisions.blind().get(who, {}).values())
-    n_hidden = sum(len(judged) for judged in others.values())
-    notice = said("films_hidden" if who else "films_unfinished", n=n_hidden)
+    blind = [clip for judged in decisions.blind().values() for clip in judged.values()]
+    shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden)
+    notice = said("films_hidden" if who else "films_unfinished", n=len(hidden))
     note = said("note_of", movie=film.timeline.movie, notice=notice)
-    return ShownJudgements(own.clips, note)
+    return ShownJudgements(shown.clips, note)
 
 
 def _left_out(notices: Sequence[str], words: Words) -> list[str]:

@@ -209,3 +209,12 @@ def test_a_share_names_its_definition_also_where_there_is_none_under_the_other(t
     assert [rate.annotators for rate in found.rates] == [["CD"]]
     (said,) = sentences(rate_claims(found))
     assert first[:12] in said
+
+
+def test_ends_of_another_time_cut_no_mean(timeline, tmp_path, drawn):
+    """CD was not sure of a window of which AB was: AB's own share is of more time than that of both."""
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
+    first, second, panel = found.rates
+    alone, _ = correct_rate(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
+    assert first.content_s > second.content_s == panel.content_s
+    assert panel.high == alone.high > 0

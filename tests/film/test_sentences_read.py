@@ -232,12 +232,12 @@ CUT_OFF = {
         "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
     ),
     (113.0, "en"): (
-        "The model can judge 113 s of this film (67%); it says nothing of the rest. In those 113 s it marks",
+        "The model can judge 113 s of this film (67%); it says nothing of the rest. In the time",
         "No rate: 33% of the film without black and credits could not be read, and has no probability.",
         "55 s, 33% of the film, cannot be judged (hatched): none of it could be read.",
     ),
     (113.0, "fr"): (
-        "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant ces 113 s, il",
+        "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant le temps",
         "Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, et n’a pas de probabilité.",
         "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
     ),
